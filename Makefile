@@ -1,0 +1,85 @@
+# Everything a developer or CI does, one target each. `make` alone lists them.
+#
+# Every target sets up what it needs by itself and remembers that in stamp files, so the second run is quick.
+# Nothing here uses sudo: system packages are installed only when the user is root on Debian, otherwise a
+# message names what is missing. Registries are whatever pip, Maven, Go and apt are configured to use.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYPAIMON_STAMP := .venv-pypaimon/.installed
+PYPAIMON_LOCK := tests/conformance/pypaimon/requirements.lock
+
+PYTEST_WORKERS ?= 2
+PYTEST_ARGS ?=
+SOAK_ARGS ?=
+BENCH_ARGS ?=
+
+.PHONY: help setup setup-java setup-services setup-conformance demo check test bench soak fmt lock clean
+
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "; print "Usage: make TARGET\n"} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---------------------------------------------------------------- set-up
+
+setup: $(STAMP) ## Make .venv with the locked packages and Lakelet itself, editable.
+	@:
+
+$(STAMP): pyproject.toml requirements-dev.lock scripts/make-venv.sh scripts/system-packages.sh
+	@scripts/make-venv.sh $(VENV) requirements-dev.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+setup-java: ## Find Java 17 or later with javac, or install it from Debian's packages when root.
+	@scripts/setup-java.sh
+
+setup-services: ## Get the servers the integration tests talk to (MinIO; SeaweedFS comes with .venv).
+	@bash scripts/install-minio.sh
+
+setup-conformance: $(PYPAIMON_STAMP) setup-java ## Get Java Paimon's jars and pypaimon's own environment.
+	@scripts/setup-jars.sh
+
+$(PYPAIMON_STAMP): $(PYPAIMON_LOCK) scripts/make-venv.sh | $(STAMP)
+	@scripts/make-venv.sh .venv-pypaimon $(PYPAIMON_LOCK)
+	touch $@
+
+# ---------------------------------------------------------------- daily work
+
+demo: setup ## Show what Lakelet can do, on a warehouse of its own.
+	@$(BIN)/lakelet demo
+
+fmt: setup ## Format the code and fix what ruff can fix.
+	@$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+check: setup ## Format, lint, types, imports, unit and tidy tests; under two minutes.
+	@scripts/step.sh "format" $(BIN)/ruff format --check --quiet --output-format concise
+	scripts/step.sh "lint" $(BIN)/ruff check --quiet --output-format concise
+	scripts/step.sh "types" $(BIN)/mypy
+	scripts/step.sh "imports" $(BIN)/lint-imports --no-cache --no-logo
+	scripts/step.sh "unit and tidy tests" $(BIN)/pytest -q -n $(PYTEST_WORKERS) tests/unit tests/tidy $(PYTEST_ARGS)
+
+# Tests that share a service stay on one worker (xdist groups), so that each service starts once.
+test: setup ## Everything: all set-up, then all tests. Without CI=true, what cannot be had is skipped.
+	@scripts/optional-setup.sh setup-conformance setup-services
+	scripts/step.sh "all tests" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+bench: setup $(PYPAIMON_STAMP) ## Measure against peers in the same run; writes JSON results.
+	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+soak: setup ## The long random runs at full length.
+	@scripts/optional-setup.sh setup-conformance setup-services
+	LAKELET_SOAK=1 $(BIN)/pytest -m soak --timeout 0 $(SOAK_ARGS)
+
+lock: setup ## Regenerate the lock files from pyproject.toml (UPGRADE=1 takes newer versions).
+	@scripts/lock.sh $(BIN)/uv $(if $(UPGRADE),--upgrade)
+
+clean: ## Remove what the targets above made in this folder (caches outside it stay).
+	@rm -rf .venv .venv-pypaimon .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""How the code reads, as tests: sizes, names, bans, documentation."""

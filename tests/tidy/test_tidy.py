@@ -1,0 +1,59 @@
+"""Every file of the project keeps the rules."""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy import rules
+from tests.tidy.sources import project_files, python_files, text_of, tree_of
+
+CODE_SUFFIXES = (".py", ".sh", ".java")
+CLOCK_AND_IDS = (Path("src/lakelet/clock.py"), Path("src/lakelet/ids.py"))
+
+
+def assert_none(findings: Iterable[tuple[Path, str]]) -> None:
+    listed = [f"{path}:{finding}" for path, finding in findings]
+    assert not listed, "\n" + "\n".join(listed)
+
+
+def in_trees(paths: Iterable[Path], rule: Callable[[ast.Module], Iterator[str]]) -> Iterator[tuple[Path, str]]:
+    return ((path, finding) for path in paths for finding in rule(tree_of(path)))
+
+
+def in_texts(paths: Iterable[Path], rule: Callable[[str], Iterator[str]]) -> Iterator[tuple[Path, str]]:
+    return ((path, finding) for path in paths for finding in rule(text_of(path) or ""))
+
+
+def test_there_is_something_to_check() -> None:
+    assert python_files("src")
+
+
+def test_files_are_short() -> None:
+    assert_none(in_texts((path for path in project_files() if path.suffix in CODE_SUFFIXES), rules.too_long))
+
+
+def test_functions_are_short() -> None:
+    assert_none(in_trees(python_files(), rules.long_functions))
+
+
+def test_modules_have_telling_names() -> None:
+    assert_none((path, finding) for path in python_files() for finding in rules.banned_module_name(path))
+
+
+@pytest.mark.parametrize(
+    "rule", [rules.banned_names, rules.unnamed_errors, rules.no_docstring], ids=lambda rule: rule.__name__
+)
+def test_source(rule: Callable[[ast.Module], Iterator[str]]) -> None:
+    assert_none(in_trees(python_files("src"), rule))
+
+
+def test_clock_and_randomness_are_injected() -> None:
+    injected = (path for path in python_files("src") if path not in CLOCK_AND_IDS)
+    assert_none(in_trees(injected, rules.ambient_calls))
+
+
+@pytest.mark.parametrize("rule", [rules.unfinished, rules.machine_details], ids=lambda rule: rule.__name__)
+def test_text(rule: Callable[[str], Iterator[str]]) -> None:
+    assert_none(in_texts(project_files(), rule))
