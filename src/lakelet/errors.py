@@ -1,0 +1,56 @@
+"""Every error a caller of Lakelet can meet.
+
+    LakeletError
+    ├── InvalidError            the request is wrong: unknown option, wrong type, forbidden schema change
+    ├── NotFoundError           the table, snapshot, tag, column or file is not there
+    ├── AlreadyExistsError      something of that name is there
+    ├── ConflictError           another writer changed what this commit relied on; nothing was committed
+    ├── CommitUnknownError      the store did not say whether the commit stands, and looking did not tell either
+    ├── CorruptionError         a file is there but its bytes are not what they should be
+    ├── UnavailableError        the store or a service did not answer; the same call may succeed later
+    ├── PermissionDeniedError   the store or the service refused the caller
+    └── InternalError           a defect of Lakelet itself
+
+A message names the path or identifier, what was expected and what was found. A new kind is added
+only when a caller would act differently on it.
+"""
+
+
+class LakeletError(Exception):
+    """The root of all errors raised on purpose."""
+
+
+class InvalidError(LakeletError):
+    """The request cannot be right, whatever the state of the table."""
+
+
+class NotFoundError(LakeletError):
+    """What the request names does not exist."""
+
+
+class AlreadyExistsError(LakeletError):
+    """What the request would create exists."""
+
+
+class ConflictError(LakeletError):
+    """A concurrent change made this commit impossible; nothing of it is visible."""
+
+
+class CommitUnknownError(LakeletError):
+    """Whether the commit stands could not be found out; its files were left in place."""
+
+
+class CorruptionError(LakeletError):
+    """Stored bytes do not decode, or decode to something impossible."""
+
+
+class UnavailableError(LakeletError):
+    """A store or service failed to answer; for a write the outcome is unknown."""
+
+
+class PermissionDeniedError(LakeletError):
+    """The store or service refused the caller's credentials or rights."""
+
+
+class InternalError(LakeletError):
+    """An invariant of Lakelet does not hold."""

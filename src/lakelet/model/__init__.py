@@ -1,0 +1,1 @@
+"""Frozen values that the stages hand one another. No I/O happens here."""

@@ -1,0 +1,23 @@
+"""What a writer hands to the committer: picklable, so that executors can send it to a driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.model.data_file import DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMessage:
+    """The files one writer added to and removed from one bucket of one partition.
+
+    `base_snapshot` is the version the removed files were read from (None for a pure append): a file in
+    `deleted_files` must still be live when the commit happens.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    new_files: tuple[DataFile, ...]
+    deleted_files: tuple[DataFile, ...] = ()
+    base_snapshot: int | None = None

@@ -1,0 +1,50 @@
+"""Values written as text: a column's default, a partition value in a spec."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.errors import InvalidError
+from lakelet.model.arrow_types import to_arrow
+from lakelet.model.types import BINARIES, Atomic, DataType, Kind
+
+_BOOLEANS = {
+    "true": True,
+    "t": True,
+    "yes": True,
+    "y": True,
+    "1": True,
+    "false": False,
+    "f": False,
+    "no": False,
+    "n": False,
+    "0": False,
+}
+
+
+def parse_literal(text: str, data_type: DataType, where: str) -> pa.Scalar:
+    """The value that `text` stands for, of the type's Arrow type; InvalidError where it stands for none."""
+    if not isinstance(data_type, Atomic):
+        raise InvalidError(f"{where}: a value of type {data_type} cannot be written as text")
+    target = to_arrow(data_type)
+    try:
+        if data_type.kind is Kind.BOOLEAN:
+            return pa.scalar(_BOOLEANS[text.strip().lower()])
+        if data_type.kind in BINARIES:
+            return pa.scalar(text.encode(), target)
+        if data_type.kind is Kind.TIMESTAMP_LTZ:
+            return _instant(text.strip(), target)
+        if data_type.kind is Kind.TIME:
+            return pc.cast(pc.cast(pa.scalar(text.strip()), pa.time64("ns")), target)
+        return pc.cast(pa.scalar(text if pa.types.is_string(target) else text.strip()), target)
+    except (KeyError, pa.ArrowException) as error:
+        raise InvalidError(f"{where}: expected a value of type {data_type}, found {text!r}") from error
+
+
+def _instant(text: str, target: pa.DataType) -> pa.Scalar:
+    """A timestamp with a zone; without one it is in UTC."""
+    try:
+        return pc.cast(pa.scalar(text), target)
+    except pa.ArrowInvalid:
+        return pc.cast(pc.cast(pa.scalar(text), pa.timestamp(target.unit)), target)

@@ -1,0 +1,157 @@
+"""A version of a table's schema, and the checks that every version must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lakelet.errors import InvalidError, NotFoundError
+from lakelet.model.types import Array, Atomic, DataType, Field, Kind, Map, Multiset, Row, renumber, with_nullable
+
+SCHEMA_VERSION = 3
+SPECIAL_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID")
+KEY_PREFIX = "_KEY_"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """Columns, keys and options of a table at one point of its life."""
+
+    id: int
+    fields: tuple[Field, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...]
+    primary_keys: tuple[str, ...]
+    options: Mapping[str, str]
+    comment: str | None
+    time_ms: int
+    version: int = SCHEMA_VERSION
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return tuple(field.name for field in self.fields)
+
+    def field(self, name: str) -> Field:
+        """The column of that name."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise NotFoundError(f"column {name!r} is not in the table; its columns are {', '.join(self.names)}")
+
+    @property
+    def partition_fields(self) -> tuple[Field, ...]:
+        """The columns of the partition key, in key order."""
+        return tuple(self.field(name) for name in self.partition_keys)
+
+    @property
+    def partition_types(self) -> tuple[DataType, ...]:
+        """The types of the partition key."""
+        return tuple(field.type for field in self.partition_fields)
+
+    @property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """The columns whose hash decides the bucket: `bucket-key`, else the primary key without the partition."""
+        text = self.options.get("bucket-key")
+        if text:
+            return tuple(name.strip() for name in text.split(","))
+        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+
+
+def new_schema(
+    columns: Sequence[Field],
+    *,
+    partition_keys: Sequence[str],
+    primary_keys: Sequence[str],
+    options: Mapping[str, str],
+    comment: str | None,
+    time_ms: int,
+) -> TableSchema:
+    """The first schema of a table: fields numbered from 0, primary-key columns made NOT NULL, everything checked."""
+    fields: list[Field] = []
+    next_id = 0
+    for column in columns:
+        own, next_id = next_id, next_id + 1
+        inner, next_id = renumber(column.type, next_id)
+        if column.name in primary_keys:
+            inner = with_nullable(inner, False)
+        fields.append(replace(column, id=own, type=inner))
+    schema = TableSchema(
+        0, tuple(fields), next_id - 1, tuple(partition_keys), tuple(primary_keys), dict(options), comment, time_ms
+    )
+    check_schema(schema)
+    return schema
+
+
+def check_schema(schema: TableSchema) -> None:
+    """Raises InvalidError unless the schema makes sense."""
+    if not schema.fields:
+        raise InvalidError("a table needs at least one column")
+    _check_names(schema.names, "column")
+    for field in schema.fields:
+        if field.name in SPECIAL_NAMES or field.name.startswith(KEY_PREFIX):
+            raise InvalidError(f"column name {field.name!r} is reserved")
+        _check_type(field.type, field.name)
+    for role, keys in (("partition", schema.partition_keys), ("primary", schema.primary_keys)):
+        _check_names(keys, f"{role} key column")
+        for name in keys:
+            if name not in schema.names:
+                raise InvalidError(f"{role} key column {name!r} is not a column; there are {', '.join(schema.names)}")
+            if not isinstance(schema.field(name).type, Atomic):
+                raise InvalidError(
+                    f"{role} key column {name!r} has the type {schema.field(name).type}; a key needs a type without children"
+                )
+    if len(schema.partition_keys) == len(schema.fields):
+        raise InvalidError("all columns are partition keys; at least one column must hold data")
+    _check_bucket(schema)
+
+
+def _check_bucket(schema: TableSchema) -> None:
+    buckets = int(schema.options.get("bucket", "-1"))
+    keys = schema.bucket_keys
+    if "bucket-key" in schema.options:
+        _check_names(keys, "bucket-key column")
+        for name in keys:
+            if name not in schema.names:
+                raise InvalidError(
+                    f"option 'bucket-key': {name!r} is not a column; there are {', '.join(schema.names)}"
+                )
+            if not isinstance(schema.field(name).type, Atomic):
+                raise InvalidError(f"option 'bucket-key': {name!r} has the nested type {schema.field(name).type}")
+    if buckets > 0 and not keys:
+        raise InvalidError(
+            f"option 'bucket' is {buckets}, so 'bucket-key' must name the columns that decide the bucket"
+        )
+    if buckets == -1 and "bucket-key" in schema.options and not schema.primary_keys:
+        raise InvalidError("option 'bucket-key' needs a fixed 'bucket'; found 'bucket' = -1")
+    if buckets == 0 or buckets < -1:
+        raise InvalidError(f"option 'bucket': expected -1 or a number above 0 for this table, found {buckets}")
+
+
+def _check_names(names: Sequence[str], role: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if not name or not name.strip():
+            raise InvalidError(f"a {role} has an empty name")
+        if name in seen:
+            raise InvalidError(f"{role} {name!r} is given twice")
+        seen.add(name)
+
+
+def _check_type(data_type: DataType, where: str) -> None:
+    match data_type:
+        case Row(fields):
+            if not fields:
+                raise InvalidError(f"column {where!r}: a ROW needs at least one field")
+            _check_names([field.name for field in fields], f"field of {where!r}")
+            for field in fields:
+                _check_type(field.type, f"{where}.{field.name}")
+        case Array(element) | Multiset(element):
+            _check_type(element, f"{where}.element")
+        case Map(key, value):
+            _check_type(key, f"{where}.key")
+            _check_type(value, f"{where}.value")
+        case Atomic(Kind.DECIMAL, precision, scale) if scale > precision:
+            raise InvalidError(f"column {where!r}: DECIMAL scale {scale} exceeds its precision {precision}")
+        case _:
+            return

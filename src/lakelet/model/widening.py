@@ -1,0 +1,49 @@
+"""Which type changes keep every stored value."""
+
+from __future__ import annotations
+
+from lakelet.errors import InvalidError
+from lakelet.model.types import BINARIES, INTEGERS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
+
+_DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
+# The largest integers that FLOAT and DOUBLE represent one by one are 2^24 and 2^53.
+_EXACT_IN_FLOAT = (Kind.TINYINT, Kind.SMALLINT)
+_EXACT_IN_DOUBLE = (*_EXACT_IN_FLOAT, Kind.INT, Kind.FLOAT)
+
+
+def check_widening(old: DataType, new: DataType, where: str) -> None:
+    """InvalidError unless every value of `old` is a value of `new`."""
+    if isinstance(old, Atomic) and isinstance(new, Atomic) and _widens(old, new):
+        return
+    if str(old).removesuffix(" NOT NULL") == str(new).removesuffix(" NOT NULL"):
+        return
+    raise InvalidError(
+        f"column {where!r} cannot change from {old} to {new}: only a type that holds every {old} value is accepted"
+    )
+
+
+def _widens(old: Atomic, new: Atomic) -> bool:
+    if old.kind in INTEGERS:
+        return _integer_widens(old, new)
+    if old.kind is Kind.FLOAT:
+        return new.kind in (Kind.FLOAT, Kind.DOUBLE)
+    if old.kind is Kind.DECIMAL:
+        grows = new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        return new.kind is Kind.DECIMAL and grows
+    if old.kind in STRINGS:
+        return new.kind is Kind.VARCHAR and new.precision >= old.precision
+    if old.kind in BINARIES:
+        return new.kind is Kind.VARBINARY and new.precision >= old.precision
+    if old.kind in TIMESTAMPS or old.kind is Kind.TIME:
+        return new.kind is old.kind and new.precision >= old.precision
+    return new.kind is old.kind
+
+
+def _integer_widens(old: Atomic, new: Atomic) -> bool:
+    if new.kind in INTEGERS:
+        return INTEGERS.index(new.kind) >= INTEGERS.index(old.kind)
+    if new.kind is Kind.DECIMAL:
+        return new.precision - new.scale >= _DIGITS[old.kind]
+    if new.kind is Kind.DOUBLE:
+        return old.kind in _EXACT_IN_DOUBLE
+    return new.kind is Kind.FLOAT and old.kind in _EXACT_IN_FLOAT

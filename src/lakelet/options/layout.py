@@ -1,0 +1,233 @@
+"""Options that say what a table is and where its rows lie: keys, partitions, buckets, paths, deletion vectors.
+
+Most of them are fixed once there is data, for the place of existing files is computed from them.
+"""
+
+from typing import Any
+
+from lakelet.options.kinds import (
+    BOOL,
+    COLUMNS,
+    DURATION,
+    FILE_NAME_PART,
+    POSITIVE,
+    RELATIVE_PATH,
+    SIZE,
+    STRING,
+    integer,
+    one_of,
+)
+from lakelet.options.option import ACTED, REFUSED, Option, declare
+
+TYPE = declare(
+    "type",
+    one_of("table", "format-table", "materialized-table", "object-table", "lance-table", "iceberg-table"),
+    "table",
+    "What kind of table this is; Lakelet takes only plain tables.",
+    ACTED,
+    mutable=False,
+    supported=("table",),
+)
+PATH = declare("path", STRING, None, "Where the table's folder is.", ACTED, mutable=False)
+BRANCH = declare("branch", FILE_NAME_PART, "main", "Branch that is read and written.", ACTED)
+PRIMARY_KEY = declare(
+    "primary-key", COLUMNS, None, "Primary key columns, for those who cannot name them otherwise.", ACTED, mutable=False
+)
+PARTITION = declare(
+    "partition", COLUMNS, None, "Partition columns, for those who cannot name them otherwise.", ACTED, mutable=False
+)
+BUCKET = declare(
+    "bucket",
+    integer(-2, but_not=(0,)),
+    "-1",
+    "Buckets per partition: a fixed number, -1 for none (append tables) or dynamic ones (primary keys), "
+    "-2 to postpone the choice; changing it means rewriting the table.",
+    ACTED,
+    mutable=False,
+)
+BUCKET_KEY = declare(
+    "bucket-key",
+    COLUMNS,
+    None,
+    "Columns whose hash chooses the bucket; unset means the primary key, and append tables with buckets need it.",
+    ACTED,
+    mutable=False,
+)
+PARTITION_DEFAULT_NAME = declare(
+    "partition.default-name",
+    FILE_NAME_PART,
+    "__DEFAULT_PARTITION__",
+    "Folder name that stands for a NULL or blank partition value.",
+    ACTED,
+    mutable=False,
+)
+PARTITION_LEGACY_NAME = declare(
+    "partition.legacy-name",
+    BOOL,
+    "true",
+    "Whether folder names show dates and times as their internal numbers (true) or as readable text (false).",
+    ACTED,
+    mutable=False,
+)
+DATA_FILE_PATH_DIRECTORY = declare(
+    "data-file.path-directory",
+    RELATIVE_PATH,
+    None,
+    "Folder below the table's that data files go to; unset means the table's own.",
+    ACTED,
+    mutable=False,
+)
+DELETION_VECTORS_ENABLED = declare(
+    "deletion-vectors.enabled",
+    BOOL,
+    "false",
+    "Whether deleted rows are marked in bitmaps beside the data files instead of being merged away at each read; "
+    "changeable only where deletion-vectors.modifiable says so.",
+    ACTED,
+    mutable=False,
+)
+DELETION_VECTORS_MODIFIABLE = declare(
+    "deletion-vectors.modifiable",
+    BOOL,
+    "false",
+    "Whether deletion-vectors.enabled may be switched on a live table.",
+    ACTED,
+)
+ADD_COLUMN_BEFORE_PARTITION = declare(
+    "add-column-before-partition",
+    BOOL,
+    "false",
+    "Whether a column added without a position goes before the partition columns rather than to the end.",
+    ACTED,
+)
+ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED = declare(
+    "alter-column-null-to-not-null.disabled",
+    BOOL,
+    "true",
+    "Whether making a nullable column NOT NULL is forbidden.",
+    ACTED,
+)
+DISABLE_EXPLICIT_TYPE_CASTING = declare(
+    "disable-explicit-type-casting",
+    BOOL,
+    "false",
+    "Whether a column's type may only be widened, never changed by a cast that can lose values.",
+    ACTED,
+)
+
+LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
+    TYPE,
+    PATH,
+    BRANCH,
+    PRIMARY_KEY,
+    PARTITION,
+    BUCKET,
+    BUCKET_KEY,
+    PARTITION_DEFAULT_NAME,
+    PARTITION_LEGACY_NAME,
+    DATA_FILE_PATH_DIRECTORY,
+    DELETION_VECTORS_ENABLED,
+    DELETION_VECTORS_MODIFIABLE,
+    ADD_COLUMN_BEFORE_PARTITION,
+    ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED,
+    DISABLE_EXPLICIT_TYPE_CASTING,
+    declare("auto-create", BOOL, "false", "Whether an engine makes the table's folder when it first uses the table."),
+    declare(
+        "bucket-function.type",
+        one_of("default", "mod", "hive"),
+        "default",
+        "How a bucket key becomes a bucket number.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare("bucket-append-ordered", BOOL, "true", "Whether rows within a bucket of an append table keep their order."),
+    declare(
+        "dynamic-bucket.target-row-num",
+        integer(1, 2**63 - 1),
+        "2000000",
+        "Rows after which a dynamic bucket is full and the next one is opened.",
+    ),
+    declare(
+        "dynamic-bucket.initial-buckets",
+        POSITIVE,
+        None,
+        "Buckets that each assigner of a dynamic-bucket table opens first.",
+        mutable=False,
+    ),
+    declare(
+        "dynamic-bucket.max-buckets",
+        integer(-1, but_not=(0,)),
+        "-1",
+        "Most dynamic buckets in one partition; -1 sets no bound.",
+    ),
+    declare(
+        "dynamic-bucket.assigner-parallelism", POSITIVE, None, "Tasks that assign rows to dynamic buckets in an engine."
+    ),
+    declare(
+        "cross-partition-upsert.bootstrap-parallelism",
+        POSITIVE,
+        "10",
+        "Threads of one task that load the key index of a table whose key lacks partition columns.",
+    ),
+    declare(
+        "cross-partition-upsert.index-ttl",
+        DURATION,
+        None,
+        "Age at which an engine may forget a key's partition to save index space; Lakelet never forgets one.",
+    ),
+    declare(
+        "postpone.batch-write-fixed-bucket",
+        BOOL,
+        "true",
+        "Whether batch writes to a postponed-bucket table go to real buckets and are readable at once.",
+        REFUSED,
+    ),
+    declare(
+        "postpone.batch-write-fixed-bucket.max-parallelism",
+        POSITIVE,
+        "2048",
+        "Most real buckets that a batch write chooses for a partition of a postponed-bucket table.",
+    ),
+    declare(
+        "postpone.default-bucket-num", POSITIVE, "1", "Buckets that the first compaction gives a postponed partition."
+    ),
+    declare(
+        "data-file.external-paths",
+        STRING,
+        None,
+        "Locations outside the table's folder that take its data files.",
+        REFUSED,
+    ),
+    declare(
+        "data-file.external-paths.strategy",
+        one_of("none", "specific-fs", "round-robin", "entropy-inject", "weight-robin"),
+        "none",
+        "How one of several external locations is chosen for a new file.",
+        REFUSED,
+    ),
+    declare("data-file.external-paths.specific-fs", STRING, None, "URL scheme of the external location to prefer."),
+    declare("data-file.external-paths.weights", STRING, None, "Share of new files for each external location."),
+    declare(
+        "index-file-in-data-file-dir",
+        BOOL,
+        "false",
+        "Whether index files lie in the bucket folders beside the data they describe.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "deletion-vector.index-file.target-size", SIZE, "2 mb", "Size at which a file of deletion bitmaps is closed."
+    ),
+    declare(
+        "deletion-vectors.bitmap64",
+        BOOL,
+        "false",
+        "Whether new deletion bitmaps have 64-bit positions, the form Iceberg shares; either form is read.",
+    ),
+    declare(
+        "num-levels",
+        POSITIVE,
+        None,
+        "Levels of the LSM tree; unset means one more than the sorted runs that trigger compaction.",
+    ),
+)

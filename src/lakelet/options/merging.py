@@ -1,0 +1,169 @@
+"""Options of primary-key tables: which version of a row wins, what a delete does, which changelog is written.
+
+Ignoring one of these gives other rows, so each is refused until Lakelet acts on it.
+"""
+
+from typing import Any
+
+from lakelet.options.kinds import BOOL, COLUMNS, DURATION, POSITIVE, STRING, one_of
+from lakelet.options.option import REFUSED, Option, declare
+
+IGNORE_DELETE = declare(
+    "ignore-delete",
+    BOOL,
+    "false",
+    "Whether delete rows are dropped instead of applied; once on, it stays on.",
+    REFUSED,
+    older_names=("first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"),
+)
+IGNORE_UPDATE_BEFORE = declare(
+    "ignore-update-before",
+    BOOL,
+    "false",
+    "Whether rows that carry the state before an update are dropped; once on, it stays on.",
+    REFUSED,
+)
+
+MERGING_OPTIONS: tuple[Option[Any], ...] = (
+    IGNORE_DELETE,
+    IGNORE_UPDATE_BEFORE,
+    declare(
+        "merge-engine",
+        one_of("deduplicate", "partial-update", "aggregation", "first-row"),
+        "deduplicate",
+        "How rows of one primary key become one row.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "sequence.field",
+        COLUMNS,
+        None,
+        "Columns that tell which of two rows of a key is newer, before the order of arrival.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "sequence.field.sort-order",
+        one_of("ascending", "descending"),
+        "ascending",
+        "Whether the greater or the smaller sequence is the newer row.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "rowkind.field",
+        STRING,
+        None,
+        "Column whose text says whether a row inserts, updates or deletes.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "aggregation.remove-record-on-delete",
+        BOOL,
+        "false",
+        "Whether a delete removes the aggregated row as a whole.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "partial-update.remove-record-on-delete",
+        BOOL,
+        "false",
+        "Whether a delete removes the partially updated row as a whole.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "partial-update.remove-record-on-sequence-group",
+        COLUMNS,
+        None,
+        "Sequence groups in which a delete removes the row as a whole.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "fields.default-aggregate-function",
+        STRING,
+        None,
+        "Aggregate function of the columns that name none.",
+        REFUSED,
+    ),
+    declare("fields.<column>.aggregate-function", STRING, None, "How the values of one column are combined.", REFUSED),
+    declare(
+        "fields.<column>.ignore-retract", BOOL, "false", "Whether retractions leave one column unchanged.", REFUSED
+    ),
+    declare(
+        "fields.<column>.sequence-group",
+        COLUMNS,
+        None,
+        "Columns that are updated together when the sequence columns in the name grow.",
+        REFUSED,
+    ),
+    declare(
+        "fields.<column>.nested-key",
+        COLUMNS,
+        None,
+        "Key within the rows of a nested table that is aggregated.",
+        REFUSED,
+    ),
+    declare(
+        "fields.<column>.nested-key-null-strategy",
+        STRING,
+        None,
+        "What happens to nested rows whose key is NULL.",
+        REFUSED,
+    ),
+    declare(
+        "fields.<column>.nested-sequence-field", COLUMNS, None, "Which of two nested rows of a key is newer.", REFUSED
+    ),
+    declare("fields.<column>.count-limit", POSITIVE, None, "Most nested rows that are collected.", REFUSED),
+    declare("fields.<column>.distinct", BOOL, "false", "Whether equal collected values are kept once.", REFUSED),
+    declare("fields.<column>.list-agg-delimiter", STRING, ",", "Text between values that are joined.", REFUSED),
+    declare(
+        "fields.<column>.default-value", STRING, None, "Value that earlier versions read in place of NULL.", REFUSED
+    ),
+    declare(
+        "changelog-producer",
+        one_of("none", "input", "full-compaction", "lookup"),
+        "none",
+        "How the changelog that streaming readers follow is made.",
+        REFUSED,
+    ),
+    declare(
+        "changelog-producer.row-deduplicate",
+        BOOL,
+        "false",
+        "Whether updates that change nothing are left out of the changelog.",
+        REFUSED,
+    ),
+    declare(
+        "changelog-producer.row-deduplicate-ignore-fields",
+        COLUMNS,
+        None,
+        "Columns that do not count when the changelog looks whether an update changed anything.",
+        REFUSED,
+    ),
+    declare(
+        "delete.force-produce-changelog", BOOL, "false", "Whether SQL deletes always write changelog rows.", REFUSED
+    ),
+    declare("record-level.expire-time", DURATION, None, "Age at which single rows vanish from the table.", REFUSED),
+    declare("record-level.time-field", STRING, None, "Column that tells the age of a row.", REFUSED),
+    declare(
+        "pk-clustering-override",
+        BOOL,
+        "false",
+        "Whether files of a primary-key table are sorted by clustering columns instead of the key.",
+        REFUSED,
+        mutable=False,
+    ),
+    declare(
+        "upsert-key",
+        COLUMNS,
+        None,
+        "Columns by which an insert into a table without primary key replaces earlier rows.",
+        REFUSED,
+        mutable=False,
+    ),
+)

@@ -1,0 +1,29 @@
+"""Every option a table can have, put together from the files of each theme.
+
+The names that Java Paimon 1.4.2 knows are all here: an option that another engine may have stored is never unknown.
+Families come after plain options, so that a key is first looked up by its full name.
+"""
+
+from typing import Any
+
+from lakelet.options.compaction import COMPACTION_OPTIONS
+from lakelet.options.extensions import EXTENSION_OPTIONS
+from lakelet.options.files import FILE_OPTIONS
+from lakelet.options.layout import LAYOUT_OPTIONS
+from lakelet.options.merging import MERGING_OPTIONS
+from lakelet.options.option import Option
+from lakelet.options.reading import READING_OPTIONS
+from lakelet.options.writing import WRITING_OPTIONS
+
+TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
+    sorted(
+        LAYOUT_OPTIONS
+        + FILE_OPTIONS
+        + WRITING_OPTIONS
+        + READING_OPTIONS
+        + MERGING_OPTIONS
+        + COMPACTION_OPTIONS
+        + EXTENSION_OPTIONS,
+        key=lambda option: (option.is_family, option.name),
+    )
+)

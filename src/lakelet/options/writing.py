@@ -1,0 +1,291 @@
+"""Options of writers and of commits: buffers, spilling, retries, manifests, callbacks."""
+
+from typing import Any
+
+from lakelet.options.files import COMPRESSION_NAME
+from lakelet.options.kinds import (
+    BOOL,
+    COUNT,
+    DURATION,
+    LONG,
+    POSITIVE,
+    POSITIVE_SIZE,
+    SIZE,
+    STRING,
+    integer,
+    one_of,
+)
+from lakelet.options.option import ACTED, REFUSED, Option, declare
+
+WRITE_BATCH_MEMORY = declare(
+    "write.batch-memory",
+    POSITIVE_SIZE,
+    "128 mb",
+    "Memory a writer may fill with rows before they go into a file.",
+    ACTED,
+)
+DYNAMIC_PARTITION_OVERWRITE = declare(
+    "dynamic-partition-overwrite",
+    BOOL,
+    "true",
+    "Whether an overwrite without a named partition replaces only the partitions it has rows for.",
+    ACTED,
+)
+COMMIT_MAX_RETRIES = declare(
+    "commit.max-retries", COUNT, "10", "Further attempts after a commit lost against another one.", ACTED
+)
+COMMIT_TIMEOUT = declare(
+    "commit.timeout", DURATION, None, "Time after which a commit makes no further attempt; unset sets no bound.", ACTED
+)
+COMMIT_MIN_RETRY_WAIT = declare(
+    "commit.min-retry-wait", DURATION, "PT0.01S", "Wait before the second attempt of a commit.", ACTED
+)
+COMMIT_MAX_RETRY_WAIT = declare(
+    "commit.max-retry-wait", DURATION, "PT10S", "Longest wait between two attempts of a commit.", ACTED
+)
+COMMIT_USER_PREFIX = declare("commit.user-prefix", STRING, None, "How generated names of commit users begin.", ACTED)
+COMMIT_FORCE_CREATE_SNAPSHOT = declare(
+    "commit.force-create-snapshot",
+    BOOL,
+    "false",
+    "Whether a commit without changes makes a snapshot all the same.",
+    ACTED,
+)
+SNAPSHOT_IGNORE_EMPTY_COMMIT = declare(
+    "snapshot.ignore-empty-commit",
+    BOOL,
+    None,
+    "Whether a commit without changes makes no snapshot; unset means yes for batch writes.",
+    ACTED,
+)
+MANIFEST_FORMAT = declare("manifest.format", one_of("avro", "json"), "avro", "Format of new manifests.", ACTED)
+MANIFEST_COMPRESSION = declare("manifest.compression", COMPRESSION_NAME, "zstd", "Compression of new manifests.", ACTED)
+MANIFEST_TARGET_FILE_SIZE = declare(
+    "manifest.target-file-size", POSITIVE_SIZE, "8 mb", "Size that merged manifests grow to.", ACTED
+)
+MANIFEST_MERGE_MIN_COUNT = declare(
+    "manifest.merge-min-count", POSITIVE, "30", "Small manifests that must be there before they are merged.", ACTED
+)
+MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE = declare(
+    "manifest.full-compaction-threshold-size",
+    SIZE,
+    "16 mb",
+    "Bytes of changed manifests after which all manifests are rewritten without deleted entries.",
+    ACTED,
+)
+
+_TAG_MODES = one_of("none", "process-time", "watermark", "batch")
+
+WRITING_OPTIONS: tuple[Option[Any], ...] = (
+    WRITE_BATCH_MEMORY,
+    DYNAMIC_PARTITION_OVERWRITE,
+    COMMIT_MAX_RETRIES,
+    COMMIT_TIMEOUT,
+    COMMIT_MIN_RETRY_WAIT,
+    COMMIT_MAX_RETRY_WAIT,
+    COMMIT_USER_PREFIX,
+    COMMIT_FORCE_CREATE_SNAPSHOT,
+    SNAPSHOT_IGNORE_EMPTY_COMMIT,
+    MANIFEST_FORMAT,
+    MANIFEST_COMPRESSION,
+    MANIFEST_TARGET_FILE_SIZE,
+    MANIFEST_MERGE_MIN_COUNT,
+    MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
+    declare("async-file-write", BOOL, "true", "Whether files are written by a thread of their own."),
+    declare("write-buffer-size", SIZE, "256 mb", "Memory in which rows are sorted before they become a level-0 file."),
+    declare("write-buffer-for-append", BOOL, "false", "Whether append writers share a bounded buffer."),
+    declare("write-buffer-spillable", BOOL, "true", "Whether a full write buffer may go to local disk."),
+    declare(
+        "write-buffer-spill.max-disk-size",
+        SIZE,
+        "9223372036854775807 bytes",
+        "Local disk that spilled write buffers may take.",
+    ),
+    declare(
+        "write-max-writers-to-spill", COUNT, "10", "Open writers of a batch insert beyond which their buffers spill."
+    ),
+    declare(
+        "write-only",
+        BOOL,
+        "false",
+        "Whether writers leave compaction and expiry to others.",
+        older_names=("write.compaction-skip",),
+    ),
+    declare(
+        "write.batch-size",
+        POSITIVE,
+        "1024",
+        "Rows that a file writer takes at once.",
+        older_names=("orc.write.batch-size",),
+    ),
+    declare("local-merge-buffer-size", SIZE, None, "Memory to merge rows of one key before they are sent to buckets."),
+    declare("local-sort.max-num-file-handles", POSITIVE, "128", "Spilled files that an external sort opens at once."),
+    declare("sort-spill-buffer-size", SIZE, "64 mb", "Memory that a spilling sort fills before it writes to disk."),
+    declare("sort-spill-threshold", POSITIVE, None, "Sorted inputs beyond which a merge spills some of them."),
+    declare("spill-compression", STRING, "zstd", "Compression of spilled data."),
+    declare("spill-compression.zstd-level", integer(1, 22), "1", "How hard zstd tries on spilled data."),
+    declare("page-size", SIZE, "64 kb", "Size of the pages that buffers are made of."),
+    declare("cache-page-size", SIZE, "64 kb", "Size of the pages that caches are made of."),
+    declare(
+        "file-operation.thread-num",
+        POSITIVE,
+        None,
+        "Threads that delete and list files; unset means one per core.",
+        older_names=("delete-file.thread-num",),
+    ),
+    declare(
+        "overwrite-upgrade", BOOL, "true", "Whether files of an overwritten primary-key table move up a level at once."
+    ),
+    declare(
+        "partition.sink-strategy",
+        one_of("NONE", "HASH"),
+        "NONE",
+        "How an engine spreads rows of partitions over its writers.",
+    ),
+    declare(
+        "partition.timestamp-format.strict",
+        BOOL,
+        "false",
+        "Whether rows whose partition is not a time of the declared pattern are rejected.",
+        REFUSED,
+    ),
+    declare("commit.callbacks", STRING, "", "Java classes that other engines call after a commit."),
+    declare("commit.callback.#.param", STRING, None, "Argument for the commit callback class in the name."),
+    declare(
+        "commit.discard-duplicate-files",
+        BOOL,
+        "false",
+        "Whether a file that is committed twice is dropped quietly instead of failing the commit.",
+    ),
+    declare("commit.force-compact", BOOL, "false", "Whether writers compact before each commit."),
+    declare(
+        "commit.strict-mode.last-safe-snapshot",
+        LONG,
+        None,
+        "Snapshot after which no other user may have compacted, overwritten or written buckets, else commits fail.",
+        REFUSED,
+    ),
+    declare(
+        "visibility-callback.enabled",
+        BOOL,
+        "false",
+        "Whether a commit returns only when compaction has made its rows visible.",
+    ),
+    declare(
+        "visibility-callback.check-interval", DURATION, "PT10S", "Pause between two looks whether rows are visible."
+    ),
+    declare("visibility-callback.timeout", DURATION, "PT30M", "Longest wait until rows are visible."),
+    declare(
+        "manifest.delete-file-drop-stats",
+        BOOL,
+        "false",
+        "Whether manifest entries that delete a file go without its statistics.",
+    ),
+    declare("snapshot.time-retained", DURATION, "PT1H", "Age up to which expiry keeps snapshots."),
+    declare("snapshot.num-retained.min", POSITIVE, "10", "Snapshots that expiry keeps whatever their age."),
+    declare(
+        "snapshot.num-retained.max", POSITIVE, "2147483647", "Most snapshots that expiry keeps whatever their age."
+    ),
+    declare("snapshot.expire.limit", POSITIVE, "50", "Most snapshots that one expiry removes."),
+    declare(
+        "snapshot.expire.execution-mode",
+        one_of("sync", "async"),
+        "sync",
+        "Whether a commit waits for the expiry it starts.",
+    ),
+    declare(
+        "snapshot.clean-empty-directories",
+        BOOL,
+        "false",
+        "Whether expiry removes folders it leaves without files.",
+        older_names=("snapshot.expire.clean-empty-directories",),
+    ),
+    declare(
+        "snapshot.watermark-idle-timeout",
+        DURATION,
+        None,
+        "Time without input after which a streaming writer makes a snapshot to let tags move on.",
+    ),
+    declare("changelog.time-retained", DURATION, None, "Age up to which expiry keeps changelogs; unset: as snapshots."),
+    declare(
+        "changelog.num-retained.min",
+        POSITIVE,
+        None,
+        "Changelogs that expiry keeps whatever their age; unset: as snapshots.",
+    ),
+    declare(
+        "changelog.num-retained.max",
+        POSITIVE,
+        None,
+        "Most changelogs that expiry keeps whatever their age; unset: as snapshots.",
+    ),
+    declare("tag.automatic-creation", _TAG_MODES, "none", "What drives the automatic creation of tags in writers."),
+    declare("tag.automatic-completion", BOOL, "false", "Whether tags of periods that were missed are made later."),
+    declare(
+        "tag.creation-period",
+        one_of("daily", "hourly", "two-hours"),
+        "daily",
+        "Period that an automatic tag stands for.",
+    ),
+    declare("tag.creation-period-duration", DURATION, None, "Period of any length, in place of tag.creation-period."),
+    declare("tag.creation-delay", DURATION, "PT0S", "How long an automatic tag waits for late rows after its period."),
+    declare(
+        "tag.period-formatter",
+        one_of("with_dashes", "without_dashes", "without_dashes_and_spaces"),
+        "with_dashes",
+        "How the period is spelled in an automatic tag's name.",
+    ),
+    declare("tag.batch.customized-name", STRING, None, "Name of the tag that a batch write creates."),
+    declare("tag.num-retained-max", POSITIVE, None, "Most automatic tags that are kept."),
+    declare("tag.default-time-retained", DURATION, None, "Age at which a tag expires if it was made without one."),
+    declare("tag.time-expire-enabled", BOOL, "true", "Whether tags past their age are removed."),
+    declare("tag.create-success-file", BOOL, "false", "Whether a marker file is left for each new tag."),
+    declare("tag.callbacks", STRING, "", "Java classes that other engines call after a tag is made."),
+    declare("tag.callback.#.param", STRING, None, "Argument for the tag callback class in the name."),
+    declare("metastore.partitioned-table", BOOL, "false", "Whether a Hive metastore lists the partitions."),
+    declare("metastore.tag-to-partition", STRING, None, "Partition column under which a Hive metastore shows tags."),
+    declare(
+        "metastore.tag-to-partition.preview",
+        _TAG_MODES,
+        "none",
+        "Whether a Hive metastore shows tags that are yet to be made.",
+    ),
+    declare("sink.process-time-zone", STRING, None, "Time zone in which automatic tags read the clock."),
+    declare("sink.watermark-time-zone", STRING, "UTC", "Time zone in which automatic tags read watermarks."),
+    declare(
+        "partition.expiration-time",
+        DURATION,
+        None,
+        "Age at which a maintenance run of an engine drops a partition; until it runs, its rows are there.",
+    ),
+    declare("partition.expiration-check-interval", DURATION, "PT1H", "Pause between two looks for expired partitions."),
+    declare(
+        "partition.expiration-strategy",
+        STRING,
+        "values-time",
+        "Whether a partition's age comes from its values or from its last change.",
+    ),
+    declare("partition.expiration-max-num", POSITIVE, "100", "Most partitions that one expiry drops."),
+    declare("partition.expiration-batch-size", POSITIVE, None, "Partitions that are dropped in one commit."),
+    declare("partition.timestamp-formatter", STRING, None, "Pattern by which partition text is read as a time."),
+    declare("partition.timestamp-pattern", STRING, None, "How a time is put together from partition columns."),
+    declare("partition.end-input-to-done", BOOL, "false", "Whether partitions are marked done when the input ends."),
+    declare("partition.mark-done-action", STRING, "success-file", "How other systems learn that a partition is done."),
+    declare("partition.mark-done-action.custom.class", STRING, None, "Java class that marks partitions done."),
+    declare("partition.mark-done-action.http.url", STRING, None, "Address that is told of a partition that is done."),
+    declare(
+        "partition.mark-done-action.http.params",
+        STRING,
+        None,
+        "Body of the request that tells an address of a partition that is done.",
+    ),
+    declare(
+        "partition.idle-time-to-report-statistic",
+        DURATION,
+        "PT0S",
+        "Quiet time after which a partition's statistics go to the metastore; zero never sends them.",
+    ),
+    declare(
+        "end-input.check-partition-expire", BOOL, "false", "Whether expired partitions are dropped when the input ends."
+    ),
+)

@@ -1,0 +1,95 @@
+"""Every option of Java Paimon 1.4.2 is declared once, with its default, and documented."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import lakelet.options as options_package
+from lakelet.options import ACTED, CONNECTION_OPTIONS, KEPT, REFUSED, TABLE_OPTIONS, Option, find_option
+
+ROOT = Path(__file__).resolve().parents[3]
+LISTED = dict(
+    line.split(" = ", 1)
+    for line in (Path(__file__).parent / "paimon-1.4.2-options.txt").read_text(encoding="utf-8").splitlines()
+)
+DECLARED = {option.name: option for option in TABLE_OPTIONS}
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_options_doc", ROOT / "scripts" / "generate_options_doc.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_list_is_whole() -> None:
+    assert len(LISTED) == 283
+
+
+def test_every_listed_option_is_declared_with_its_default() -> None:
+    unset = {"null": None, "{}": ""}
+    expected = {name: unset.get(default, default) for name, default in LISTED.items()}
+    assert {name: DECLARED[name].default_text for name in LISTED if name in DECLARED} == expected
+
+
+def test_only_families_are_declared_beyond_the_list() -> None:
+    assert [name for name, option in DECLARED.items() if name not in LISTED and not option.is_family] == []
+
+
+def test_no_name_is_declared_twice() -> None:
+    names = [name for option in TABLE_OPTIONS for name in (option.name, *option.older_names)]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_defaults_are_supported() -> None:
+    assert [option.name for option in TABLE_OPTIONS if not option.supports(option.default)] == []
+
+
+def test_supported_values_are_values_of_the_kind() -> None:
+    for option in TABLE_OPTIONS:
+        assert [option.parse(str(value)) for value in option.supported] == list(option.supported)
+
+
+def test_full_names_go_before_families() -> None:
+    assert find_option("parquet.enable.dictionary") is DECLARED["parquet.enable.dictionary"]
+    assert find_option("file-index.read.enabled") is DECLARED["file-index.read.enabled"]
+    assert find_option("parquet.page.size") is DECLARED["parquet.<setting>"]
+
+
+def test_every_meaning_is_one_sentence() -> None:
+    for option in (*TABLE_OPTIONS, *CONNECTION_OPTIONS):
+        assert option.meaning.endswith("."), option.name
+        assert option.meaning[0].isupper(), option.name
+        assert "|" not in option.meaning, option.name
+
+
+def test_every_acted_option_has_a_constant() -> None:
+    constants = {value.name for value in vars(options_package).values() if isinstance(value, Option)}
+    assert {option.name for option in TABLE_OPTIONS if option.effect is ACTED} <= constants
+
+
+@pytest.mark.parametrize(
+    ("effect", "names"),
+    [
+        (ACTED, ["bucket", "file.format", "commit.max-retries", "scan.snapshot-id", "fields.<column>.stats-mode"]),
+        (KEPT, ["auto-create", "compaction.size-ratio", "tag.callback.#.param", "orc.<setting>"]),
+        (REFUSED, ["row-tracking.enabled", "data-evolution.enabled", "query-auth.enabled", "scan.fallback-branch"]),
+    ],
+)
+def test_effects(effect: object, names: list[str]) -> None:
+    assert [name for name in names if DECLARED[name].effect is not effect] == []
+
+
+def test_the_page_is_up_to_date(generator: ModuleType) -> None:
+    assert generator.PAGE.read_text(encoding="utf-8") == generator.render(), "run scripts/generate_options_doc.py"
+
+
+def test_the_page_shows_every_option_once(generator: ModuleType) -> None:
+    page = generator.render()
+    for option in (*TABLE_OPTIONS, *CONNECTION_OPTIONS):
+        assert page.count(f"\n| `{option.name}` |") == 1
