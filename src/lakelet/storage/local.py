@@ -1,0 +1,391 @@
+"""A store on a local (or POSIX network) file system.
+
+Place in the data path: a warehouse named by a plain path or file://. It owns the order of system calls
+that makes an object appear whole and stay after a power cut. It never overwrites a file in place.
+
+    put             write .tmp-<uuid> · fsync it · rename over <name> · fsync the folder
+    put_if_absent   write .tmp-<uuid> · fsync it · link(2) to <name>  · fsync the folder · unlink .tmp-<uuid>
+    open_output     the same as put, the first write streamed by the caller
+    delete_folder   rename to .deleted-<uuid> beside it · fsync the parent · remove the tree
+
+link(2) fails when the name exists, which makes the create atomic; opening the final name with O_EXCL would
+show an empty file first, and rename(2) replaces silently. A crash leaves at most hidden .tmp- and .deleted-
+names, which no listing shows; `remove_leftovers` clears those of a given age.
+"""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+
+import pyarrow as pa
+import pyarrow.fs
+
+from lakelet.errors import (
+    AlreadyExistsError,
+    CorruptionError,
+    InvalidError,
+    LakeletError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+)
+from lakelet.ids import RandomIds
+from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
+
+_ids = RandomIds()
+_TEMPORARY = ".tmp-"
+_DELETED = ".deleted-"
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+class LocalStore:
+    """Objects are files below a root folder, which is made at the first write."""
+
+    def __init__(self, root: str | os.PathLike[str], *, durable: bool = True) -> None:
+        """`durable=False` leaves out every fsync: for tests, never for data that matters."""
+        self._root = os.path.abspath(os.fspath(root))
+        self._durable = durable
+        # Folders whose own entries this process has fsynced, up to the root.
+        self._settled: set[str] = set()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"_root": self._root, "_durable": self._durable, "_settled": set()}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+
+    @property
+    def location(self) -> str:
+        return self._root
+
+    def get(self, path: str) -> bytes:
+        full = self._full(path)
+        with _errors(full), open(full, "rb") as file:
+            return file.read()
+
+    def get_range(self, path: str, start: int, length: int) -> bytes:
+        full = self._full(path)
+        with _errors(full), open(full, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if start < 0 or length < 0 or start + length > size:
+                raise CorruptionError(f"{full} has {size} bytes; expected {length} bytes from offset {start}")
+            parts = []
+            while length > 0:
+                part = os.pread(file.fileno(), length, start)
+                if not part:
+                    raise CorruptionError(f"{full} ended at offset {start}; expected {length} bytes more")
+                parts.append(part)
+                start += len(part)
+                length -= len(part)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def head(self, path: str) -> ObjectInfo | None:
+        full = self._full(path)
+        with _errors(full):
+            try:
+                status = os.stat(full)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        if stat.S_ISDIR(status.st_mode):
+            return None
+        return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def put(self, path: str, data: bytes) -> None:
+        full = self._full(path)
+        with _errors(full):
+            temporary = self._write_temporary(full, data)
+            try:
+                os.replace(temporary, full)
+            except BaseException:
+                _unlink_quietly(temporary)
+                raise
+            self._sync_folder(os.path.dirname(full))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        full = self._full(path)
+        with _errors(full):
+            if os.path.lexists(full):
+                return False
+            temporary = self._write_temporary(full, data)
+            try:
+                if not _link(temporary, full):
+                    return False
+                self._sync_folder(os.path.dirname(full))
+                return True
+            finally:
+                _unlink_quietly(temporary)
+
+    def list(self, folder: str) -> Iterator[ObjectInfo]:
+        full = self._full_folder(folder)
+        for entry, info in self._entries(full, folder):
+            if info is not None:
+                yield info
+            else:
+                yield from self.list(f"{folder}/{entry}" if folder else entry)
+
+    def list_folder(self, folder: str) -> Listing:
+        full = self._full_folder(folder)
+        files, folders = [], []
+        for entry, info in self._entries(full, folder):
+            if info is not None:
+                files.append(info)
+            else:
+                folders.append(f"{folder}/{entry}" if folder else entry)
+        return Listing(tuple(files), tuple(sorted(folders)))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        fulls = [self._full(path) for path in paths]
+        touched = set()
+        for full in fulls:
+            with _errors(full), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                os.unlink(full)
+                touched.add(os.path.dirname(full))
+        for folder in sorted(touched):
+            with _errors(folder), suppress(FileNotFoundError):
+                self._sync_folder(folder)
+
+    def copy(self, source: str, target: str) -> None:
+        full_source, full = self._full(source), self._full(target)
+        with _errors(full_source):
+            os.stat(full_source)
+        with _errors(full):
+            temporary = self._temporary_for(full)
+            try:
+                shutil.copyfile(full_source, temporary)
+                self._publish(temporary, full)
+            except BaseException:
+                _unlink_quietly(temporary)
+                raise
+
+    def make_folder(self, path: str) -> None:
+        full = self._full_folder(path)
+        with _errors(full):
+            self._settle(full)
+
+    def delete_folder(self, path: str) -> None:
+        full = self._full(path)
+        doomed = os.path.join(os.path.dirname(full), _DELETED + _ids.uuid())
+        with _errors(full):
+            try:
+                os.rename(full, doomed)
+            except (FileNotFoundError, NotADirectoryError):
+                return
+            self._forget(full)
+            self._sync_folder(os.path.dirname(full))
+            shutil.rmtree(doomed)
+
+    def move_folder(self, source: str, target: str) -> None:
+        full_source, full = self._full(source), self._full(target)
+        if not os.path.isdir(full_source):
+            raise NotFoundError(f"{full_source} does not exist; cannot move it to {full}")
+        if full.startswith(full_source + os.sep):
+            raise InvalidError(f"{full_source} cannot be moved into itself, to {full}")
+        if os.path.lexists(full):
+            raise AlreadyExistsError(f"{full} exists; cannot move {full_source} there")
+        with _errors(full):
+            self._settle(os.path.dirname(full))
+            try:
+                os.rename(full_source, full)
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise AlreadyExistsError(f"{full} exists; cannot move {full_source} there") from error
+                raise
+            self._forget(full_source)
+            self._sync_folder(os.path.dirname(full))
+            self._sync_folder(os.path.dirname(full_source))
+
+    def open_output(self, path: str) -> OutputFile:
+        full = self._full(path)
+        with _errors(full):
+            return _LocalOutput(self, self._temporary_for(full), full)
+
+    def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
+        return pyarrow.fs.LocalFileSystem(), self._full(path)
+
+    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
+        """Remove temporaries and half-deleted folders last changed before that time (ms since 1970)."""
+        full = self._full_folder(folder)
+        removed = 0
+        with _errors(full):
+            for parent, folders, files in os.walk(full):
+                for name in [name for name in files + folders if name.startswith((_TEMPORARY, _DELETED))]:
+                    leftover = os.path.join(parent, name)
+                    with suppress(FileNotFoundError):
+                        if os.lstat(leftover).st_ctime_ns // 1_000_000 >= older_than_ms:
+                            continue
+                        shutil.rmtree(leftover) if name in folders else os.unlink(leftover)
+                        removed += 1
+                folders[:] = [name for name in folders if not name.startswith(_DELETED)]
+        return removed
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._root, checked_path(path))
+
+    def _full_folder(self, folder: str) -> str:
+        return os.path.join(self._root, checked_folder(folder)) if folder else self._root
+
+    def _entries(self, full: str, folder: str) -> tuple[tuple[str, ObjectInfo | None], ...]:
+        """Visible names with their sizes (None: a folder), in the order of their full paths."""
+        entries: list[tuple[str, ObjectInfo | None]] = []
+        with _errors(full):
+            try:
+                scanned = os.scandir(full)
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+            with scanned:
+                for entry in scanned:
+                    if entry.name.startswith("."):
+                        continue
+                    if entry.is_dir():
+                        entries.append((entry.name, None))
+                        continue
+                    # A file can be deleted between the scan and the look at it.
+                    with suppress(FileNotFoundError):
+                        status = entry.stat()
+                        path = f"{folder}/{entry.name}" if folder else entry.name
+                        entries.append((entry.name, ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)))
+        # The objects of folder "a" sort by "a/...", which comes after the file "a.b".
+        entries.sort(key=lambda pair: pair[0] + "/" if pair[1] is None else pair[0])
+        return tuple(entries)
+
+    def _write_temporary(self, full: str, data: bytes) -> str:
+        """A fsynced temporary beside the final name."""
+        temporary = self._temporary_for(full)
+        try:
+            with open(temporary, "xb", buffering=0) as file:
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view) :]
+                if self._durable:
+                    os.fsync(file.fileno())
+        except BaseException:
+            _unlink_quietly(temporary)
+            raise
+        return temporary
+
+    def _temporary_for(self, full: str) -> str:
+        parent = os.path.dirname(full)
+        if parent not in self._settled or not os.path.isdir(parent):
+            self._forget(parent)
+            self._settle(parent)
+        return os.path.join(parent, _TEMPORARY + _ids.uuid())
+
+    def _publish(self, temporary: str, full: str) -> None:
+        """Move a finished temporary over its final name, durably."""
+        if self._durable:
+            _fsync_path(temporary)
+        os.replace(temporary, full)
+        self._sync_folder(os.path.dirname(full))
+
+    def _settle(self, folder: str) -> None:
+        """Make the folder and its parents, and fsync the entry of each, whoever made it.
+
+        A folder that another process has just made may not be durable yet; a file acknowledged inside it
+        would be lost with it.
+        """
+        if os.path.isdir(folder) and (folder in self._settled or self._is_above_root(folder)):
+            return
+        parent = os.path.dirname(folder)
+        self._settle(parent)
+        with suppress(FileExistsError):
+            os.mkdir(folder)
+        if not os.path.isdir(folder):
+            raise AlreadyExistsError(f"{folder} is a file; expected a folder")
+        # Above the root there may be folders that we may pass through and not open.
+        with suppress(PermissionError) if self._is_above_root(parent) else nullcontext():
+            self._sync_folder(parent)
+        self._settled.add(folder)
+
+    def _is_above_root(self, folder: str) -> bool:
+        return folder != self._root and not folder.startswith(self._root.rstrip(os.sep) + os.sep)
+
+    def _forget(self, folder: str) -> None:
+        self._settled = {known for known in self._settled if known != folder and not known.startswith(folder + os.sep)}
+
+    def _sync_folder(self, folder: str) -> None:
+        if self._durable:
+            _fsync_path(folder)
+
+
+class _LocalOutput(pa.OSFile):  # type: ignore[misc]
+    """A native pyarrow file on the temporary, so that Parquet is written without passing through Python."""
+
+    def __new__(cls, store: LocalStore, temporary: str, full: str) -> "_LocalOutput":
+        # pyarrow opens the file in the constructor of the C type, which sees these arguments.
+        output: _LocalOutput = super().__new__(cls, temporary, "wb")
+        return output
+
+    def __init__(self, store: LocalStore, temporary: str, full: str) -> None:
+        self._store = store
+        self._temporary = temporary
+        self._full = full
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        with _errors(self._full):
+            try:
+                super().close()
+                self._store._publish(self._temporary, self._full)
+            except BaseException:
+                _unlink_quietly(self._temporary)
+                raise
+
+    def abort(self) -> None:
+        if not self.closed:
+            super().close()
+            _unlink_quietly(self._temporary)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.abort() if kind is not None else self.close()
+
+
+@contextmanager
+def _errors(full: str) -> Iterator[None]:
+    """Raise the system's errors as ours, with the path."""
+    try:
+        yield
+    except LakeletError:
+        raise
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{full} does not exist") from error
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{full}: the file system refused access ({error.strerror})") from error
+    except NotADirectoryError as error:
+        raise NotFoundError(f"{full} does not exist: a file stands where a folder was expected") from error
+    except IsADirectoryError as error:
+        raise NotFoundError(f"{full} is a folder; expected a file") from error
+    except OSError as error:
+        raise UnavailableError(f"{full}: {error.strerror or error}") from error
+
+
+def _link(temporary: str, full: str) -> bool:
+    try:
+        os.link(temporary, full, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno in _NO_HARD_LINKS:
+            raise InvalidError(
+                f"{full}: the file system has no hard links ({error.strerror}), so that a commit cannot be "
+                "created atomically; use another file system or S3"
+            ) from error
+        raise
+    return True
+
+
+def _fsync_path(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unlink_quietly(temporary: str) -> None:
+    # The temporary is hidden and harmless; its removal must not hide the outcome of the call.
+    with suppress(OSError):
+        os.unlink(temporary)

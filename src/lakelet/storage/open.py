@@ -1,0 +1,66 @@
+"""From a warehouse's name to its store.
+
+Place in the data path: the first thing `connect` does, and again wherever a store is reopened by its
+location. It owns the forms a location takes and which decorators a backend gets. It reads no object, except
+that an S3 bucket is probed once per process.
+
+    ./warehouse, /data/warehouse, file:///data/warehouse    LocalStore
+    s3://bucket/prefix (s3a:// too)                         S3Store, probed, within RetryingStore
+    memory://NAME                                           the process's MemoryStore of that name
+"""
+
+import threading
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from lakelet.errors import InvalidError, PermissionDeniedError
+from lakelet.storage.local import LocalStore
+from lakelet.storage.memory import MemoryStore
+from lakelet.storage.probe import require_conditional_put
+from lakelet.storage.retrying import RetryingStore
+from lakelet.storage.s3 import S3Store
+from lakelet.storage.s3_options import S3Options
+from lakelet.storage.store import ObjectStore
+
+_probed: set[tuple[str, str]] = set()
+_probe_lock = threading.Lock()
+
+
+def open_store(url: str, options: Mapping[str, str]) -> ObjectStore:
+    """The store at a path, file://, s3:// or memory:// location."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        if not url:
+            raise InvalidError("the warehouse location is empty; expected a path, file://, s3:// or memory://")
+        return LocalStore(url.removeprefix("file:") if url.startswith("file:/") else url)
+    match scheme.lower():
+        case "file":
+            return LocalStore(_file_path(url))
+        case "s3" | "s3a":
+            bucket, _, prefix = rest.partition("/")
+            return _opened_s3(S3Store(bucket, prefix.strip("/"), S3Options.parse(options)))
+        case "memory":
+            if not rest:
+                raise InvalidError(f"{url!r} has no name; expected memory://NAME")
+            return MemoryStore.named(rest.rstrip("/"))
+    raise InvalidError(f"unknown scheme {scheme!r} in {url!r}; expected a path, file://, s3:// or memory://")
+
+
+def _file_path(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or not parts.path:
+        raise InvalidError(f"{url!r} names the host {parts.netloc!r}; expected file:///path")
+    return unquote(parts.path)
+
+
+def _opened_s3(store: S3Store) -> ObjectStore:
+    retrying = RetryingStore(store)
+    with _probe_lock:
+        if store.bucket_identity not in _probed:
+            # Who may not write cannot commit, so nothing rests on the condition.
+            try:
+                require_conditional_put(retrying)
+                _probed.add(store.bucket_identity)
+            except PermissionDeniedError:
+                pass
+    return retrying

@@ -1,0 +1,141 @@
+"""Every file name of a warehouse, in one place.
+
+    <db>.db/<table>/
+      metadata                                  table UUID and times
+      schema/schema-N                           N from 0
+      snapshot/snapshot-N, LATEST, EARLIEST     N from 1, without gaps; the hints may be wrong
+      manifest/manifest-list-<uuid>-K, manifest-<uuid>-K, index-manifest-<uuid>-K
+      index/index-<uuid>-K
+      tag/tag-NAME    branch/branch-NAME/{schema,snapshot,tag}/…
+      [k=v/…]bucket-N/<prefix><uuid>-K.parquet
+
+Paths are relative to the root of the store. A branch keeps its schemas, snapshots and tags below
+`branch/branch-NAME`; its manifests, indexes and data files stand with those of the main branch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lakelet.errors import InvalidError
+
+MAIN_BRANCH = "main"
+POSTPONE_BUCKET = -2
+_DATABASE_SUFFIX = ".db"
+_NAME = re.compile(r"^[^\x00-\x1f/\\:*?\"<>|$.#%\x7f]+$")
+_MAX_NAME = 200
+_NUMBERED = re.compile(r"^(?P<kind>snapshot|schema)-(?P<number>\d+)$")
+
+
+def check_name(name: str, what: str) -> str:
+    """The name itself if it may stand in a path; InvalidError otherwise."""
+    if not _NAME.match(name) or name != name.strip() or len(name) > _MAX_NAME:
+        raise InvalidError(
+            f"{what} name {name!r}: expected up to {_MAX_NAME} characters, "
+            "none of them a path, control or wildcard character, '.' or '$'"
+        )
+    return name
+
+
+def database_folder(database: str) -> str:
+    """The folder of a database."""
+    return check_name(database, "database") + _DATABASE_SUFFIX
+
+
+def database_of_folder(folder: str) -> str | None:
+    """The database a top-level folder belongs to, None if it is no database."""
+    name = folder.rstrip("/").rsplit("/", 1)[-1]
+    return name.removesuffix(_DATABASE_SUFFIX) if name.endswith(_DATABASE_SUFFIX) and name != _DATABASE_SUFFIX else None
+
+
+@dataclass(frozen=True, slots=True)
+class TablePaths:
+    """The paths of one table, on its main branch or another."""
+
+    root: str
+    branch: str = MAIN_BRANCH
+
+    @staticmethod
+    def of(database: str, table: str) -> TablePaths:
+        """The paths of `database.table`."""
+        return TablePaths(f"{database_folder(database)}/{check_name(table, 'table')}")
+
+    def on_branch(self, branch: str) -> TablePaths:
+        """The same table on another branch."""
+        if branch != MAIN_BRANCH:
+            check_name(branch.replace(".", "_"), "branch")
+        return TablePaths(self.root, branch)
+
+    @property
+    def branch_root(self) -> str:
+        """Where this branch keeps schemas, snapshots and tags."""
+        return self.root if self.branch == MAIN_BRANCH else f"{self.root}/branch/branch-{self.branch}"
+
+    @property
+    def metadata(self) -> str:
+        """The table's identity."""
+        return f"{self.root}/metadata"
+
+    @property
+    def schema_folder(self) -> str:
+        """Where schema versions stand."""
+        return f"{self.branch_root}/schema"
+
+    def schema(self, number: int) -> str:
+        """A schema version."""
+        return f"{self.schema_folder}/schema-{number}"
+
+    @property
+    def snapshot_folder(self) -> str:
+        """Where snapshots stand."""
+        return f"{self.branch_root}/snapshot"
+
+    def snapshot(self, number: int) -> str:
+        """A snapshot."""
+        return f"{self.snapshot_folder}/snapshot-{number}"
+
+    @property
+    def latest_hint(self) -> str:
+        """The hint at the newest snapshot."""
+        return f"{self.snapshot_folder}/LATEST"
+
+    @property
+    def earliest_hint(self) -> str:
+        """The hint at the oldest snapshot."""
+        return f"{self.snapshot_folder}/EARLIEST"
+
+    @property
+    def tag_folder(self) -> str:
+        """Where tags stand."""
+        return f"{self.branch_root}/tag"
+
+    def tag(self, name: str) -> str:
+        """A tag."""
+        if not name or "/" in name or "\x00" in name or name.startswith("."):
+            raise InvalidError(f"tag name {name!r}: expected a name without '/' that does not begin with '.'")
+        return f"{self.tag_folder}/tag-{name}"
+
+    @property
+    def branch_folder(self) -> str:
+        """Where the branches stand."""
+        return f"{self.root}/branch"
+
+    def manifest(self, name: str) -> str:
+        """A manifest, manifest list or index manifest."""
+        return f"{self.root}/manifest/{name}"
+
+    def index(self, name: str) -> str:
+        """An index file."""
+        return f"{self.root}/index/{name}"
+
+    def bucket_folder(self, partition_path: str, bucket: int, data_folder: str | None = None) -> str:
+        """Where the data files of a bucket stand."""
+        name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
+        return "/".join(part for part in (self.root, data_folder, partition_path, name) if part)
+
+
+def file_number(path: str, kind: str) -> int | None:
+    """The N of `…/<kind>-N`, None for any other name."""
+    match = _NUMBERED.match(path.rsplit("/", 1)[-1])
+    return int(match["number"]) if match and match["kind"] == kind else None

@@ -1,0 +1,169 @@
+"""The object store: the only way Lakelet touches bytes that outlive a process.
+
+Place in the data path: below everything that reads or writes a file (format, commit, scan, read),
+above the operating system and the S3 client. A store is a folder ("root") of named byte strings:
+
+    store.put("shop.db/orders/schema/schema-0", b"{...}")
+    store.put_if_absent("shop.db/orders/snapshot/snapshot-1", b"{...}")    # True: we made it
+    store.put_if_absent("shop.db/orders/snapshot/snapshot-1", b"{...}")    # False: it is there
+    [info.path for info in store.list("shop.db/orders")]
+
+This file owns the protocol and the rules for paths. It never does I/O and knows no backend.
+
+Rules every backend keeps; tests/unit/storage/contract.py holds each of them to these:
+
+- A path is relative to the root, '/'-separated, without empty, '.' or '..' segments, backslashes or control
+  characters (NUL among them). The root itself is the folder "".
+- An object is seen whole or not at all. What `put`, a True `put_if_absent` and `OutputFile.close` wrote
+  survives a crash of the machine.
+- `put_if_absent` creates atomically: of any number of racing callers one gets True.
+- A name that begins with a dot is hidden: it can be read by name but no listing shows it, nor anything
+  in a folder of such a name. Temporaries and folder markers carry such names.
+- Errors are the kinds of `lakelet.errors`; the message names the location and the path.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pyarrow.fs
+
+from lakelet.errors import InvalidError
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One stored object; `path` is relative to the store's root."""
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One level of a folder: full paths from the store's root, sorted."""
+
+    files: tuple[ObjectInfo, ...]
+    folders: tuple[str, ...]
+
+
+@runtime_checkable
+class OutputFile(Protocol):
+    """A file being written; it appears under its path, whole and durable, when `close` returns.
+
+    File-like enough to be the sink of `pyarrow.parquet.ParquetWriter`. `close` and `abort` may be called
+    again and then do nothing; leaving a `with` block by an exception aborts.
+    """
+
+    @property
+    def closed(self) -> bool: ...
+    def write(self, data: bytes) -> int: ...
+    def flush(self) -> None: ...
+    def tell(self) -> int: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def readable(self) -> bool: ...
+    def writable(self) -> bool: ...
+    def seekable(self) -> bool: ...
+    def __enter__(self) -> "OutputFile": ...
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None: ...
+
+
+@runtime_checkable
+class ObjectStore(Protocol):
+    """A root folder of objects. Stores are picklable: clients are opened again where they arrive."""
+
+    @property
+    def location(self) -> str:
+        """The root, for messages and for opening it again: "/abs/dir", "s3://bucket/prefix", "memory://name"."""
+        ...
+
+    def get(self, path: str) -> bytes:
+        """The whole object; NotFoundError when absent."""
+        ...
+
+    def get_range(self, path: str, start: int, length: int) -> bytes:
+        """Exactly `length` bytes from `start`; CorruptionError when the object ends before that."""
+        ...
+
+    def head(self, path: str) -> ObjectInfo | None:
+        """Size and time of the object, None when absent. A folder is not an object."""
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write or replace the object, atomically and durably."""
+        ...
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """True: created. False: something is there. UnavailableError: the outcome is unknown."""
+        ...
+
+    def list(self, folder: str) -> Iterator[ObjectInfo]:
+        """Every object below the folder, at any depth, sorted by path; nothing when the folder is absent."""
+        ...
+
+    def list_folder(self, folder: str) -> Listing:
+        """The objects and folders directly inside the folder; empty when the folder is absent."""
+        ...
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Remove objects; those absent are fine. Folders stay."""
+        ...
+
+    def copy(self, source: str, target: str) -> None:
+        """Write the source's bytes under the target, replacing it; NotFoundError when the source is absent."""
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Make the folder and its parents; fine when it exists."""
+        ...
+
+    def delete_folder(self, path: str) -> None:
+        """Remove the folder and everything in it, hidden names too; fine when absent."""
+        ...
+
+    def move_folder(self, source: str, target: str) -> None:
+        """Rename the folder; AlreadyExistsError when the target exists, NotFoundError when the source does not.
+
+        Atomic on a local disk. Object stores copy, then delete: a crash leaves both, the source complete
+        until every copy is made.
+        """
+        ...
+
+    def open_output(self, path: str) -> OutputFile:
+        """Write a large object as a stream; it replaces what is there when closed."""
+        ...
+
+    def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
+        """A pyarrow file system and the object's path in it, for pyarrow's own readers."""
+        ...
+
+
+def checked_path(path: str) -> str:
+    """The path itself when it may name an object; InvalidError otherwise."""
+    if not path:
+        raise InvalidError("a storage path is empty; expected segments separated by '/'")
+    return checked_folder(path)
+
+
+def checked_folder(path: str) -> str:
+    """Like `checked_path`, and "" names the root."""
+    if not path:
+        return path
+    # Some S3 servers and clients refuse control characters, and some take a backslash for a separator.
+    if "\\" in path or any(character < " " or character == "\x7f" for character in path):
+        raise InvalidError(f"storage path {path!r} contains a backslash or a control character")
+    for segment in path.split("/"):
+        if segment in ("", ".", ".."):
+            raise InvalidError(
+                f"storage path {path!r} has the segment {segment!r}; "
+                "expected a relative path without empty, '.' or '..' segments"
+            )
+    return path
+
+
+def is_hidden(path: str, folder: str) -> bool:
+    """Whether a listing of `folder` leaves `path` out: a segment below the folder begins with a dot."""
+    below = path[len(folder) + 1 :] if folder else path
+    return below.startswith(".") or "/." in below

@@ -1,0 +1,49 @@
+"""Session fixtures: each real server is started once, when the first test asks for it."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from tests.services.minio import minio
+from tests.services.seaweedfs import seaweedfs
+from tests.services.server import S3Service, ServiceMissing
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of a server and keeps them on one worker, so that it starts once."""
+    for item in items:
+        for fixture in ("s3_minio", "s3_seaweedfs"):
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker("s3")
+                if item.get_closest_marker("xdist_group") is None:
+                    item.add_marker(pytest.mark.xdist_group(fixture))
+
+
+@pytest.fixture(scope="session")
+def s3_seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Service]:
+    """A SeaweedFS server."""
+    yield from _started(seaweedfs, tmp_path_factory.mktemp("seaweedfs"))
+
+
+@pytest.fixture(scope="session")
+def s3_minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Service]:
+    """A MinIO server."""
+    yield from _started(minio, tmp_path_factory.mktemp("minio"))
+
+
+def _started(service: Callable[[Path], AbstractContextManager[S3Service]], folder: Path) -> Iterator[S3Service]:
+    try:
+        context = service(folder)
+        started = context.__enter__()
+    except ServiceMissing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI needs this service: {missing}")
+        pytest.skip(str(missing))
+    try:
+        yield started
+    finally:
+        context.__exit__(None, None, None)

@@ -1,0 +1,232 @@
+import errno
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelet.errors import (
+    AlreadyExistsError,
+    InvalidError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+)
+from lakelet.storage.local import LocalStore
+from lakelet.storage.store import ObjectStore
+from tests.unit.storage.contract import StoreContract
+
+
+class TestLocalStore(StoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ObjectStore:
+        return LocalStore(tmp_path / "warehouse", durable=False)
+
+
+class TestDurableLocalStore(StoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ObjectStore:
+        return LocalStore(tmp_path / "warehouse")
+
+
+class SystemCalls:
+    """Records the calls that order a write, and can make one of them fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+        self.seen: list[str] = []
+        self.failing: dict[str, OSError] = {}
+        self._root = root
+        for name in ("link", "replace", "rename", "unlink", "mkdir"):
+            monkeypatch.setattr(os, name, self._recorded(name, getattr(os, name)))
+        real_fsync = os.fsync
+
+        def fsync(descriptor: int) -> None:
+            self._record("fsync", os.readlink(f"/proc/self/fd/{descriptor}"))
+            real_fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+
+    def _recorded(self, name: str, real: object) -> object:
+        def call(*paths: str, **options: object) -> object:
+            self._record(name, *paths)
+            return real(*paths, **options)  # type: ignore[operator]
+
+        return call
+
+    def _record(self, name: str, *paths: str) -> None:
+        shown = [self._shown(path) for path in paths]
+        self.seen.append(" ".join([name, *shown]))
+        if name in self.failing:
+            raise self.failing.pop(name)
+
+    def _shown(self, path: str) -> str:
+        relative = os.path.relpath(path, self._root)
+        folder, name = os.path.split(relative)
+        name = next((prefix for prefix in (".tmp-", ".deleted-") if name.startswith(prefix)), name)
+        return os.path.join(folder, name)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SystemCalls:
+    return SystemCalls(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def durable(tmp_path: Path) -> LocalStore:
+    return LocalStore(tmp_path / "w")
+
+
+def hidden_names(root: Path) -> list[str]:
+    return [path.name for path in root.rglob(".*")]
+
+
+def test_rule_1_put_if_absent_syncs_the_bytes_links_and_syncs_the_folder(
+    durable: LocalStore, calls: SystemCalls
+) -> None:
+    durable.make_folder("s")
+    calls.seen.clear()
+    assert durable.put_if_absent("s/snapshot-1", b"{}")
+    assert calls.seen == ["fsync w/s/.tmp-", "link w/s/.tmp- w/s/snapshot-1", "fsync w/s", "unlink w/s/.tmp-"]
+
+
+def test_put_syncs_the_bytes_before_the_name_and_the_folder_after(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.make_folder("s")
+    calls.seen.clear()
+    durable.put("s/LATEST", b"1")
+    expected = ["fsync w/s/.tmp-", "replace w/s/.tmp- w/s/LATEST", "fsync w/s"]
+    assert calls.seen == expected
+    calls.seen.clear()
+    with durable.open_output("s/LATEST") as output:
+        output.write(b"2")
+    assert calls.seen == expected
+
+
+def test_new_folders_are_synced_up_to_the_root(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.put("a/b/x", b"1")
+    assert calls.seen[:6] == ["mkdir w", "fsync .", "mkdir w/a", "fsync w", "mkdir w/a/b", "fsync w/a"]
+
+
+def test_a_root_several_levels_deep_is_synced_where_it_hangs(calls: SystemCalls, tmp_path: Path) -> None:
+    LocalStore(tmp_path / "d" / "w").put("x", b"1")
+    assert calls.seen[:4] == ["mkdir d", "fsync .", "mkdir d/w", "fsync d"]
+
+
+def test_a_folder_that_another_process_made_is_synced_too(
+    durable: LocalStore, calls: SystemCalls, tmp_path: Path
+) -> None:
+    LocalStore(tmp_path / "w").make_folder("a")
+    calls.seen.clear()
+    durable.put("a/x", b"1")
+    assert "fsync w" in calls.seen
+    calls.seen.clear()
+    durable.put("a/y", b"1")
+    assert "fsync w" not in calls.seen
+
+
+def test_delete_syncs_each_folder_once(durable: LocalStore, calls: SystemCalls) -> None:
+    for path in ("a/1", "a/2", "b/1"):
+        durable.put(path, b"")
+    calls.seen.clear()
+    durable.delete(["a/1", "a/2", "b/1", "c/none"])
+    assert [call for call in calls.seen if call.startswith("fsync")] == ["fsync w/a", "fsync w/b"]
+
+
+def test_delete_folder_takes_it_out_of_sight_first(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.put("t/x", b"1")
+    calls.seen.clear()
+    durable.delete_folder("t")
+    assert calls.seen[:2] == ["rename w/t w/.deleted-", "fsync w"]
+
+
+def put(store: LocalStore, operation: str) -> None:
+    getattr(store, operation)("s/x", b"1")
+
+
+@pytest.mark.parametrize(
+    ("operation", "call"),
+    [
+        ("put", "fsync"),
+        ("put", "replace"),
+        ("put_if_absent", "fsync"),
+        ("put_if_absent", "link"),
+        ("open_output", "fsync"),
+        ("open_output", "replace"),
+    ],
+)
+def test_a_failed_write_leaves_no_temporary(
+    durable: LocalStore, calls: SystemCalls, tmp_path: Path, operation: str, call: str
+) -> None:
+    durable.make_folder("s")
+    calls.failing[call] = OSError(errno.ENOSPC, "No space left on device")
+    write = durable.open_output("s/x").close if operation == "open_output" else lambda: put(durable, operation)
+    with pytest.raises(UnavailableError, match=r"s/x: No space"):
+        write()
+    assert hidden_names(tmp_path) == []
+    assert durable.head("s/x") is None
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_hard_links_is_refused(
+    durable: LocalStore, calls: SystemCalls, tmp_path: Path, number: int
+) -> None:
+    calls.failing["link"] = OSError(number, os.strerror(number))
+    with pytest.raises(InvalidError, match="no hard links"):
+        durable.put_if_absent("snapshot-1", b"{}")
+    assert hidden_names(tmp_path) == []
+
+
+def test_a_create_that_finds_the_name_taken_leaves_no_temporary(durable: LocalStore, tmp_path: Path) -> None:
+    durable.put("s", b"1")
+    assert not durable.put_if_absent("s", b"2")
+    (tmp_path / "w" / "folder").mkdir()
+    assert not durable.put_if_absent("folder", b"2")
+    assert hidden_names(tmp_path) == []
+
+
+def test_a_folder_removed_by_another_process_is_made_again(durable: LocalStore, tmp_path: Path) -> None:
+    durable.put("a/b/x", b"1")
+    LocalStore(tmp_path / "w").delete_folder("a")
+    durable.put("a/b/y", b"2")
+    assert [info.path for info in durable.list("")] == ["a/b/y"]
+
+
+def test_errors_of_the_system_keep_their_kind(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.put("file", b"1")
+    with pytest.raises(NotFoundError):
+        durable.get("file/below")
+    with pytest.raises(AlreadyExistsError, match="is a file"):
+        durable.put("file/below", b"1")
+    durable.make_folder("folder")
+    with pytest.raises(NotFoundError, match="is a folder"):
+        durable.get("folder")
+    calls.failing["replace"] = PermissionError(errno.EACCES, "Permission denied")
+    with pytest.raises(PermissionDeniedError, match="w/x"):
+        durable.put("x", b"1")
+
+
+def test_opening_a_store_makes_nothing(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "w")
+    assert list(store.list("")) == []
+    assert store.head("x") is None
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_relative_root_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert LocalStore("w").location == str(tmp_path / "w")
+
+
+def test_an_output_file_is_native_to_pyarrow(durable: LocalStore) -> None:
+    """Parquet written through Python objects would cost a copy and the interpreter lock per page."""
+    with durable.open_output("x") as output:
+        assert isinstance(output, pa.NativeFile)
+
+
+def test_leftovers_of_a_crash_are_removed_by_age(durable: LocalStore, tmp_path: Path) -> None:
+    durable.put("t/seen", b"1")
+    (tmp_path / "w" / "t" / ".tmp-1").write_bytes(b"half")
+    (tmp_path / "w" / ".deleted-2" / "below").mkdir(parents=True)
+    (tmp_path / "w" / ".other").write_bytes(b"not ours")
+    assert durable.remove_leftovers("", older_than_ms=0) == 0
+    assert durable.remove_leftovers("", older_than_ms=2**62) == 2
+    assert sorted(path.name for path in (tmp_path / "w").rglob("*")) == [".other", "seen", "t"]
