@@ -1,0 +1,49 @@
+"""How a contender runs: a script in a process of its own that does one task and prints what it measured.
+
+A contender's script is a set of functions; `serve(tasks)` runs the one named on the command line with the JSON arguments
+behind it and prints one line of JSON: what the function returned, and the process's peak memory.
+
+    python arrow_tasks.py write '{"rows": 1000000, "folder": "/data"}'     →  {"seconds": 1.02, "peak_bytes": 412000000}
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+Task = Callable[..., dict[str, Any]]
+
+
+class Timer:
+    """Seconds that passed inside the block."""
+
+    seconds = 0.0
+
+
+@contextmanager
+def timed() -> Iterator[Timer]:
+    """Times a block."""
+    timer = Timer()
+    begin = time.perf_counter()
+    yield timer
+    timer.seconds = time.perf_counter() - begin
+
+
+def peak_bytes() -> int:
+    """The most memory this process has had resident."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+def serve(*tasks: Task) -> None:
+    """Runs the task that the command line names."""
+    by_name = {task.__name__: task for task in tasks}
+    name, arguments = sys.argv[1], json.loads(sys.argv[2])
+    result = by_name[name](**arguments)
+    print(json.dumps({**result, "peak_bytes": peak_bytes()}))

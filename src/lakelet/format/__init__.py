@@ -1,0 +1,1 @@
+"""Bytes to values and back: every file type of a table."""

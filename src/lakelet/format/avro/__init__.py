@@ -1,0 +1,16 @@
+"""Avro: container files into Arrow columns and back. Manifests use `decode` and `encode`, data files the tables."""
+
+from lakelet.format.avro.decode import FileSchema, decode, decode_batches, read_schema
+from lakelet.format.avro.encode import encode
+from lakelet.format.avro.logical import avro_schema, read_table, write_table
+
+__all__ = [
+    "FileSchema",
+    "avro_schema",
+    "decode",
+    "decode_batches",
+    "encode",
+    "read_schema",
+    "read_table",
+    "write_table",
+]

@@ -1,0 +1,64 @@
+"""The seam between data files and the rest: what a file format must be able to do.
+
+A format turns batches in the table's Arrow types into a file and back. It knows nothing of partitions, buckets,
+snapshots or schema evolution: `fields` are those of the schema the file was written under, and columns are asked for by
+the names they have there. Formats are looked up by the ending of a file's name in `data_files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from lakelet.model.types import Field
+from lakelet.storage.store import ObjectStore, OutputFile
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """How files are encoded. `extra` are the options under the format's own prefix, such as `parquet.…`."""
+
+    compression: str = "zstd"
+    compression_level: int = 1
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+class FormatWriter(Protocol):
+    """One file being written."""
+
+    def write(self, table: pa.Table) -> None:
+        """Appends rows; each call makes a row group, stripe or block of its own."""
+        ...
+
+    def size(self) -> int:
+        """Bytes written so far, about."""
+        ...
+
+    def close(self) -> None:
+        """Writes what ends the file; the output itself is closed by its owner."""
+        ...
+
+
+class DataFileFormat(Protocol):
+    """A kind of data file."""
+
+    @property
+    def name(self) -> str:
+        """The value of `file.format`, which is also the ending of file names."""
+        ...
+
+    def open_writer(
+        self, output: OutputFile, fields: Sequence[Field], settings: WriteSettings, *, without_ranges: frozenset[str]
+    ) -> FormatWriter:
+        """Starts a file of these columns. The footer must not hold minima and maxima of columns in `without_ranges`,
+        since they contain NaN and readers that prune by such a footer would lose rows."""
+        ...
+
+    def read(
+        self, store: ObjectStore, path: str, fields: Sequence[Field], columns: Sequence[str], *, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns in the types of `fields`, in file order."""
+        ...
