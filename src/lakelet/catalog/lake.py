@@ -1,0 +1,240 @@
+"""A lake: the databases and tables below one folder or bucket.
+
+    lake = lakelet.connect("./warehouse")
+    lake.create_database("shop")
+    orders = lake.create_table("shop.orders", pa.schema([("id", pa.int64()), ("dt", pa.string())]), partitioned_by=["dt"])
+
+The catalog is the folder itself: `<db>.db/<table>/schema/schema-0` makes a table. There is no service to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lakelet.clock import Clock, SystemClock
+from lakelet.commit.schemas import create_first_schema, schema_ids
+from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
+from lakelet.format.table_metadata import TableMetadata, encode_metadata
+from lakelet.ids import Ids, RandomIds
+from lakelet.model.arrow_types import from_arrow
+from lakelet.model.literals import parse_literal
+from lakelet.model.schema import TableSchema, new_schema
+from lakelet.model.types import Field
+from lakelet.options import check_options
+from lakelet.storage.home import TableHome
+from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
+from lakelet.storage.store import ObjectStore
+from lakelet.table.altering import TypeLike, as_type
+from lakelet.table.table import Table, check_usable
+
+Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field]
+
+
+class Lake:
+    """Databases and tables in one store."""
+
+    def __init__(self, store: ObjectStore, *, clock: Clock | None = None, ids: Ids | None = None) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._ids = ids or RandomIds()
+
+    def __repr__(self) -> str:
+        return f"Lake({self._store.location!r})"
+
+    @property
+    def location(self) -> str:
+        """The warehouse's folder or bucket."""
+        return self._store.location
+
+    # ------------------------------------------------------------------ databases
+
+    def databases(self) -> list[str]:
+        """The names of all databases."""
+        folders = self._store.list_folder("").folders
+        return sorted(name for folder in folders if (name := database_of_folder(folder)) is not None)
+
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Makes a database."""
+        folder = database_folder(name)
+        if name in self.databases():
+            if if_not_exists:
+                return
+            raise AlreadyExistsError(f"database {name!r} exists in {self.location}")
+        self._store.make_folder(folder)
+
+    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
+        """Removes a database, with its tables only if `cascade` is given."""
+        if name not in self.databases():
+            if if_exists:
+                return
+            raise self._no_database(name)
+        tables = self.tables(name)
+        if tables and not cascade:
+            raise InvalidError(
+                f"database {name!r} holds {len(tables)} tables ({', '.join(tables[:5])}): drop them first, or pass cascade=True"
+            )
+        for table in tables:
+            self.drop_table(f"{name}.{table}")
+        self._store.delete_folder(database_folder(name))
+
+    # ------------------------------------------------------------------ tables
+
+    def tables(self, database: str) -> list[str]:
+        """The names of a database's tables."""
+        if database not in self.databases():
+            raise self._no_database(database)
+        folders = self._store.list_folder(database_folder(database)).folders
+        names = [folder.rsplit("/", 1)[-1] for folder in folders]
+        return sorted(
+            name for name in names if _is_name(name) and schema_ids(self._home(TablePaths.of(database, name)))
+        )
+
+    def table(self, name: str) -> Table:
+        """The table of that name."""
+        home = self._home(TablePaths.of(*_split(name)))
+        if not schema_ids(home):
+            raise self._no_table(name)
+        return Table(name, home)
+
+    def table_exists(self, name: str) -> bool:
+        """Whether there is a table of that name."""
+        return bool(schema_ids(self._home(TablePaths.of(*_split(name)))))
+
+    def create_table(
+        self,
+        name: str,
+        columns: Columns,
+        *,
+        primary_key: Sequence[str] = (),
+        partitioned_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Makes a table. `columns` is an Arrow schema or a list of (name, type) pairs such as ("id", "BIGINT NOT NULL")."""
+        database, _ = _split(name)
+        home = self._home(TablePaths.of(*_split(name)))
+        schema = self._first_schema(columns, primary_key, partitioned_by, options or {}, comment)
+        if database not in self.databases():
+            raise self._no_database(database)
+        if schema_ids(home):
+            if if_not_exists:
+                return Table(name, home)
+            raise AlreadyExistsError(f"table {name!r} exists in {self.location}")
+        leftover = next(iter(self._store.list(home.paths.snapshot_folder)), None)
+        if leftover is not None:
+            raise InvalidError(
+                f"{home.where(leftover.path)} is left over from another table: remove {home.paths.root} first"
+            )
+        try:
+            create_first_schema(home, schema)
+        except AlreadyExistsError:
+            if if_not_exists:
+                return Table(name, home)
+            raise
+        metadata = TableMetadata(self._ids.uuid(), schema.time_ms, schema.time_ms)
+        self._store.put(home.paths.metadata, encode_metadata(metadata))
+        return Table(name, home)
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        """Removes a table and all its files.
+
+        Snapshots go first and schemas last, so that a drop that was interrupted leaves an empty table, which can be dropped
+        again, and never one with files missing.
+        """
+        home = self._home(TablePaths.of(*_split(name)))
+        if not schema_ids(home):
+            if if_exists:
+                return
+            raise self._no_table(name)
+        paths = home.paths
+        self._store.delete_folder(paths.snapshot_folder)
+        for folder in self._store.list_folder(paths.root).folders:
+            if folder != paths.schema_folder:
+                self._store.delete_folder(folder)
+        self._store.delete_folder(paths.root)
+
+    def rename_table(self, name: str, new_name: str) -> Table:
+        """Gives a table another name, possibly in another database."""
+        old, new = TablePaths.of(*_split(name)), TablePaths.of(*_split(new_name))
+        if not schema_ids(self._home(old)):
+            raise self._no_table(name)
+        if _split(new_name)[0] not in self.databases():
+            raise self._no_database(_split(new_name)[0])
+        if schema_ids(self._home(new)):
+            raise AlreadyExistsError(f"table {new_name!r} exists in {self.location}")
+        self._store.move_folder(old.root, new.root)
+        return Table(new_name, self._home(new))
+
+    # ------------------------------------------------------------------ inside
+
+    def _first_schema(
+        self,
+        columns: Columns,
+        primary_key: Sequence[str],
+        partitioned_by: Sequence[str],
+        options: Mapping[str, object],
+        comment: str | None,
+    ) -> TableSchema:
+        texts = {
+            key: ("true" if value else "false") if isinstance(value, bool) else str(value)
+            for key, value in options.items()
+        }
+        check_options(texts)
+        fields = _fields(columns)
+        for field in fields:
+            if field.default is not None:
+                parse_literal(field.default, field.type, f"default of column {field.name!r}")
+        schema = new_schema(
+            fields,
+            partition_keys=partitioned_by,
+            primary_keys=primary_key,
+            options=texts,
+            comment=comment,
+            time_ms=self._clock.now_ms(),
+        )
+        check_usable(schema)
+        return schema
+
+    def _home(self, paths: TablePaths) -> TableHome:
+        return TableHome(self._store, paths, self._clock, self._ids)
+
+    def _no_database(self, name: str) -> NotFoundError:
+        return NotFoundError(
+            f"database {name!r} is not in {self.location}; there are {', '.join(self.databases()) or 'none'}"
+        )
+
+    def _no_table(self, name: str) -> NotFoundError:
+        return NotFoundError(f"table {name!r} is not in {self.location}")
+
+
+def _split(name: str) -> tuple[str, str]:
+    parts = name.split(".")
+    if len(parts) != 2:
+        raise InvalidError(f"table name {name!r}: expected database.table")
+    return check_name(parts[0], "database"), check_name(parts[1], "table")
+
+
+def _is_name(name: str) -> bool:
+    try:
+        check_name(name, "table")
+    except InvalidError:
+        return False
+    return True
+
+
+def _fields(columns: Columns) -> list[Field]:
+    if isinstance(columns, pa.Schema):
+        fields = []
+        for column in columns:
+            data_type = from_arrow(column.type, nullable=column.nullable, where=f"column {column.name!r}")
+            comment = (column.metadata or {}).get(b"comment")
+            fields.append(Field(-1, column.name, data_type, comment.decode() if comment else None))
+        return fields
+    return [
+        column if isinstance(column, Field) else Field(-1, column[0], as_type(column[1], f"column {column[0]!r}"))
+        for column in columns
+    ]

@@ -1,0 +1,84 @@
+"""`lakelet COMMAND …`: parses the command line and maps errors to exit codes.
+
+0  done        1  an error of Lakelet, shown with its kind        2  the command line makes no sense
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from lakelet.catalog import connect
+from lakelet.cli.demo import run_demo
+from lakelet.cli.inspecting import list_tables, show_table
+from lakelet.cli.output import ConsoleOutput, JsonOutput, Output
+from lakelet.errors import LakeletError
+
+Handler = Callable[[argparse.Namespace, Output], None]
+
+
+def _demo(arguments: argparse.Namespace, output: Output) -> None:
+    run_demo(connect(arguments.warehouse, _options(arguments)), output, rows=arguments.rows)
+
+
+def _tables(arguments: argparse.Namespace, output: Output) -> None:
+    list_tables(connect(arguments.warehouse, _options(arguments)), output, arguments.database)
+
+
+def _inspect(arguments: argparse.Namespace, output: Output) -> None:
+    lake = connect(arguments.warehouse, _options(arguments))
+    show_table(lake.table(arguments.table), output, arguments.what)
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in arguments.option)
+
+
+def _parser() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--warehouse", default="./warehouse", help="folder or s3:// address (default: %(default)s)")
+    shared.add_argument(
+        "--option", action="append", default=[], metavar="KEY=VALUE", help="a connection option such as s3.endpoint"
+    )
+    shared.add_argument("--json", action="store_true", help="print JSON, one object a line")
+    parser = argparse.ArgumentParser(
+        prog="lakelet", description="A lakehouse in Python on Apache Paimon's table format."
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, handler: Handler, text: str) -> argparse.ArgumentParser:
+        command = subparsers.add_parser(name, parents=[shared], help=text, description=text)
+        command.set_defaults(handler=handler)
+        return command
+
+    demo = add("demo", _demo, "Run the main job on made-up orders: ingest, query, change, travel back in time.")
+    demo.add_argument("--rows", type=int, default=200_000, help="how many orders to make up (default: %(default)s)")
+    tables = add("tables", _tables, "List the tables of a database, or of all.")
+    tables.add_argument("database", nargs="?", help="only this database")
+    inspect = add("inspect", _inspect, "Show a table's schema, snapshots, files, options, tags or branches.")
+    inspect.add_argument("table", help="database.table")
+    inspect.add_argument(
+        "what", nargs="?", default="schema", choices=("schema", "snapshots", "files", "options", "tags", "branches")
+    )
+    return parser
+
+
+def commands() -> list[str]:
+    """The names of all commands."""
+    actions = [action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    return sorted(actions[0].choices)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if any("=" not in pair for pair in arguments.option):
+        parser.error("--option takes KEY=VALUE")
+    output: Output = JsonOutput() if arguments.json else ConsoleOutput()
+    try:
+        arguments.handler(arguments, output)
+    except LakeletError as error:
+        output.error(type(error).__name__, str(error))
+        return 1
+    return 0

@@ -1,0 +1,1 @@
+"""Snapshots, manifests, schemas and the commit."""

@@ -1,0 +1,181 @@
+"""What a commit changes, given the snapshot it lands on: the entries of its delta, or a conflict.
+
+Everything here is computed anew at each attempt, since another writer may have come first. A file that the commit
+takes away must be live in the snapshot it lands on; an overwrite takes whatever is live then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.request import CommitRequest
+from lakelet.errors import ConflictError
+from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.manifest_columns import entries_to_columns
+from lakelet.model.arrow_types import to_arrow
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.manifest import EntryKind, ManifestEntry, ManifestFile
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import BUCKET, TableOptions
+from lakelet.storage.home import TableHome
+
+# Orphan removal spares files younger than a day; a commit of older files makes sure that they are still there.
+_VERIFY_AFTER_MS = 12 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The delta of one commit attempt. `removed` is the removing part of `entries`."""
+
+    entries: pa.Table
+    removed: pa.Table
+    record_delta: int
+    previous: tuple[ManifestFile, ...]
+
+
+def compute_changes(
+    home: TableHome, request: CommitRequest, latest: Snapshot | None, schema: TableSchema, settings: ManifestSettings
+) -> Changes:
+    """The delta that `request` makes on top of `latest`; ConflictError if it cannot be applied any more."""
+    previous = tuple(snapshot_manifests(home, latest)) if latest is not None else ()
+    _check_buckets(request.messages, schema)
+    _check_old_files(home, request.messages)
+    added = entries_to_columns(
+        [
+            ManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.total_buckets, file)
+            for message in request.messages
+            for file in message.new_files
+        ]
+    )
+    removed = _removed(home, request, previous, schema, settings)
+    record_delta = _rows(added) - _rows(removed)
+    return Changes(pa.concat_tables([removed, added]), removed, record_delta, previous)
+
+
+def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str, object]) -> npt.NDArray[np.bool_]:
+    """Which of these partitions (BinaryRow bytes) agree with a partition spec."""
+    mask = np.ones(len(partitions), bool)
+    if not spec:
+        return mask
+    columns = dict(zip(schema.partition_keys, decode_rows(partitions, schema.partition_types), strict=True))
+    for name, value in spec.items():
+        column = columns[name]
+        if value is None:
+            found = column.is_null()
+        else:
+            scalar = pa.scalar(value, to_arrow(schema.field(name).type))
+            found = pc.fill_null(pc.equal(column, scalar), False)
+        mask &= found.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _removed(
+    home: TableHome,
+    request: CommitRequest,
+    previous: Sequence[ManifestFile],
+    schema: TableSchema,
+    settings: ManifestSettings,
+) -> pa.Table:
+    named = [
+        ManifestEntry(EntryKind.DELETE, message.partition, message.bucket, message.total_buckets, file)
+        for message in request.messages
+        for file in message.deleted_files
+    ]
+    removed = entries_to_columns(named)
+    if named:
+        _check_live(home, removed, previous, settings)
+    if request.overwrite is not None:
+        live = _overwritten(home, request, previous, schema, settings)
+        removed = pa.concat_tables([removed, live]) if named else live
+    return removed
+
+
+def _overwritten(
+    home: TableHome,
+    request: CommitRequest,
+    previous: Sequence[ManifestFile],
+    schema: TableSchema,
+    settings: ManifestSettings,
+) -> pa.Table:
+    assert request.overwrite is not None
+    spec = request.overwrite.partition
+    touched = pa.array({message.partition for message in request.messages if message.new_files}, pa.binary())
+
+    def keep(entries: pa.Table) -> pa.Table:
+        partitions = entries.column("_PARTITION").combine_chunks()
+        if spec is None:
+            return entries.filter(pc.is_in(partitions, value_set=touched))
+        encoded = partitions.dictionary_encode()
+        mask = partition_mask(encoded.dictionary, schema, spec)
+        return entries.filter(pa.array(mask[encoded.indices.to_numpy()]))
+
+    live = live_entries(home, previous, keep=keep, threads=settings.threads)
+    return _as_removals(live)
+
+
+def _as_removals(entries: pa.Table) -> pa.Table:
+    kinds = pa.array(np.full(entries.num_rows, int(EntryKind.DELETE), np.int32))
+    return entries.set_column(entries.schema.get_field_index("_KIND"), entries.schema.field("_KIND"), kinds)
+
+
+def _check_live(
+    home: TableHome, removed: pa.Table, previous: Sequence[ManifestFile], settings: ManifestSettings
+) -> None:
+    names = removed.column("_FILE_NAME").combine_chunks()
+    partitions = removed.column("_PARTITION").combine_chunks().unique()
+
+    def keep(entries: pa.Table) -> pa.Table:
+        return entries.filter(pc.is_in(entries.column("_PARTITION"), value_set=partitions))
+
+    live = live_entries(home, previous, columns=(), keep=keep, threads=settings.threads)
+    found = set(_identities(live.filter(pc.is_in(live.column("_FILE_NAME"), value_set=names))))
+    gone = [identity for identity in _identities(removed) if identity not in found]
+    if gone:
+        raise ConflictError(
+            f"{len(gone)} of {removed.num_rows} files this commit replaces are no longer in "
+            f"{home.where(home.paths.branch_root)}: another writer removed or rewrote {gone[0][3]}"
+        )
+
+
+def _identities(entries: pa.Table) -> list[tuple[bytes, int, int, str]]:
+    columns = [entries.column(name).to_pylist() for name in ("_PARTITION", "_BUCKET", "_LEVEL", "_FILE_NAME")]
+    return list(zip(*columns, strict=True))
+
+
+def _check_buckets(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
+    buckets = TableOptions(schema.options).get(BUCKET)
+    for message in messages:
+        if message.new_files and buckets > 0 and message.total_buckets != buckets:
+            raise ConflictError(
+                f"files were written for {message.total_buckets} buckets, but the table has {buckets} since schema {schema.id}"
+            )
+
+
+def _check_old_files(home: TableHome, messages: Sequence[CommitMessage]) -> None:
+    horizon = home.clock.now_ms() - _VERIFY_AFTER_MS
+    old = [
+        (message, file)
+        for message in messages
+        for file in message.new_files
+        if file.creation_ms is not None and file.creation_ms < horizon
+    ]
+    if not old:
+        return
+    there = {info.path.rsplit("/", 1)[-1] for info in home.store.list(home.paths.root)}
+    for _, file in old:
+        if file.name not in there:
+            raise ConflictError(
+                f"data file {file.name} was written over 12 hours ago and has been removed since: write it again"
+            )
+
+
+def _rows(entries: pa.Table) -> int:
+    return int(pc.sum(entries.column("_ROW_COUNT")).as_py() or 0)

@@ -1,0 +1,44 @@
+"""Which files of given messages belong to a commit that stands, and must therefore not be removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
+from lakelet.commit.snapshots import latest_snapshot, snapshots_backwards
+from lakelet.model.commit_message import CommitMessage
+from lakelet.storage.home import TableHome
+
+# Clocks of writers and committers may disagree by this much.
+_CLOCK_SKEW_MS = 3_600_000
+
+
+def committed_files(home: TableHome, messages: Sequence[CommitMessage]) -> set[str]:
+    """The names of new files in `messages` that are live or were added by any snapshot made since they were written."""
+    files = [file for message in messages for file in message.new_files]
+    latest = latest_snapshot(home)
+    if latest is None or not files:
+        return set()
+    names = pa.array([file.name for file in files], pa.string())
+    partitions = pa.array({message.partition for message in messages}, pa.binary())
+
+    def keep(entries: pa.Table) -> pa.Table:
+        return entries.filter(pc.is_in(entries.column("_PARTITION"), value_set=partitions))
+
+    live = live_entries(home, snapshot_manifests(home, latest), columns=(), keep=keep)
+    found = _among(live, names)
+    oldest = min(file.creation_ms or 0 for file in files) - _CLOCK_SKEW_MS
+    for snapshot in snapshots_backwards(home, latest.id):
+        if snapshot.time_ms < oldest or len(found) == len(files):
+            break
+        added = read_entries(home, read_manifest_list(home, snapshot.delta_manifest_list), columns=["_FILE_NAME"])
+        found |= _among(added, names)
+    return found
+
+
+def _among(entries: pa.Table, names: pa.Array) -> set[str]:
+    column = entries.column("_FILE_NAME")
+    return set(column.filter(pc.is_in(column, value_set=names)).to_pylist())

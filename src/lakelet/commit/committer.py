@@ -1,0 +1,246 @@
+"""The commit: messages in, one new snapshot out, whoever else is committing.
+
+    find the newest snapshot ─ compute the delta ─ write manifests ─ create snapshot-N if absent ─ look if it stands
+          ▲                                                                     │ lost
+          └───────────────────────── wait, with jitter ◄────────────────────────┘
+
+The creation of `snapshot-N` is the commit; everything before it is invisible, everything after it a convenience. The
+order of steps is chosen so that a crash between any two leaves the table whole:
+
+- A lost race removes the manifests of its attempt and starts again on the new snapshot. Data files stay: they belong to
+  the caller until the commit stands.
+- "Already exists" may be our own object, kept by a store that then failed to answer. It is read and compared.
+- An error from the store leaves the outcome open. The same bytes are sent again until the store answers; if it never does,
+  `CommitUnknownError` says so and every file stays where it is.
+- A create that succeeds on an id that was expired or rolled back in the meantime is no commit: unless its predecessor
+  still stands, the snapshot is removed again and the commit repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum, auto
+from datetime import timedelta
+
+from lakelet.commit.changes import Changes, compute_changes
+from lakelet.commit.delta_manifests import DeltaManifests
+from lakelet.commit.index_changes import carry_index_manifest
+from lakelet.commit.manifest_merge import MergePolicy, merge_manifests
+from lakelet.commit.manifests import ManifestFiles, ManifestSettings
+from lakelet.commit.request import CommitRequest
+from lakelet.commit.schemas import latest_schema
+from lakelet.commit.snapshots import (
+    continues_the_line,
+    latest_snapshot,
+    snapshots_backwards,
+    try_snapshot,
+    write_latest_hint,
+)
+from lakelet.errors import CommitUnknownError, ConflictError, LakeletError, UnavailableError
+from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import (
+    COMMIT_MAX_RETRIES,
+    COMMIT_MAX_RETRY_WAIT,
+    COMMIT_MIN_RETRY_WAIT,
+    COMMIT_TIMEOUT,
+    TableOptions,
+)
+from lakelet.storage.home import TableHome
+
+_LOG = logging.getLogger(__name__)
+_UNKNOWN_TRIES = 6
+# Without an explicit limit a commit keeps racing for this long before it gives up.
+_DEFAULT_PATIENCE = timedelta(minutes=5)
+# A wait between two attempts is at most this many times as long as an attempt.
+_WAIT_ATTEMPTS = 2
+
+
+class _Outcome(Enum):
+    """What became of a snapshot file: ours and in line; another writer's; ours, perhaps there for a while, and taken back."""
+
+    MADE = auto()
+    LOST = auto()
+    WITHDRAWN = auto()
+
+
+def commit(home: TableHome, request: CommitRequest) -> Snapshot | None:
+    """Commits, and returns the snapshot made, or the one an earlier identical request made; None for an empty commit."""
+    delta = DeltaManifests(home)
+    try:
+        made = _commit(home, request, delta)
+    except CommitUnknownError:
+        raise
+    except LakeletError:
+        delta.remove()
+        raise
+    delta.remove()
+    return made
+
+
+def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> Snapshot | None:
+    options = TableOptions(latest_schema(home).options)
+    started = home.clock.monotonic()
+    patience = (options.get(COMMIT_TIMEOUT) or _DEFAULT_PATIENCE).total_seconds()
+    retries = options.get(COMMIT_MAX_RETRIES) if options.is_set(COMMIT_MAX_RETRIES) else None
+    seen: int | None = None
+    attempt = 0
+    while True:
+        began = home.clock.monotonic()
+        latest = latest_snapshot(home)
+        done = _already_done(home, request, latest, seen)
+        if done is not None:
+            return done
+        seen = latest.id if latest is not None else 0
+        schema = latest_schema(home)
+        changes = compute_changes(home, request, latest, schema, ManifestSettings.of(TableOptions(schema.options)))
+        if changes.entries.num_rows == 0 and request.ignore_empty:
+            return None
+        made = _attempt(home, request, latest, schema, changes, delta)
+        if made is not None:
+            _write_hint(home, made)
+            return made
+        attempt += 1
+        if (retries is not None and attempt > retries) or home.clock.monotonic() - started > patience:
+            raise ConflictError(
+                f"{home.where(home.paths.branch_root)}: gave up after {attempt} attempts, each time another writer committed first"
+            )
+        home.clock.sleep(wait_seconds(options, attempt, home.clock.monotonic() - began) * home.ids.jitter())
+
+
+def wait_seconds(options: TableOptions, attempt: int, attempt_seconds: float) -> float:
+    """The longest wait after losing attempt number `attempt`, which took `attempt_seconds`.
+
+    The wait doubles, but never grows past a few times what an attempt takes: whoever has lost often would otherwise sleep
+    while newcomers commit, and never get its turn.
+    """
+    least, most = options.get(COMMIT_MIN_RETRY_WAIT).total_seconds(), options.get(COMMIT_MAX_RETRY_WAIT).total_seconds()
+    return float(min(least * 2 ** min(attempt, 16), most, max(least, attempt_seconds * _WAIT_ATTEMPTS)))
+
+
+def _already_done(
+    home: TableHome, request: CommitRequest, latest: Snapshot | None, seen: int | None
+) -> Snapshot | None:
+    """The snapshot that an earlier sending of this request made.
+
+    On the first attempt a named request looks back to its user's last commit; later attempts look only at what was
+    committed since.
+    """
+    if latest is None or (seen is None and not request.named):
+        return None
+    last: Snapshot | None = None
+    for snapshot in snapshots_backwards(home, latest.id):
+        if seen is not None and snapshot.id <= seen:
+            break
+        if snapshot.commit_user != request.user:
+            continue
+        if last is None and snapshot.commit_identifier < request.identifier:
+            return None
+        last = last or snapshot
+        if snapshot.commit_identifier == request.identifier:
+            return snapshot
+        if snapshot.commit_identifier < request.identifier:
+            break
+    return last
+
+
+def _attempt(
+    home: TableHome,
+    request: CommitRequest,
+    latest: Snapshot | None,
+    schema: TableSchema,
+    changes: Changes,
+    delta: DeltaManifests,
+) -> Snapshot | None:
+    """One attempt on top of `latest`; None when another writer took the id."""
+    options = TableOptions(schema.options)
+    settings = ManifestSettings.of(options)
+    files = ManifestFiles(home, settings, schema.partition_types, schema.id)
+    try:
+        delta_list, delta_size = delta.write(changes.entries, schema, settings)
+        base = merge_manifests(home, changes.previous, MergePolicy.of(options), files, settings.threads)
+        base_list, base_size = files.write_list(base)
+        index_manifest = carry_index_manifest(home, latest, changes.removed, files)
+    except LakeletError:
+        files.remove()
+        raise
+    before = 0 if latest is None else latest.total_record_count or 0
+    same_schema = latest is not None and latest.schema_id == schema.id
+    snapshot = Snapshot(
+        id=1 if latest is None else latest.id + 1,
+        schema_id=schema.id,
+        base_manifest_list=base_list,
+        base_manifest_list_size=base_size,
+        delta_manifest_list=delta_list,
+        delta_manifest_list_size=delta_size,
+        index_manifest=index_manifest,
+        commit_user=request.user,
+        commit_identifier=request.identifier,
+        commit_kind=request.kind,
+        time_ms=max(home.clock.now_ms(), 0 if latest is None else latest.time_ms),
+        total_record_count=before + changes.record_delta,
+        delta_record_count=changes.record_delta,
+        watermark=_watermark(request, latest),
+        statistics=latest.statistics if latest is not None and same_schema else None,
+        properties=dict(request.properties) or None,
+        next_row_id=0 if latest is None else latest.next_row_id or 0,
+    )
+    outcome = _create(home, snapshot, files)
+    if outcome is _Outcome.LOST:
+        files.remove()
+        return None
+    delta.keep()
+    return snapshot if outcome is _Outcome.MADE else None
+
+
+def _watermark(request: CommitRequest, latest: Snapshot | None) -> int | None:
+    known = [mark for mark in (request.watermark, latest.watermark if latest else None) if mark is not None]
+    return max(known, default=None)
+
+
+def _create(home: TableHome, snapshot: Snapshot, files: ManifestFiles) -> _Outcome:
+    """Creates the snapshot file, and finds out whether it is ours and stands.
+
+    From the first call that the store may have carried out on, an error says nothing about the outcome, whatever its kind:
+    credentials may run out between the creation and the look.
+    """
+    path, data = home.paths.snapshot(snapshot.id), encode_snapshot(snapshot)
+    lost, sent = _Outcome.LOST, False
+    trouble: LakeletError | None = None
+    for attempt in range(_UNKNOWN_TRIES):
+        try:
+            if not home.store.put_if_absent(path, data):
+                found = try_snapshot(home, snapshot.id)
+                if found is None or not _same(found, snapshot):
+                    return lost
+            sent = True
+            if continues_the_line(home, snapshot.id):
+                return _Outcome.MADE
+            home.store.delete([path])
+            return _Outcome.WITHDRAWN
+        except UnavailableError as error:
+            lost, sent, trouble = _Outcome.WITHDRAWN, True, error
+            _LOG.warning("the store did not answer while creating %s: %s", home.where(path), error)
+            home.clock.sleep(0.05 * 2**attempt)
+        except LakeletError as error:
+            if not sent:
+                files.remove()
+                raise
+            trouble = error
+            break
+    raise CommitUnknownError(
+        f"{home.where(path)}: the store did not say whether snapshot {snapshot.id} of user {snapshot.commit_user} was created "
+        f"({trouble}); its files were left in place, look for it before writing again"
+    ) from trouble
+
+
+def _same(found: Snapshot, ours: Snapshot) -> bool:
+    return found.committed_as() == ours.committed_as() and found.delta_manifest_list == ours.delta_manifest_list
+
+
+def _write_hint(home: TableHome, snapshot: Snapshot) -> None:
+    try:
+        write_latest_hint(home, snapshot.id)
+    except LakeletError as error:
+        _LOG.warning("snapshot %d stands, but its hint could not be written: %s", snapshot.id, error)

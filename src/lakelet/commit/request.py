@@ -1,0 +1,45 @@
+"""What a commit is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Which files a commit replaces.
+
+    `partition` maps partition columns to values (None is NULL): every file of the partitions that agree goes, the
+    whole table's for an empty mapping. None stands for dynamic overwrite: exactly the partitions that the new files
+    belong to.
+    """
+
+    partition: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """One commit: who, what, and how.
+
+    A `named` request comes with a user and an identifier of the caller's choosing and is applied once however often it
+    is sent; identifiers of one user rise. Others have a generated user.
+    """
+
+    user: str
+    messages: tuple[CommitMessage, ...]
+    identifier: int = BATCH_COMMIT_IDENTIFIER
+    named: bool = False
+    overwrite: Overwrite | None = None
+    ignore_empty: bool = True
+    watermark: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> CommitKind:
+        """OVERWRITE as soon as files are taken away, APPEND otherwise."""
+        takes_away = self.overwrite is not None or any(message.deleted_files for message in self.messages)
+        return CommitKind.OVERWRITE if takes_away else CommitKind.APPEND

@@ -1,0 +1,76 @@
+"""Schema versions: reading them, making the first, and changing them without losing a concurrent change.
+
+`schema-N` is created only if absent. A change is computed from the newest version and written as the next; whoever
+finds that version taken computes the change again, so that two ALTERs at once both take effect or one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lakelet.errors import AlreadyExistsError, CommitUnknownError, NotFoundError, UnavailableError
+from lakelet.format.schema_json import decode_schema, encode_schema
+from lakelet.model.schema import TableSchema
+from lakelet.storage.home import TableHome
+from lakelet.storage.paths import file_number
+
+_UNKNOWN_TRIES = 5
+
+
+def schema_ids(home: TableHome) -> list[int]:
+    """The ids of all schema versions, oldest first."""
+    listing = home.store.list_folder(home.paths.schema_folder)
+    return sorted(number for info in listing.files if (number := file_number(info.path, "schema")) is not None)
+
+
+def read_schema(home: TableHome, number: int) -> TableSchema:
+    """One schema version."""
+    path = home.paths.schema(number)
+    return decode_schema(home.store.get(path), path=home.where(path))
+
+
+def latest_schema(home: TableHome) -> TableSchema:
+    """The newest schema version; NotFoundError where there is no table."""
+    ids = schema_ids(home)
+    if not ids:
+        raise NotFoundError(f"{home.where(home.paths.branch_root)} is not a table: it has no schema")
+    return read_schema(home, ids[-1])
+
+
+def create_first_schema(home: TableHome, schema: TableSchema) -> None:
+    """Writes `schema-0`; AlreadyExistsError if the table exists."""
+    if not _create(home, schema):
+        raise AlreadyExistsError(f"table {home.where(home.paths.root)} exists")
+
+
+def change_schema(home: TableHome, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
+    """Applies `change` to the newest schema and writes the result as the next version.
+
+    A change that leaves the schema as it is writes nothing.
+    """
+    while True:
+        old = latest_schema(home)
+        changed = change(old)
+        if replace(changed, id=old.id, time_ms=old.time_ms) == old:
+            return old
+        new = replace(changed, id=old.id + 1, time_ms=home.clock.now_ms())
+        if _create(home, new):
+            return new
+
+
+def _create(home: TableHome, schema: TableSchema) -> bool:
+    path, data = home.paths.schema(schema.id), encode_schema(schema)
+    for attempt in range(_UNKNOWN_TRIES):
+        try:
+            created = home.store.put_if_absent(path, data)
+        except UnavailableError:
+            # The store may have kept it: asking again with the same bytes tells.
+            home.clock.sleep(0.05 * 2**attempt)
+            continue
+        if created or attempt == 0:
+            return created
+        return home.store.get(path) == data
+    raise CommitUnknownError(
+        f"{home.where(path)}: the store did not say whether the schema was written; look before trying again"
+    )

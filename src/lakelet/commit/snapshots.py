@@ -1,0 +1,156 @@
+"""Finding and reading snapshots.
+
+Snapshot ids are contiguous: N exists only after N-1 was made, the oldest are expired first, a rollback takes the newest
+first. `LATEST` and `EARLIEST` are hints that any crash can leave wrong, so an answer is always checked against the
+snapshots themselves; where the check fails the folder is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakelet.errors import NotFoundError
+from lakelet.format.snapshot_json import decode_snapshot
+from lakelet.model.snapshot import Snapshot
+from lakelet.storage.home import TableHome
+from lakelet.storage.paths import file_number
+
+# A hint this many commits behind is followed step by step; one further behind costs a listing.
+_MAX_STEPS = 8
+_MAX_DIGITS = 18
+
+
+def read_snapshot(home: TableHome, number: int) -> Snapshot:
+    """The snapshot of that id; NotFoundError with the ids that exist."""
+    path = home.paths.snapshot(number)
+    try:
+        return decode_snapshot(home.store.get(path), path=home.where(path))
+    except NotFoundError as error:
+        ids = snapshot_ids(home)
+        there = f"snapshots {ids[0]} to {ids[-1]} exist" if ids else "the table has no snapshot"
+        raise NotFoundError(f"snapshot {number} is not in {home.where(home.paths.snapshot_folder)}: {there}") from error
+
+
+def try_snapshot(home: TableHome, number: int) -> Snapshot | None:
+    """The snapshot of that id, or None."""
+    path = home.paths.snapshot(number)
+    try:
+        return decode_snapshot(home.store.get(path), path=home.where(path))
+    except NotFoundError:
+        return None
+
+
+def snapshot_ids(home: TableHome) -> range:
+    """The ids of the live snapshots: the contiguous run that ends in the greatest id."""
+    numbers = {
+        number
+        for info in home.store.list_folder(home.paths.snapshot_folder).files
+        if (number := file_number(info.path, "snapshot")) is not None
+    }
+    if not numbers:
+        return range(0)
+    latest = earliest = max(numbers)
+    while earliest - 1 in numbers:
+        earliest -= 1
+    return range(earliest, latest + 1)
+
+
+def latest_id(home: TableHome) -> int | None:
+    """The id of the newest snapshot, None for a table without any."""
+    hint = _read_hint(home, home.paths.latest_hint)
+    if hint is not None and _stands(home, hint):
+        for number in range(hint, hint + _MAX_STEPS):
+            if home.store.head(home.paths.snapshot(number + 1)) is None:
+                return number
+    ids = snapshot_ids(home)
+    return ids[-1] if ids else None
+
+
+def latest_snapshot(home: TableHome) -> Snapshot | None:
+    """The newest snapshot, None for a table without any."""
+    while True:
+        number = latest_id(home)
+        if number is None:
+            return None
+        found = try_snapshot(home, number)
+        # Only a rollback or a drop between the two calls makes it vanish; then look again.
+        if found is not None:
+            return found
+
+
+def earliest_id(home: TableHome) -> int | None:
+    """The id of the oldest snapshot, None for a table without any."""
+    hint = _read_hint(home, home.paths.earliest_hint)
+    if hint is not None and home.store.head(home.paths.snapshot(hint)) is not None:
+        before = hint > 1 and home.store.head(home.paths.snapshot(hint - 1)) is not None
+        after = home.store.head(home.paths.snapshot(hint + 1)) is not None
+        if not before and after:
+            return hint
+    ids = snapshot_ids(home)
+    return ids[0] if ids else None
+
+
+def snapshots_backwards(home: TableHome, newest: int) -> Iterator[Snapshot]:
+    """Snapshots from `newest` down to the oldest that exists."""
+    for number in range(newest, 0, -1):
+        found = try_snapshot(home, number)
+        if found is None:
+            return
+        yield found
+
+
+def snapshot_at(home: TableHome, time_ms: int) -> Snapshot:
+    """The newest snapshot made at or before `time_ms`."""
+    ids = snapshot_ids(home)
+    low, high = 0, len(ids)
+    while low < high:
+        middle = (low + high) // 2
+        if read_snapshot(home, ids[middle]).time_ms <= time_ms:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        oldest = (
+            f"the oldest snapshot, {ids[0]}, was made at {read_snapshot(home, ids[0]).time_ms}"
+            if ids
+            else "it has none"
+        )
+        raise NotFoundError(
+            f"no snapshot of {home.where(home.paths.branch_root)} was made at or before {time_ms} ms: {oldest}"
+        )
+    return read_snapshot(home, ids[low - 1])
+
+
+def write_latest_hint(home: TableHome, number: int) -> None:
+    """Points `LATEST` at the snapshot, and `EARLIEST` at the first one ever."""
+    home.store.put(home.paths.latest_hint, str(number).encode())
+    if number == 1:
+        home.store.put(home.paths.earliest_hint, b"1")
+
+
+def continues_the_line(home: TableHome, number: int) -> bool:
+    """Whether a snapshot just created follows the live ones, rather than filling a hole left by expiry or rollback.
+
+    Its predecessor must be there, and nothing newer beyond a gap. A hint at a newer one costs a listing: it may be wrong.
+    """
+    if number > 1 and home.store.head(home.paths.snapshot(number - 1)) is None:
+        return False
+    hint = _read_hint(home, home.paths.latest_hint)
+    if number > 1 and hint is not None and hint <= number:
+        return True
+    return number in snapshot_ids(home)
+
+
+def _stands(home: TableHome, number: int) -> bool:
+    """Whether a hinted snapshot exists and is not a stray one, left far below the live run by a late writer."""
+    if home.store.head(home.paths.snapshot(number)) is None:
+        return False
+    return number > 1 and home.store.head(home.paths.snapshot(number - 1)) is not None
+
+
+def _read_hint(home: TableHome, path: str) -> int | None:
+    try:
+        text = home.store.get(path).strip()
+    except NotFoundError:
+        return None
+    return int(text) if text.isdigit() and len(text) <= _MAX_DIGITS else None

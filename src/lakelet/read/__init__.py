@@ -1,0 +1,1 @@
+"""Records out: splits to Arrow batches."""

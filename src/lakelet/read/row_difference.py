@@ -1,0 +1,46 @@
+"""Two sets of rows subtracted from one another, equal rows counted.
+
+DuckDB does it, on disk where memory does not suffice. Rows are compared column by column, with NULL equal to NULL and NaN to NaN.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+
+
+def row_difference(
+    left: pa.RecordBatchReader, right: pa.RecordBatchReader
+) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+    """What only the left has, and what only the right has."""
+    schema = left.schema
+    folder = tempfile.TemporaryDirectory(prefix="lakelet-")
+    connection = duckdb.connect(f"{folder.name}/rows.duckdb")
+    connection.register("left_stream", left)
+    connection.execute("CREATE TABLE left_rows AS SELECT * FROM left_stream")
+    connection.register("right_stream", right)
+    connection.execute("CREATE TABLE right_rows AS SELECT * FROM right_stream")
+
+    def difference(first: str, second: str) -> Iterator[pa.RecordBatch]:
+        rows = connection.cursor().execute(f"SELECT * FROM {first} EXCEPT ALL SELECT * FROM {second}")
+        reader: pa.RecordBatchReader = rows.to_arrow_reader(65_536)
+        for batch in reader:
+            yield pa.RecordBatch.from_arrays(
+                [_as(batch.column(i), field.type) for i, field in enumerate(schema)], schema=schema
+            )
+
+    def last() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from difference("right_rows", "left_rows")
+        finally:
+            connection.close()
+            folder.cleanup()
+
+    return difference("left_rows", "right_rows"), last()
+
+
+def _as(column: pa.Array, target: pa.DataType) -> pa.Array:
+    return column if column.type == target else column.cast(target)

@@ -1,0 +1,1 @@
+"""Planning: which files a scan must read."""

@@ -1,0 +1,257 @@
+"""Planning: from a snapshot and a predicate to the files that must be read.
+
+    manifest lists ─ prune manifests by partition range ─ decode what is left, only the columns needed ─ prune partitions
+      ─ take removed files away ─ prune files by their statistics ─ pack files into splits
+
+Every step works on columns. A file is left out only where its partition or its statistics prove that no row of it can match; what
+is proved of a file whose schema was different holds only for columns whose type has not changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
+from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, snapshot_manifests
+from lakelet.errors import CorruptionError, InvalidError, NotFoundError
+from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.manifest_columns import READ_COLUMNS, STATS_COLUMNS
+from lakelet.format.partition_folders import PartitionFolders
+from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.manifest import ManifestFile
+from lakelet.model.predicate import Predicate
+from lakelet.model.predicate import columns as predicate_columns
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.split import DeletionVector, Split
+from lakelet.model.types import DataType
+from lakelet.options import TableOptions
+from lakelet.scan.pruning import ColumnRange, may_match, partition_range, prune_expression
+from lakelet.scan.splits import SplitPacker
+from lakelet.storage.home import TableHome
+
+Mask = npt.NDArray[np.bool_]
+Where: TypeAlias = Predicate | pc.Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a scan reads, and how much it was spared."""
+
+    snapshot_id: int | None
+    splits: tuple[Split, ...]
+    manifests_total: int = 0
+    manifests_read: int = 0
+    files_total: int = 0
+
+    @property
+    def files(self) -> int:
+        """How many files are read."""
+        return sum(len(split.files) for split in self.splits)
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the files that are read, deleted ones included."""
+        return sum(split.row_count for split in self.splits)
+
+
+EMPTY_PLAN = Plan(None, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Plans scans of one table. `schema` is the schema rows are read in; `schema_of` finds the ones files were written under."""
+
+    home: TableHome
+    schema: TableSchema
+    schema_of: Callable[[int], TableSchema]
+    options: TableOptions = field(default_factory=TableOptions)
+
+    def plan(self, snapshot: Snapshot, where: Where = None, *, whole_entries: bool = False) -> Plan:
+        """The splits of a snapshot that may hold matching rows.
+
+        Files are described as far as reading needs; with `whole_entries` fully, as a commit that removes them needs.
+        """
+        try:
+            return self._plan(snapshot, where, whole_entries)
+        except CorruptionError as error:
+            if self.home.store.head(self.home.paths.snapshot(snapshot.id)) is None and snapshot_is_lost(
+                self.home, snapshot
+            ):
+                raise NotFoundError(
+                    f"snapshot {snapshot.id} of {self.home.where(self.home.paths.root)} was expired while it was read"
+                ) from error
+            raise
+
+    def plan_manifests(
+        self, snapshot_id: int, manifests: Sequence[ManifestFile], kind: int, where: Where = None
+    ) -> Plan:
+        """Splits of the files that these manifests add (kind 0) or remove (kind 1), for reading changes."""
+        entries = read_entries(self.home, manifests, columns=list(dict.fromkeys([*READ_COLUMNS, *STATS_COLUMNS])))
+        chosen = entries.filter(pc.equal(entries.column("_KIND"), kind))
+        chosen = chosen.filter(pa.array(self._partition_keep(chosen, where)))
+        chosen = self._prune_by_stats(chosen, where)
+        return self._packed(snapshot_id, chosen, {})
+
+    def _plan(self, snapshot: Snapshot, where: Where, whole_entries: bool) -> Plan:
+        manifests = snapshot_manifests(self.home, snapshot)
+        kept = self._prune_manifests(manifests, where)
+        columns = [*READ_COLUMNS, *(STATS_COLUMNS if self._prunes_files(where) else ())]
+        settings = ManifestSettings.of(self.options)
+        entries = live_entries(
+            self.home,
+            kept,
+            columns=None if whole_entries else columns,
+            keep=None if where is None else lambda table: table.filter(pa.array(self._partition_keep(table, where))),
+            threads=settings.threads,
+        )
+        total = sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
+        chosen = self._prune_by_stats(entries, where)
+        vectors = self._deletion_vectors(snapshot) if chosen.num_rows else {}
+        plan = self._packed(snapshot.id, chosen, vectors)
+        return Plan(plan.snapshot_id, plan.splits, len(manifests), len(kept), total)
+
+    def _packed(self, snapshot_id: int, entries: pa.Table, vectors: Mapping[str, DeletionVector]) -> Plan:
+        if entries.num_rows and entries.column("_EXTERNAL_PATH").null_count < entries.num_rows:
+            outside = entries.column("_EXTERNAL_PATH").drop_null()[0].as_py()
+            raise InvalidError(f"data file {outside} stands outside the table's folder, which is not supported")
+        folders = PartitionFolders(self.home.paths, self.schema)
+        return Plan(snapshot_id, SplitPacker(self.options, folders).pack(snapshot_id, entries, vectors))
+
+    def _prunes_files(self, where: Where) -> bool:
+        if where is None:
+            return False
+        if isinstance(where, pc.Expression):
+            return True
+        return not set(predicate_columns(where)) <= set(self.schema.partition_keys)
+
+    def _match(self, where: Where, ranges: Mapping[str, ColumnRange], count: int) -> Mask:
+        if where is None or not count:
+            return np.ones(count, bool)
+        if isinstance(where, pc.Expression):
+            return prune_expression(where, ranges, arrow_schema(self.schema.fields), count)
+        return may_match(where, ranges, count)
+
+    def _prune_manifests(self, manifests: Sequence[ManifestFile], where: Where) -> list[ManifestFile]:
+        types = self.schema.partition_types
+        if where is None or not types or not manifests:
+            return list(manifests)
+        lows = decode_rows(pa.array([m.partition_stats.min_values for m in manifests], pa.binary()), types)
+        highs = decode_rows(pa.array([m.partition_stats.max_values for m in manifests], pa.binary()), types)
+        counts = pa.array([m.added_files + m.deleted_files for m in manifests])
+        ranges = {}
+        for index, name in enumerate(self.schema.partition_keys):
+            nulls = pa.array([_count(m.partition_stats.null_counts, index) for m in manifests], pa.int64())
+            ranges[name] = ColumnRange(lows[index], highs[index], nulls, counts)
+        mask = self._match(where, ranges, len(manifests))
+        return [manifest for manifest, keep in zip(manifests, mask, strict=True) if keep]
+
+    def _partition_keep(self, entries: pa.Table, where: Where) -> Mask:
+        """Which entries belong to a partition that may hold matching rows."""
+        if where is None or not self.schema.partition_keys or not entries.num_rows:
+            return np.ones(entries.num_rows, bool)
+        encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
+        values = decode_rows(encoded.dictionary, self.schema.partition_types)
+        ranges = {
+            name: partition_range(column) for name, column in zip(self.schema.partition_keys, values, strict=True)
+        }
+        mask = self._match(where, ranges, len(encoded.dictionary))
+        found: Mask = mask[encoded.indices.to_numpy()]
+        return found
+
+    def _prune_by_stats(self, entries: pa.Table, where: Where) -> pa.Table:
+        if not self._prunes_files(where) or not entries.num_rows:
+            return entries
+        keep = np.ones(entries.num_rows, bool)
+        wanted = None if isinstance(where, pc.Expression) or where is None else set(predicate_columns(where))
+        for rows, schema_id, stats_columns in _stats_groups(entries):
+            part = entries.take(pa.array(rows))
+            ranges = self._ranges(part, self.schema_of(schema_id), stats_columns, wanted)
+            keep[rows] = self._match(where, ranges, len(rows))
+        return entries.filter(pa.array(keep))
+
+    def _ranges(
+        self, entries: pa.Table, stored: TableSchema, stats_columns: tuple[str, ...] | None, wanted: set[str] | None
+    ) -> dict[str, ColumnRange]:
+        """What statistics say of the table's columns, for entries of one schema version and one set of columns."""
+        covered = [stored.field(name) for name in stats_columns] if stats_columns is not None else list(stored.fields)
+        stats = entries.column("_VALUE_STATS").combine_chunks()
+        counts = entries.column("_ROW_COUNT").combine_chunks()
+        lows, highs = stats.field("_MIN_VALUES"), stats.field("_MAX_VALUES")
+        usable = _has_arity(lows, len(covered)) and _has_arity(highs, len(covered))
+        types = [column.type for column in covered]
+        low_values, high_values = (decode_rows(lows, types), decode_rows(highs, types)) if usable else ([], [])
+        places = {column.id: index for index, column in enumerate(covered)}
+        stored_ids = {column.id for column in stored.fields}
+        ranges: dict[str, ColumnRange] = {}
+        for column in self.schema.fields:
+            if wanted is not None and column.name not in wanted:
+                continue
+            if column.id not in stored_ids:
+                # Files older than the column hold NULL in all their rows.
+                ranges[column.name] = ColumnRange(None, None, counts, counts)
+            elif usable and column.id in places and _same_type(covered[places[column.id]].type, column.type):
+                index = places[column.id]
+                nulls = _element(stats.field("_NULL_COUNTS"), index)
+                ranges[column.name] = ColumnRange(low_values[index], high_values[index], nulls, counts)
+        return ranges
+
+    def _deletion_vectors(self, snapshot: Snapshot) -> dict[str, DeletionVector]:
+        found: dict[str, DeletionVector] = {}
+        for entry in read_index_entries(self.home, snapshot):
+            if entry.file.index_type == DELETION_VECTORS:
+                path = self.home.paths.index(entry.file.name)
+                for place in entry.file.deletion_vectors or ():
+                    found[place.data_file] = DeletionVector(path, place)
+        return found
+
+
+def snapshot_is_lost(home: TableHome, snapshot: Snapshot) -> bool:
+    """Whether neither the snapshot nor its manifest lists stand any more."""
+    lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+    return any(home.store.head(home.paths.manifest(name)) is None for name in lists)
+
+
+def _same_type(stored: DataType, wanted: DataType) -> bool:
+    return bool(to_arrow(stored) == to_arrow(wanted))
+
+
+def _count(counts: tuple[int | None, ...] | None, index: int) -> int | None:
+    return counts[index] if counts is not None and index < len(counts) else None
+
+
+def _has_arity(rows: pa.Array, arity: int) -> bool:
+    """Whether all rows have that many columns; files of other writers may carry empty statistics."""
+    prefixes = pc.binary_slice(rows, 0, 4).unique().to_pylist()
+    return bool(prefixes == [arity.to_bytes(4, "big")])
+
+
+def _element(lists: pa.Array, index: int) -> pa.Array:
+    """The element at `index` of every list, NULL where a list is NULL or shorter."""
+    long_enough = pc.fill_null(pc.greater(pc.list_value_length(lists), index), False)
+    if pc.all(long_enough).as_py():
+        return pc.list_element(lists, index)
+    picked = [value[index] if value is not None and len(value) > index else None for value in lists.to_pylist()]
+    return pa.array(picked, pa.int64())
+
+
+def _stats_groups(entries: pa.Table) -> list[tuple[npt.NDArray[np.int64], int, tuple[str, ...] | None]]:
+    """Rows that share a schema version and the columns their statistics speak of."""
+    schema_ids = entries.column("_SCHEMA_ID").to_numpy()
+    lists = entries.column("_VALUE_STATS_COLS").combine_chunks()
+    names = pc.fill_null(pc.binary_join(lists, "\x00"), "\x01").dictionary_encode()
+    codes = names.indices.to_numpy().astype(np.int64) + schema_ids * (len(names.dictionary) + 1)
+    groups = []
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        text = names[int(rows[0])].as_py()
+        columns = None if text == "\x01" else tuple(text.split("\x00")) if text else ()
+        groups.append((rows, int(schema_ids[rows[0]]), columns))
+    return groups

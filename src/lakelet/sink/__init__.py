@@ -1,0 +1,1 @@
+"""Records in: casting, routing and writing files."""

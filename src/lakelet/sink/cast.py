@@ -1,0 +1,258 @@
+"""Rows as they come in, checked and turned into the table's columns.
+
+Columns are matched by name. A type is converted only where every value survives: integers, decimals and times into a
+type that holds them (checked value by value), text and binary between Arrow's layouts, dictionaries to their values,
+timestamps with a zone to the same instant in UTC. Text is never parsed and numbers are never rounded. A column that is
+missing takes its default, else NULL. The first offending row is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.errors import InvalidError
+from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.types import (
+    BINARIES,
+    FLOATS,
+    INTEGERS,
+    MAX_LENGTH,
+    STRINGS,
+    Array,
+    Atomic,
+    DataType,
+    Field,
+    Kind,
+    Map,
+    Multiset,
+    Row,
+)
+from lakelet.sink.defaults import default_array
+
+_TYPES = pa.types
+
+
+class RowCaster:
+    """Turns batches of one input schema into batches of a table's columns."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._fields = tuple(fields)
+        self._schema = arrow_schema(fields)
+        self._checked: pa.Schema | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches that come out."""
+        return self._schema
+
+    def cast(self, batch: pa.RecordBatch, *, first_row: int = 0) -> pa.RecordBatch:
+        """The batch in the table's columns; InvalidError for anything that does not fit."""
+        if self._checked is None or batch.schema is not self._checked:
+            self._check_schema(batch.schema)
+            self._checked = batch.schema
+        arrays = []
+        for field, target in zip(self._fields, self._schema, strict=True):
+            index = batch.schema.get_field_index(field.name)
+            if index < 0:
+                arrays.append(default_array(field, batch.num_rows))
+                continue
+            array = _convert(batch.column(index), target.type, field, first_row)
+            check_values(array, field.type, field.name, first_row)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _check_schema(self, schema: pa.Schema) -> None:
+        known = {field.name for field in self._fields}
+        names = schema.names
+        if len(set(names)) != len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise InvalidError(f"the data has the column {twice[0]!r} {names.count(twice[0])} times")
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise InvalidError(
+                f"the data has the column {unknown[0]!r}, which is not in the table; "
+                f"its columns are {', '.join(f.name for f in self._fields)}"
+            )
+        for field in self._fields:
+            index = schema.get_field_index(field.name)
+            if index >= 0:
+                _check_castable(schema.field(index).type, field.type, field.name)
+            elif not field.type.nullable and field.default is None:
+                raise InvalidError(
+                    f"column {field.name!r} is {field.type} without a default, but the data does not have it"
+                )
+
+
+def _check_castable(source: pa.DataType, target: DataType, where: str) -> None:
+    if _TYPES.is_dictionary(source):
+        source = source.value_type
+    if _TYPES.is_null(source):
+        return
+    match target:
+        case Row(fields) if _TYPES.is_struct(source):
+            _check_struct(source, fields, where)
+        case Array(element) if (
+            _TYPES.is_list(source)
+            or _TYPES.is_large_list(source)
+            or _TYPES.is_fixed_size_list(source)
+            or _TYPES.is_list_view(source)
+        ):
+            _check_castable(source.value_type, element, f"{where}.element")
+        case Map(key, value) if _TYPES.is_map(source):
+            _check_castable(source.key_type, key, f"{where}.key")
+            _check_castable(source.item_type, value, f"{where}.value")
+        case Multiset(element) if _TYPES.is_map(source):
+            _check_castable(source.key_type, element, f"{where}.key")
+            _check_castable(source.item_type, Atomic(Kind.INT), f"{where}.value")
+        case Atomic(kind, _) if _ACCEPTS[kind](source):
+            return
+        case _:
+            raise InvalidError(
+                f"column {where!r} is {target}; the data has {source}, which does not convert without loss"
+            )
+
+
+def _check_struct(source: pa.StructType, fields: Sequence[Field], where: str) -> None:
+    known = {field.name for field in fields}
+    for inner in source:
+        if inner.name not in known:
+            raise InvalidError(
+                f"column {where!r}: the data has the field {inner.name!r}, which is not among {', '.join(sorted(known))}"
+            )
+    for field in fields:
+        index = source.get_field_index(field.name)
+        if index >= 0:
+            _check_castable(source.field(index).type, field.type, f"{where}.{field.name}")
+        elif not field.type.nullable:
+            raise InvalidError(f"column {where!r}: the data lacks the field {field.name!r}, which is {field.type}")
+
+
+def _is_text(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_string(source) or _TYPES.is_large_string(source) or _TYPES.is_string_view(source))
+
+
+def _is_bytes(source: pa.DataType) -> bool:
+    return bool(
+        _TYPES.is_binary(source)
+        or _TYPES.is_large_binary(source)
+        or _TYPES.is_binary_view(source)
+        or _TYPES.is_fixed_size_binary(source)
+    )
+
+
+def _is_naive(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_timestamp(source) and source.tz is None)
+
+
+def _is_zoned(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_timestamp(source) and source.tz is not None)
+
+
+def _is_number(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_integer(source) or _TYPES.is_floating(source))
+
+
+def _is_exact(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_integer(source) or _TYPES.is_decimal(source))
+
+
+_ACCEPTS: dict[Kind, Callable[[pa.DataType], bool]] = {
+    Kind.BOOLEAN: _TYPES.is_boolean,
+    **dict.fromkeys(INTEGERS, _is_exact),
+    **dict.fromkeys(FLOATS, _is_number),
+    Kind.DECIMAL: _is_exact,
+    **dict.fromkeys(STRINGS, _is_text),
+    **dict.fromkeys(BINARIES, _is_bytes),
+    Kind.DATE: _TYPES.is_date,
+    Kind.TIME: _TYPES.is_time,
+    Kind.TIMESTAMP: _is_naive,
+    Kind.TIMESTAMP_LTZ: _is_zoned,
+}
+
+
+def _convert(array: pa.Array, target: pa.DataType, field: Field, first_row: int) -> pa.Array:
+    if array.type == target:
+        return array
+    if _TYPES.is_dictionary(array.type):
+        array = array.dictionary_decode()
+        if array.type == target:
+            return array
+    try:
+        converted = array.cast(target, safe=True)
+        if _TYPES.is_floating(array.type) and _TYPES.is_floating(target) and array.type.bit_width > target.bit_width:
+            _check_narrowed(array, converted, field, first_row)
+        return converted
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InvalidError(
+            f"column {field.name!r} is {field.type}; {_offender(array, target, first_row)} does not fit ({error})"
+        ) from error
+
+
+def _check_narrowed(array: pa.Array, converted: pa.Array, field: Field, first_row: int) -> None:
+    back = converted.cast(array.type)
+    differs = pc.and_(pc.not_equal(array, back), pc.invert(pc.is_nan(array)))
+    if pc.any(differs).as_py():
+        row = differs.index(True).as_py()
+        raise InvalidError(
+            f"column {field.name!r} is {field.type}; row {first_row + row} has {array[row].as_py()!r}, "
+            "which it cannot hold exactly"
+        )
+
+
+def _offender(array: pa.Array, target: pa.DataType, first_row: int) -> str:
+    """The first row that does not convert, found by halving."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            array.slice(low, middle - low).cast(target, safe=True)
+            low = middle
+        except pa.ArrowException:
+            high = middle
+    return f"row {first_row + low} with {array[low].as_py()!r}" if len(array) else "the data"
+
+
+def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:
+    """Refuses NULL in NOT NULL columns and fields, and text or bytes longer than the type allows."""
+    if not data_type.nullable and array.null_count:
+        row = array.is_null().index(True).as_py()
+        raise InvalidError(f"column {where!r} is NOT NULL, but row {first_row + row} has NULL")
+    match data_type:
+        case Atomic(kind, precision) if kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH:
+            lengths = pc.utf8_length(array) if kind in STRINGS else pc.binary_length(array)
+            longest = pc.max(lengths).as_py()
+            if longest is not None and longest > precision:
+                row = pc.greater(lengths, precision).index(True).as_py()
+                raise InvalidError(
+                    f"column {where!r} is {data_type}, but row {first_row + row} has a value of length {lengths[row].as_py()}"
+                )
+        case Row(fields) if _needs_check(data_type):
+            # Values below a NULL struct do not count.
+            present = array.filter(array.is_valid()) if array.null_count else array
+            for index, field in enumerate(fields):
+                check_values(present.field(index), field.type, f"{where}.{field.name}", first_row)
+        case Array(element) if _needs_check(data_type):
+            check_values(array.flatten(), element, f"{where}.element", first_row)
+        case Map(key, value) if _needs_check(data_type):
+            present = array.filter(array.is_valid()) if array.null_count else array
+            check_values(present.keys, key, f"{where}.key", first_row)
+            check_values(present.items, value, f"{where}.value", first_row)
+        case _:
+            return
+
+
+def _needs_check(data_type: DataType) -> bool:
+    """Whether anything inside a type restricts its values."""
+    match data_type:
+        case Array(element) | Multiset(element):
+            inner: tuple[DataType, ...] = (element,)
+        case Map(key, value):
+            inner = (key, value)
+        case Row(fields):
+            inner = tuple(field.type for field in fields)
+        case Atomic(kind, precision):
+            return kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH
+    return any(not child.nullable or _needs_check(child) for child in inner)

@@ -1,0 +1,135 @@
+"""The schema changes of a table, each one new schema version made atomically."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lakelet.commit.schemas import change_schema
+from lakelet.commit.snapshots import latest_id
+from lakelet.errors import LakeletError, NotFoundError
+from lakelet.format.table_metadata import decode_metadata, encode_metadata
+from lakelet.model import evolution
+from lakelet.model.arrow_types import from_arrow
+from lakelet.model.evolution import Path
+from lakelet.model.schema import TableSchema
+from lakelet.model.type_parser import parse_type
+from lakelet.model.types import DataType
+from lakelet.options import check_alter, check_options
+from lakelet.storage.home import TableHome
+
+_LOG = logging.getLogger(__name__)
+TypeLike: TypeAlias = str | pa.DataType | DataType
+
+
+class Altering:
+    """The part of a table that changes its schema. A column inside another is named by a dotted path: `address.city`."""
+
+    _home: TableHome
+
+    def add_column(
+        self,
+        name: Path,
+        data_type: TypeLike,
+        *,
+        default: object | None = None,
+        comment: str | None = None,
+        after: str | None = None,
+        first: bool = False,
+    ) -> TableSchema:
+        """Adds a nullable column; rows written before read NULL, rows written without it take the default."""
+        new = as_type(data_type, str(name))
+        text = None if default is None else _literal(default)
+        return self._alter(
+            lambda schema: evolution.add_column(
+                schema, name, new, default=text, comment=comment, after=after, first=first
+            )
+        )
+
+    def rename_column(self, name: Path, new_name: str) -> TableSchema:
+        """Renames a column; its values stay."""
+        return self._alter(lambda schema: evolution.rename_column(schema, name, new_name))
+
+    def drop_column(self, name: Path) -> TableSchema:
+        """Drops a column; a later one of the same name does not get its values back."""
+        return self._alter(lambda schema: evolution.drop_column(schema, name))
+
+    def change_type(self, name: Path, data_type: TypeLike) -> TableSchema:
+        """Widens a column's type."""
+        new = as_type(data_type, str(name))
+        return self._alter(lambda schema: evolution.change_type(schema, name, new))
+
+    def change_nullability(self, name: Path, *, nullable: bool) -> TableSchema:
+        """Lets a NOT NULL column be NULL."""
+        return self._alter(lambda schema: evolution.change_nullability(schema, name, nullable=nullable))
+
+    def change_column_comment(self, name: Path, comment: str | None) -> TableSchema:
+        """Sets a column's comment."""
+        return self._alter(lambda schema: evolution.change_comment(schema, name, comment))
+
+    def change_default(self, name: Path, default: object | None) -> TableSchema:
+        """Sets a column's default for rows written from now on."""
+        text = None if default is None else _literal(default)
+        return self._alter(lambda schema: evolution.change_default(schema, name, text))
+
+    def move_column(self, name: Path, *, after: str | None = None, first: bool = False) -> TableSchema:
+        """Moves a column among its siblings."""
+        return self._alter(lambda schema: evolution.move_column(schema, name, after=after, first=first))
+
+    def set_options(self, options: Mapping[str, object]) -> TableSchema:
+        """Sets options."""
+        return self._change_options({key: _literal(value) for key, value in options.items()})
+
+    def reset_options(self, names: Sequence[str]) -> TableSchema:
+        """Takes options back to their defaults."""
+        return self._change_options(dict.fromkeys(names))
+
+    def change_comment(self, comment: str | None) -> TableSchema:
+        """Sets the table's comment."""
+        return self._alter(lambda schema: evolution.change_table_comment(schema, comment))
+
+    def _change_options(self, changes: Mapping[str, str | None]) -> TableSchema:
+        def change(schema: TableSchema) -> TableSchema:
+            changed = evolution.change_options(schema, changes)
+            check_options({key: text for key, text in changes.items() if text is not None})
+            if latest_id(self._home) is not None:
+                check_alter(schema.options, changed.options)
+            return changed
+
+        return self._alter(change)
+
+    def _alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
+        schema = change_schema(self._home, change)
+        self._touch(schema)
+        return schema
+
+    def _touch(self, schema: TableSchema) -> None:
+        """Notes the change in the table's metadata file, which is for people: the schema stands without it."""
+        path = self._home.paths.metadata
+        try:
+            metadata = decode_metadata(self._home.store.get(path), path=self._home.where(path))
+            changed = replace(metadata, modify_time_ms=schema.time_ms, schema_id=schema.id)
+            self._home.store.put(path, encode_metadata(changed))
+        except NotFoundError:
+            return
+        except LakeletError as error:
+            _LOG.warning("schema %d stands, but %s could not be updated: %s", schema.id, path, error)
+
+
+def as_type(data_type: TypeLike, where: str) -> DataType:
+    """A logical type from its text, an Arrow type or itself."""
+    if isinstance(data_type, str):
+        return parse_type(data_type)
+    if isinstance(data_type, pa.DataType):
+        return from_arrow(data_type, where=where)
+    return data_type
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)

@@ -1,0 +1,78 @@
+"""The changes between two versions of an append table.
+
+Every snapshot after `start` up to `end` contributes what its delta says: added files are insertions, removed ones
+deletions. Where one snapshot does both (an overwrite, a delete by predicate), rows that stand in both are no change,
+so the two sides are subtracted from one another. Compaction changes no row and contributes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakelet.commit.manifests import read_manifest_list
+from lakelet.commit.schemas import read_schema
+from lakelet.commit.snapshots import read_snapshot
+from lakelet.errors import InvalidError
+from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.manifest import EntryKind
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.options import TableOptions
+from lakelet.read.row_difference import row_difference
+from lakelet.read.row_filter import row_filter
+from lakelet.read.split_reader import SplitReader
+from lakelet.scan.plan import Plan, Planner
+from lakelet.storage.home import TableHome
+
+ROW_KIND = "_row_kind"
+
+
+def changes_schema(schema: TableSchema) -> pa.Schema:
+    """`_row_kind` and the table's columns."""
+    columns = [field.with_nullable(True) for field in arrow_schema(schema.fields)]
+    return pa.schema([pa.field(ROW_KIND, pa.string(), nullable=False), *columns])
+
+
+def read_changes(home: TableHome, schema: TableSchema, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    """The changes of snapshots (start, end], oldest first, in the table's columns now."""
+    if not 0 <= start <= end:
+        raise InvalidError(f"changes from {start} to {end}: expected 0 <= start <= end")
+    for number in range(start + 1, end + 1):
+        snapshot = read_snapshot(home, number)
+        if snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
+            yield from _snapshot_changes(home, schema, snapshot)
+
+
+def _snapshot_changes(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    schemas: dict[int, TableSchema] = {schema.id: schema}
+
+    def schema_of(number: int) -> TableSchema:
+        if number not in schemas:
+            schemas[number] = read_schema(home, number)
+        return schemas[number]
+
+    planner = Planner(home, schema, schema_of, TableOptions(schema.options))
+    reader = SplitReader(home, schema.fields, schema.names, row_filter(None, schema.fields), schema_of)
+    manifests = read_manifest_list(home, snapshot.delta_manifest_list)
+    added = planner.plan_manifests(snapshot.id, manifests, EntryKind.ADD)
+    removed = planner.plan_manifests(snapshot.id, manifests, EntryKind.DELETE)
+    if added.splits and removed.splits:
+        gone, come = row_difference(_stream(reader, removed), _stream(reader, added))
+        yield from _marked(gone, "-D")
+        yield from _marked(come, "+I")
+        return
+    yield from _marked(reader.batches(removed.splits), "-D")
+    yield from _marked(reader.batches(added.splits), "+I")
+
+
+def _stream(reader: SplitReader, plan: Plan) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(reader.schema, reader.batches(plan.splits))
+
+
+def _marked(batches: Iterator[pa.RecordBatch], kind: str) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        kinds = pa.repeat(kind, batch.num_rows)
+        schema = pa.schema([pa.field(ROW_KIND, pa.string(), nullable=False), *batch.schema])
+        yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)

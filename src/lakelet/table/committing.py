@@ -1,0 +1,157 @@
+"""The second phase of a write: messages in, one snapshot out.
+
+table.new_commit("job-7", 42).commit(messages)
+table.new_commit().overwrite({"dt": "2026-01-01"}).commit(messages)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakelet.commit.changes import partition_mask
+from lakelet.commit.committed_files import committed_files
+from lakelet.commit.committer import commit
+from lakelet.commit.request import CommitRequest, Overwrite
+from lakelet.commit.schemas import latest_schema
+from lakelet.errors import InvalidError
+from lakelet.format.partition_folders import PartitionFolders
+from lakelet.model.arrow_types import to_arrow
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.partition_path import parse_partition_value
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakelet.model.types import STRINGS, Atomic
+from lakelet.options import (
+    COMMIT_FORCE_CREATE_SNAPSHOT,
+    COMMIT_USER_PREFIX,
+    SNAPSHOT_IGNORE_EMPTY_COMMIT,
+    TableOptions,
+)
+from lakelet.storage.home import TableHome
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """A commit being put together. Each method gives a new value, so that one can be kept and sent again."""
+
+    home: TableHome
+    user: str
+    identifier: int
+    named: bool
+    replaces: Overwrite | None = None
+    empty_ignored: bool | None = None
+    event_watermark: int | None = None
+    snapshot_properties: Mapping[str, str] | None = None
+
+    @staticmethod
+    def of(home: TableHome, user: str | None, identifier: int | None) -> TableCommit:
+        """A commit by a named user with an identifier, or by a generated one with neither."""
+        if user is None and identifier is None:
+            prefix = TableOptions(latest_schema(home).options).get(COMMIT_USER_PREFIX)
+            generated = home.ids.uuid()
+            return TableCommit(
+                home, f"{prefix}_{generated}" if prefix else generated, BATCH_COMMIT_IDENTIFIER, named=False
+            )
+        if not user or identifier is None:
+            raise InvalidError(
+                "a commit needs both a user and an identifier, by which a repeated commit is recognised, or neither; "
+                f"found user {user!r} and identifier {identifier!r}"
+            )
+        if not 0 <= identifier < BATCH_COMMIT_IDENTIFIER:
+            raise InvalidError(f"commit identifier {identifier}: expected 0 to 2^63 - 2")
+        return TableCommit(home, user, identifier, named=True)
+
+    def overwrite(self, partition: Mapping[str, object] | None = None, *, dynamic: bool = False) -> TableCommit:
+        """Replaces the files of a static partition (of the whole table for an empty or no mapping), or, `dynamic`, of the
+        partitions that the new files belong to."""
+        if dynamic:
+            if partition:
+                raise InvalidError(
+                    "a dynamic overwrite takes no partition: the rows decide which partitions are replaced"
+                )
+            return replace(self, replaces=Overwrite(None))
+        return replace(self, replaces=Overwrite(partition_spec(partition or {}, latest_schema(self.home))))
+
+    def ignore_empty(self, ignored: bool) -> TableCommit:
+        """Whether a commit without changes makes no snapshot."""
+        return replace(self, empty_ignored=ignored)
+
+    def watermark(self, watermark: int | None) -> TableCommit:
+        """The event time up to which data is complete, in milliseconds."""
+        return replace(self, event_watermark=watermark)
+
+    def properties(self, properties: Mapping[str, str] | None) -> TableCommit:
+        """Text kept in the snapshot."""
+        return replace(self, snapshot_properties=properties)
+
+    def commit(self, messages: Sequence[CommitMessage]) -> Snapshot | None:
+        """Commits; the snapshot made (or made earlier by the same commit), None where there was nothing to commit."""
+        schema = latest_schema(self.home)
+        self._check_partitions(messages, schema)
+        request = CommitRequest(
+            user=self.user,
+            messages=tuple(messages),
+            identifier=self.identifier,
+            named=self.named,
+            overwrite=self.replaces,
+            ignore_empty=self._ignores_empty(TableOptions(schema.options)),
+            watermark=self.event_watermark,
+            properties=dict(self.snapshot_properties or {}),
+        )
+        return commit(self.home, request)
+
+    def abort(self, messages: Sequence[CommitMessage]) -> None:
+        """Removes the files of messages that will not be committed; files of a commit that stands are left alone."""
+        kept = committed_files(self.home, messages)
+        folders = PartitionFolders(self.home.paths, latest_schema(self.home))
+        paths = [
+            f"{folders.bucket_folder(message.partition, message.bucket)}/{file.name}"
+            for message in messages
+            for file in message.new_files
+            if file.name not in kept
+        ]
+        self.home.store.delete(paths)
+
+    def _ignores_empty(self, options: TableOptions) -> bool:
+        if self.empty_ignored is not None:
+            return self.empty_ignored
+        if options.get(COMMIT_FORCE_CREATE_SNAPSHOT):
+            return False
+        chosen = options.get(SNAPSHOT_IGNORE_EMPTY_COMMIT)
+        return not self.named if chosen is None else chosen
+
+    def _check_partitions(self, messages: Sequence[CommitMessage], schema: TableSchema) -> None:
+        """Rows of a static overwrite must belong to the partition it replaces."""
+        if self.replaces is None or not self.replaces.partition:
+            return
+        partitions = [message.partition for message in messages if message.new_files]
+        mask = partition_mask(pa.array(partitions, pa.binary()), schema, self.replaces.partition)
+        if not mask.all():
+            stray = PartitionFolders(self.home.paths, schema).partition_path(partitions[int(mask.argmin())])
+            raise InvalidError(
+                f"the overwrite replaces partition {dict(self.replaces.partition)}, but there are rows of {stray}"
+            )
+
+
+def partition_spec(partition: Mapping[str, object], schema: TableSchema) -> dict[str, object]:
+    """A partition spec with values of the columns' types; text is read as the type's."""
+    spec: dict[str, object] = {}
+    for name, value in partition.items():
+        if name not in schema.partition_keys:
+            keys = ", ".join(schema.partition_keys) or "none"
+            raise InvalidError(f"partition column {name!r} is not a partition key; the table's are {keys}")
+        data_type = schema.field(name).type
+        is_text = isinstance(data_type, Atomic) and data_type.kind in STRINGS
+        if value is None:
+            spec[name] = None
+        elif isinstance(value, str) and not is_text:
+            spec[name] = parse_partition_value(value, data_type)
+        else:
+            try:
+                spec[name] = pa.scalar(value, to_arrow(data_type)).as_py() if not is_text else str(value)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise InvalidError(f"partition column {name!r} is {data_type}; {value!r} does not fit") from error
+    return spec

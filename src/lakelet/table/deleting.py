@@ -1,0 +1,129 @@
+"""Deleting rows by predicate from an append table: the files that hold a matching row are rewritten without it.
+
+Only files that statistics cannot rule out are looked at, with just the columns of the predicate; a file without a matching row
+stays, one in which every row matches goes, the others are rewritten. If another writer changes one of these files
+meanwhile, the whole is done again on the new snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelet.commit.schemas import latest_schema, read_schema
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.errors import CommitUnknownError, ConflictError
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.split import Split
+from lakelet.options import TableOptions
+from lakelet.read.row_filter import RowFilter, row_filter
+from lakelet.read.split_reader import SplitReader
+from lakelet.scan.plan import Planner, Where
+from lakelet.sink.append_writer import AppendWriter
+from lakelet.storage.home import TableHome
+from lakelet.table.committing import TableCommit
+
+_ATTEMPTS = 10
+_ROW = "__lakelet_row"
+
+
+@dataclass(frozen=True, slots=True)
+class RowDeletion:
+    """Deletes the rows of a table that match."""
+
+    home: TableHome
+    where_of: Callable[[TableSchema], Where]
+    commit: TableCommit
+
+    def run(self) -> Snapshot | None:
+        """Deletes and commits; None where no row matches."""
+        for attempt in range(_ATTEMPTS):
+            messages = self._prepare()
+            try:
+                return self.commit.commit(messages)
+            except ConflictError:
+                self.commit.abort(messages)
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            except CommitUnknownError:
+                raise
+            except Exception:
+                self.commit.abort(messages)
+                raise
+        return None
+
+    def _prepare(self) -> tuple[CommitMessage, ...]:
+        schema, snapshot = latest_schema(self.home), latest_snapshot(self.home)
+        where = self.where_of(schema)
+        if snapshot is None:
+            return ()
+        schemas: dict[int, TableSchema] = {schema.id: schema}
+
+        def schema_of(number: int) -> TableSchema:
+            if number not in schemas:
+                schemas[number] = read_schema(self.home, number)
+            return schemas[number]
+
+        plan = Planner(self.home, schema, schema_of, TableOptions(schema.options)).plan(
+            snapshot, where, whole_entries=True
+        )
+        matching = row_filter(where, schema.fields)
+        writer = AppendWriter(self.home, schema)
+        removed: dict[tuple[bytes, int, int], list[Split]] = {}
+        try:
+            for one in _single_files(plan.splits):
+                if self._rewrite(one, schema, schema_of, matching, writer):
+                    removed.setdefault((one.partition, one.bucket, one.total_buckets), []).append(one)
+            added = writer.prepare_commit()
+        except Exception:
+            writer.abort()
+            raise
+        gone = [
+            CommitMessage(partition, bucket, total, (), tuple(one.files[0] for one in splits), snapshot.id)
+            for (partition, bucket, total), splits in removed.items()
+        ]
+        return (*gone, *added)
+
+    def _rewrite(
+        self,
+        one: Split,
+        schema: TableSchema,
+        schema_of: Callable[[int], TableSchema],
+        matching: RowFilter,
+        writer: AppendWriter,
+    ) -> bool:
+        """Writes the rows of a file that stay; False where all of them do."""
+        everything = row_filter(None, schema.fields)
+        needed = matching.columns or schema.names[:1]
+        looked = SplitReader(self.home, schema.fields, needed, everything, schema_of)
+        rows = found = 0
+        for batch in looked.batches([one]):
+            rows += batch.num_rows
+            found += matching.apply(batch).num_rows
+        if found == 0:
+            return False
+        if found < rows:
+            reader = SplitReader(self.home, schema.fields, schema.names, everything, schema_of)
+            for batch in reader.batches([one]):
+                writer.write(_without_matches(batch, matching))
+        return True
+
+
+def _without_matches(batch: pa.RecordBatch, matching: RowFilter) -> pa.RecordBatch:
+    numbered = batch.append_column(_ROW, pa.array(np.arange(batch.num_rows)))
+    keep = np.ones(batch.num_rows, bool)
+    keep[matching.apply(numbered).column(_ROW).to_numpy()] = False
+    return batch.filter(pa.array(keep))
+
+
+def _single_files(splits: tuple[Split, ...]) -> Iterator[Split]:
+    for split in splits:
+        for file, path, vector in zip(split.files, split.paths, split.deletion_vectors, strict=True):
+            yield Split(
+                split.snapshot_id, split.partition, split.bucket, split.total_buckets, (file,), (path,), (vector,)
+            )

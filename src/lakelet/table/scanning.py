@@ -1,0 +1,161 @@
+"""A scan: what to read, of which version, and the results in whatever form they are wanted.
+
+    orders.scan(columns=["amount"], where="dt = '2026-01-01'").to_arrow()
+
+A scan fixes its snapshot when it is made, so that reading it twice gives the same rows. It is picklable, as are the splits of
+its plan: another process reads a part with `scan.read(split)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.schemas import read_schema
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.split import Split
+from lakelet.options import TableOptions
+from lakelet.read.duckdb_relation import relation_of
+from lakelet.read.row_filter import row_filter
+from lakelet.read.split_reader import SplitReader
+from lakelet.scan.plan import EMPTY_PLAN, Plan, Planner, Where
+from lakelet.storage.home import TableHome
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """One version of a table, some of its columns, the rows that match."""
+
+    home: TableHome
+    schema: TableSchema
+    snapshot: Snapshot | None
+    columns: tuple[str, ...]
+    where: Where = None
+    limit: int | None = None
+    _schemas: dict[int, TableSchema] = field(default_factory=dict, repr=False, compare=False)
+
+    def plan(self) -> Plan:
+        """The splits to read, and how much pruning spared."""
+        if self.snapshot is None:
+            return EMPTY_PLAN
+        planner = Planner(self.home, self.schema, self._schema_of, TableOptions(self.schema.options))
+        return planner.plan(self.snapshot, self.where)
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one split of this scan's plan; the limit is the caller's business."""
+        return self._reader().batches([split])
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the results."""
+        return self._reader().schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch, in bounded memory."""
+        left = self.limit
+        for batch in self._reader().batches(self._splits()):
+            if left is None:
+                yield batch
+                continue
+            if left > 0:
+                yield batch.slice(0, left)
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow stream."""
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for any library that takes Arrow streams."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        if self.limit is not None:
+            return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
+        return self._reader().table(self._splits())
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas frame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars frame."""
+        try:
+            import polars  # noqa: PLC0415
+        except ImportError as error:
+            raise InvalidError("to_polars() needs the polars package: pip install polars") from error
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """A DuckDB relation that reads this scan as often as it is asked, with its own filters and columns pushed down."""
+        return relation_of(self.arrow_schema, self._rescan, connection)
+
+    def count(self) -> int:
+        """How many rows there are; from metadata alone where there is no filter on rows."""
+        plan = self.plan()
+        if self.where is None:
+            deleted = [
+                vector.place.cardinality
+                for split in plan.splits
+                for vector in split.deletion_vectors
+                if vector is not None
+            ]
+            if None not in deleted:
+                return self._limited(plan.row_count - sum(number or 0 for number in deleted))
+        needed = row_filter(self.where, self.schema.fields).columns or self.schema.names[:1]
+        reader = self._reader(needed[:1])
+        return self._limited(sum(batch.num_rows for batch in reader.batches(plan.splits)))
+
+    def _limited(self, rows: int) -> int:
+        return rows if self.limit is None else min(rows, self.limit)
+
+    def _splits(self) -> Sequence[Split]:
+        splits = self.plan().splits
+        if self.limit is None or self.where is not None:
+            return splits
+        needed, rows = [], 0
+        for split in splits:
+            if rows >= self.limit:
+                break
+            needed.append(split)
+            rows += split.row_count if all(vector is None for vector in split.deletion_vectors) else 0
+        return needed
+
+    def _rescan(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        """The rows again, only some columns; an extra condition narrows what is read where this scan has none of its own."""
+        names = self.columns if columns is None else tuple(name for name in self.columns if name in columns)
+        where = condition if self.where is None and self.limit is None else self.where
+        return TableScan(self.home, self.schema, self.snapshot, names, where, self.limit, self._schemas).to_batches()
+
+    def _reader(self, columns: Sequence[str] | None = None) -> SplitReader:
+        return SplitReader(
+            self.home,
+            self.schema.fields,
+            self.columns if columns is None else columns,
+            row_filter(self.where, self.schema.fields),
+            self._schema_of,
+        )
+
+    def _schema_of(self, schema_id: int) -> TableSchema:
+        if schema_id == self.schema.id:
+            return self.schema
+        if schema_id not in self._schemas:
+            self._schemas[schema_id] = read_schema(self.home, schema_id)
+        return self._schemas[schema_id]

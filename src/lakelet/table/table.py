@@ -1,0 +1,255 @@
+"""A table: the one object people hold. It wires the stages together and has no logic of its own.
+
+orders = lake.table("shop.orders")
+orders.write(arrow_table)
+orders.scan(where="dt = '2026-01-01'").to_arrow()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.schemas import latest_schema, read_schema, schema_ids
+from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at, snapshot_ids
+from lakelet.commit.tags import read_tag, tag_names
+from lakelet.errors import CommitUnknownError, InvalidError, NotFoundError
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.data_file import DataFile
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import check_stored
+from lakelet.scan.plan import Where
+from lakelet.scan.where import parse_where
+from lakelet.storage.home import TableHome
+from lakelet.table.altering import Altering
+from lakelet.table.changing import changes_schema, read_changes
+from lakelet.table.committing import TableCommit, partition_spec
+from lakelet.table.deleting import RowDeletion
+from lakelet.table.scanning import TableScan
+from lakelet.table.writing import TableWrite
+
+_MODES = ("append", "overwrite", "overwrite_partitions")
+
+
+class Table(Altering):
+    """A table of a lake, on its main branch. Cheap to make: nothing is read until it is used."""
+
+    def __init__(self, name: str, home: TableHome) -> None:
+        self.name = name
+        self._home = home
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}, {self._home.where(self._home.paths.root)!r})"
+
+    @property
+    def location(self) -> str:
+        """The table's folder."""
+        return self._home.where(self._home.paths.root)
+
+    @property
+    def schema(self) -> TableSchema:
+        """The newest schema."""
+        schema = latest_schema(self._home)
+        check_usable(schema)
+        return schema
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options that are set."""
+        return dict(latest_schema(self._home).options)
+
+    def schemas(self) -> list[TableSchema]:
+        """All schema versions, oldest first."""
+        return [read_schema(self._home, number) for number in schema_ids(self._home)]
+
+    # ------------------------------------------------------------------ writing
+
+    def write(
+        self,
+        data: Any,
+        *,
+        mode: str = "append",
+        partition: Mapping[str, object] | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Writes rows in one atomic commit and returns the snapshot made, None where there was nothing to write.
+
+        `mode` is "append", "overwrite" (the whole table, or the static `partition`) or "overwrite_partitions" (the
+        partitions that the rows belong to). With `commit_user` and a rising `commit_identifier` the write is applied once,
+        however often it is repeated.
+        """
+        if mode not in _MODES:
+            raise InvalidError(f"mode {mode!r}: expected one of {', '.join(_MODES)}")
+        if partition is not None and mode != "overwrite":
+            raise InvalidError(f"partition= goes with mode='overwrite', found mode={mode!r}")
+        commit = self.new_commit(commit_user, commit_identifier).watermark(watermark).properties(properties)
+        if mode == "overwrite":
+            commit = commit.overwrite(partition)
+        elif mode == "overwrite_partitions":
+            commit = commit.overwrite(dynamic=True)
+        schema = self.schema
+        write = TableWrite(self._home, schema, partition_spec(partition or {}, schema))
+        messages: tuple[CommitMessage, ...] | None = None
+        try:
+            write.write(data)
+            messages = write.prepare_commit()
+            return commit.commit(messages)
+        except CommitUnknownError:
+            raise
+        except Exception:
+            write.abort()
+            raise
+
+    def new_write(self) -> TableWrite:
+        """The first phase of a two-phase write: files, and messages about them."""
+        return TableWrite(self._home, self.schema)
+
+    def new_commit(self, user: str | None = None, identifier: int | None = None) -> TableCommit:
+        """The second phase: a commit of messages from any number of writers."""
+        check_usable(latest_schema(self._home))
+        return TableCommit.of(self._home, user, identifier)
+
+    def delete(
+        self, *, where: str | pc.Expression, commit_user: str | None = None, commit_identifier: int | None = None
+    ) -> Snapshot | None:
+        """Deletes the rows that match, rewriting only the files that hold some; None where no row matches."""
+        commit = self.new_commit(commit_user, commit_identifier)
+        return RowDeletion(self._home, lambda schema: _predicate(where, schema), commit).run()
+
+    # ------------------------------------------------------------------ reading
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | pc.Expression | None = None,
+        limit: int | None = None,
+        *,
+        version: int | str | None = None,
+        timestamp: datetime | str | int | None = None,
+        tag: str | None = None,
+        branch: str | None = None,
+    ) -> TableScan:
+        """A scan of the newest version, or of the one named by snapshot id, time, tag or branch."""
+        home = self._home.on_branch(branch) if branch is not None else self._home
+        schema, snapshot = _version(home, version, timestamp, tag)
+        check_usable(schema)
+        if limit is not None and limit < 0:
+            raise InvalidError(f"limit {limit}: expected 0 or more")
+        names = schema.names if columns is None else tuple(schema.field(name).name for name in columns)
+        if not names or len(set(names)) != len(names):
+            raise InvalidError(f"columns {list(names)}: expected at least one column, each once")
+        return TableScan(home, schema, snapshot, names, _predicate(where, schema), limit)
+
+    def changes(self, start: int, end: int | None = None) -> pa.Table:
+        """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot."""
+        return pa.Table.from_batches(self.change_batches(start, end), changes_schema(self.schema))
+
+    def change_batches(self, start: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Like `changes`, batch by batch."""
+        latest = self.latest_snapshot() if end is None else None
+        last = end if end is not None else latest.id if latest else 0
+        return read_changes(self._home, self.schema, start, last)
+
+    # ------------------------------------------------------------------ metadata
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot, None before the first commit."""
+        return latest_snapshot(self._home)
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots, oldest first."""
+        return [read_snapshot(self._home, number) for number in snapshot_ids(self._home)]
+
+    def tag_names(self) -> list[str]:
+        """The names of the table's tags."""
+        return tag_names(self._home)
+
+    def branch_names(self) -> list[str]:
+        """The names of the branches beside the main one."""
+        folders = self._home.store.list_folder(self._home.paths.branch_folder).folders
+        return [folder.rsplit("/branch-", 1)[-1] for folder in folders]
+
+    def files(self, *, version: int | None = None) -> list[tuple[str, DataFile]]:
+        """The live data files with their paths."""
+        plan = self.scan(version=version).plan()
+        return [pair for split in plan.splits for pair in zip(split.paths, split.files, strict=True)]
+
+
+def check_usable(schema: TableSchema) -> None:
+    """Refuses tables whose rows would not come out right."""
+    if schema.primary_keys:
+        raise InvalidError(
+            f"primary-key tables are not supported by this version; the key is {', '.join(schema.primary_keys)}"
+        )
+    check_stored(schema.options)
+
+
+def _predicate(where: str | pc.Expression | None, schema: TableSchema) -> Where:
+    if where is None or isinstance(where, pc.Expression):
+        return where
+    return parse_where(where, schema.fields)
+
+
+def _version(
+    home: TableHome, version: int | str | None, timestamp: datetime | str | int | None, tag: str | None
+) -> tuple[TableSchema, Snapshot | None]:
+    """The schema to read in and the snapshot to read: an older version is read in the schema it had."""
+    chosen = [
+        name for name, value in (("version", version), ("timestamp", timestamp), ("tag", tag)) if value is not None
+    ]
+    if len(chosen) > 1:
+        raise InvalidError(f"a scan reads one version; both {chosen[0]} and {chosen[1]} were given")
+    latest = latest_schema(home)
+    if not chosen:
+        return latest, latest_snapshot(home)
+    if timestamp is not None:
+        snapshot = snapshot_at(home, _milliseconds(timestamp))
+    elif tag is not None:
+        snapshot = read_tag(home, tag)
+    else:
+        snapshot = _named_version(home, version)
+    if snapshot.schema_id == latest.id:
+        return latest, snapshot
+    old = read_schema(home, snapshot.schema_id)
+    return TableSchema(
+        old.id,
+        old.fields,
+        old.highest_field_id,
+        old.partition_keys,
+        old.primary_keys,
+        latest.options,
+        old.comment,
+        old.time_ms,
+    ), snapshot
+
+
+def _named_version(home: TableHome, version: int | str | None) -> Snapshot:
+    if isinstance(version, int):
+        return read_snapshot(home, version)
+    text = str(version)
+    if text in tag_names(home):
+        return read_tag(home, text)
+    if text.isdigit():
+        return read_snapshot(home, int(text))
+    raise NotFoundError(f"version {text!r} is neither a tag of {home.where(home.paths.branch_root)} nor a snapshot id")
+
+
+def _milliseconds(timestamp: datetime | str | int) -> int:
+    """A point in time; text and datetimes without a zone are in UTC."""
+    if isinstance(timestamp, int):
+        return timestamp
+    try:
+        moment = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
+    except ValueError as error:
+        raise InvalidError(f"timestamp {timestamp!r}: expected ISO 8601 such as 2026-01-01T00:00:00Z") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
