@@ -1,0 +1,1 @@
+"""Lakelet against other implementations of its formats: they read what it wrote, it reads what they wrote."""

@@ -1,0 +1,72 @@
+"""The other implementations as session fixtures.
+
+What is not set up skips the tests that need it, except with CI=true, where it fails them. All tests of one
+implementation run on one worker, so that its process starts once.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.java.client import JavaPaimon
+from tests.conformance.pypaimon.client import PYTHON, PyPaimon
+from tests.conformance.tables import Warehouse
+
+REPOSITORY = Path(__file__).parents[2]
+JARS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakelet" / "jars"
+JARS_LIST = Path(__file__).parent / "java" / "jars.sha256"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups by fixture; a test that uses both goes with Java, whose process is the slower one to start."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        for fixture, mark in (("java_paimon", "java"), ("pypaimon", "pypaimon")):
+            if fixture in fixtures:
+                item.add_marker(mark)
+                if item.get_closest_marker("xdist_group") is None:
+                    item.add_marker(pytest.mark.xdist_group(mark))
+
+
+@pytest.fixture(scope="session")
+def java_paimon() -> Iterator[JavaPaimon]:
+    """Java Paimon 1.4.2."""
+    found = subprocess.run([REPOSITORY / "scripts" / "setup-java.sh", "--print-home"], capture_output=True)
+    if found.returncode != 0:
+        _unavailable("no Java 17 or later with javac (make setup-java)")
+    missing = [name for name in _jar_names() if not (JARS / name).is_file()]
+    if missing:
+        _unavailable(f"{', '.join(missing)} not in {JARS} (make setup-conformance)")
+    client = JavaPaimon()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def pypaimon() -> Iterator[PyPaimon]:
+    """pypaimon 2.1 and pypaimon-rust 0.4."""
+    if not PYTHON.exists():
+        _unavailable(f"{PYTHON.parents[1].name} does not exist (make setup-conformance)")
+    client = PyPaimon()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def warehouse(java_paimon: JavaPaimon, pypaimon: PyPaimon, tmp_path: Path) -> Warehouse:
+    """A folder that all implementations work in."""
+    return Warehouse(tmp_path, java_paimon, pypaimon)
+
+
+def _jar_names() -> list[str]:
+    return [line.split()[1] for line in JARS_LIST.read_text().splitlines()]
+
+
+def _unavailable(reason: str) -> None:
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)

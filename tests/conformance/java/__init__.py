@@ -1,0 +1,1 @@
+"""Java Paimon, the authority on the format, driven through its core Table API."""
