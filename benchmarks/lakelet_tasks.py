@@ -24,14 +24,14 @@ def write(rows: int, folder: str) -> dict[str, Any]:
         target.write(data)
     files = target.files()
     paths = [str(Path(folder, path)) for path, _ in files]
-    return {"seconds": timer.seconds, "files": paths, "bytes": sum(file.size for _, file in files)}
+    return {**timer.taken, "files": paths, "bytes": sum(file.size for _, file in files)}
 
 
 def read(folder: str) -> dict[str, Any]:
     """All rows of the table, from opening it."""
     with timed() as timer:
         data = lakelet.connect(folder).table(TABLE).scan().to_arrow()
-    return {"seconds": timer.seconds, "rows": data.num_rows}
+    return {**timer.taken, "rows": data.num_rows}
 
 
 def write_stream(rows: int, folder: str) -> dict[str, Any]:
@@ -41,14 +41,14 @@ def write_stream(rows: int, folder: str) -> dict[str, Any]:
     target = lake.create_table(TABLE, SCHEMA)
     with timed() as timer:
         target.write(batches(rows))
-    return {"seconds": timer.seconds, "files": len(target.files())}
+    return {**timer.taken, "files": len(target.files())}
 
 
 def read_stream(folder: str) -> dict[str, Any]:
     """All rows, batch by batch, none kept."""
     with timed() as timer:
         rows = sum(batch.num_rows for batch in lakelet.connect(folder).table(TABLE).scan().to_batches())
-    return {"seconds": timer.seconds, "rows": rows}
+    return {**timer.taken, "rows": rows}
 
 
 def commits(folder: str, count: int, windows: list[int], width: int) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def plan(folder: str, where: str) -> dict[str, Any]:
     """The plan of a scan with a filter, from opening the table."""
     with timed() as timer:
         found = lakelet.connect(folder).table(TABLE).scan(where=where).plan()
-    return {"seconds": timer.seconds, "files": found.files, "manifests_read": found.manifests_read}
+    return {**timer.taken, "files": found.files, "manifests_read": found.manifests_read}
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ def plan(metadata: str, column: str, value: str) -> dict[str, Any]:
     """The plan of a scan with an equality filter, from opening the table by its metadata file."""
     with timed() as timer:
         tasks = list(StaticTable.from_metadata(metadata).scan(row_filter=EqualTo(column, value)).plan_files())
-    return {"seconds": timer.seconds, "files": len(tasks)}
+    return {**timer.taken, "files": len(tasks)}
 
 
 if __name__ == "__main__":

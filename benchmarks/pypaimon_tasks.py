@@ -32,7 +32,7 @@ def write(rows: int, folder: str, native: bool) -> dict[str, Any]:
             writer.write_arrow_batch(batch) if not native else writer.write_arrow(batch)
         commit.commit(writer.prepare_commit())
         writer.close()
-    return {"seconds": timer.seconds}
+    return {**timer.taken}
 
 
 def read(folder: str, native: bool) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def read(folder: str, native: bool) -> dict[str, Any]:
             data = pa.Table.from_batches(builder.new_read().read(splits))
         else:
             data = builder.new_read().to_arrow(splits)
-    return {"seconds": timer.seconds, "rows": data.num_rows}
+    return {**timer.taken, "rows": data.num_rows}
 
 
 def plan(folder: str, column: str, value: str, native: bool) -> dict[str, Any]:
@@ -58,12 +58,8 @@ def plan(folder: str, column: str, value: str, native: bool) -> dict[str, Any]:
             index = [field.name for field in target.table_schema.fields].index(column)
             builder = builder.with_filter(Predicate("equal", index, column, [value]))
         splits = builder.new_scan().plan().splits()
-    files = sum(len(_files(split, native)) for split in splits)
-    return {"seconds": timer.seconds, "files": files}
-
-
-def _files(split: Any, native: bool) -> list[Any]:
-    return list(split.files) if not native else list(split.data_file_paths())
+    rows = sum(split.row_count() if native else split.row_count for split in splits)
+    return {**timer.taken, "rows": rows}
 
 
 def _open(folder: str, native: bool) -> Any:

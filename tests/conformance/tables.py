@@ -84,7 +84,8 @@ class Warehouse:
         *,
         overwrite: bool | Mapping[str, Any] = False,
     ) -> None:
-        """One commit of rows of Python values; `overwrite=True` replaces the partitions written to, a mapping that partition."""
+        """One commit of rows of Python values; `overwrite=True` replaces the partitions written to, a mapping that partition,
+        an empty one the whole table."""
         fields = self.table(name).schema.fields
         data = arrow_rows(rows, fields)
         full = f"{DATABASE}.{name}"
@@ -93,9 +94,12 @@ class Warehouse:
             mode = "overwrite" if isinstance(overwrite, Mapping) else "overwrite_partitions" if overwrite else "append"
             self.table(name).write(data, mode=mode, partition=partition)
         elif writer == JAVA:
-            self.java.write(self.folder, full, spell_table(data, fields), overwrite=overwrite)
+            options = {"dynamic-partition-overwrite": "false"} if overwrite == {} else None
+            self.java.write(
+                self.folder, full, spell_table(data, fields), overwrite=overwrite or overwrite == {}, options=options
+            )
         else:
-            self.pypaimon.write(self.folder, full, data, native=writer == NATIVE, overwrite=overwrite)
+            self.pypaimon.write(self.folder, full, in_seconds(data, fields), native=writer == NATIVE, overwrite=overwrite)
 
     def rows(self, reader: str, name: str, **arguments: Any) -> Rows:
         """What one reader gives, spelled and in one order. Arguments: columns, snapshot, tag, branch."""
@@ -113,6 +117,17 @@ class Warehouse:
             return in_order([respell(row, fields) for row in self.java.read(self.folder, full, **arguments)])
         return in_order(spell_table(self.pypaimon.read(self.folder, full, native=reader == NATIVE, **arguments), fields))
 
+    def filtered(self, reader: str, name: str, condition: Any) -> Rows:
+        """The rows that match: a WHERE text for Lakelet, a list of filters for Java and for pypaimon."""
+        fields = self.table(name).schema.fields
+        full = f"{DATABASE}.{name}"
+        if reader == LAKELET:
+            return in_order(spell_table(self.table(name).scan(where=condition).to_arrow(), fields))
+        if reader == JAVA:
+            return in_order([respell(row, fields) for row in self.java.read(self.folder, full, filters=condition)])
+        found = self.pypaimon.read(self.folder, full, native=reader == NATIVE, filters=condition)
+        return in_order(spell_table(found, fields))
+
     def agree(self, name: str, *, readers: Iterable[str] = READERS, **arguments: Any) -> Rows:
         """The rows of a table, after checking that all of `readers` give the same."""
         expected: Rows | None = None
@@ -129,21 +144,25 @@ def same(found: Rows, expected: Rows, who: str) -> None:
     """Asserts that the rows are the same in some order, showing only those that differ."""
     if in_order(found) == in_order(expected):
         return
-    given, wanted = [_text(row) for row in found], [_text(row) for row in expected]
-    extra, missing = _without(given, wanted), _without(wanted, given)
-    raise AssertionError(
-        f"{who} gave {len(found)} rows, expected {len(expected)}\n  unexpected: {extra[:4]}\n  missing: {missing[:4]}"
-    )
+    extra, missing = _without(found, expected), _without(expected, found)
+    lines = [f"{who} gave {len(found)} rows, expected {len(expected)}"]
+    for given, wanted in zip(extra[:4], missing[:4], strict=False):
+        differing = [name for name in {**given, **wanted} if _text(given.get(name)) != _text(wanted.get(name))]
+        lines += [f"  {name}: found {given.get(name)!r}, expected {wanted.get(name)!r}"[:400] for name in differing]
+    shown = min(len(extra), len(missing))
+    lines += [f"  unexpected: {_text(row)[:400]}" for row in extra[shown : shown + 4]]
+    lines += [f"  missing: {_text(row)[:400]}" for row in missing[shown : shown + 4]]
+    raise AssertionError("\n".join(lines))
 
 
-def _without(texts: list[str], others: list[str]) -> list[str]:
-    left = list(others)
+def _without(rows: Rows, others: Rows) -> Rows:
+    left = [_text(row) for row in others]
     kept = []
-    for text in texts:
-        if text in left:
-            left.remove(text)
+    for row in in_order(rows):
+        if _text(row) in left:
+            left.remove(_text(row))
         else:
-            kept.append(text)
+            kept.append(row)
     return kept
 
 
@@ -178,6 +197,15 @@ def _without_ids(value: Any) -> Any:
 def arrow_rows(rows: Rows, fields: Sequence[Field]) -> pa.Table:
     """Rows of Python values as an Arrow table of the columns; timestamps may be integers in the column's unit."""
     return pa.Table.from_pylist(rows, arrow_schema(fields))
+
+
+def in_seconds(table: pa.Table, fields: Sequence[Field]) -> pa.Table:
+    """With TIMESTAMP(0) columns in seconds, the only unit that pypaimon takes for them."""
+    for index, field in enumerate(fields):
+        if isinstance(field.type, Atomic) and field.type.kind in TIMESTAMPS and field.type.precision == 0:
+            column = table.column(index).cast(pa.timestamp("s", table.column(index).type.tz))
+            table = table.set_column(index, pa.field(field.name, column.type, field.type.nullable), column)
+    return table
 
 
 # ---------------------------------------------------------------- spelling

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from lakelet.catalog.moving import move_table
 from lakelet.clock import Clock, SystemClock
 from lakelet.commit.schemas import create_first_schema, schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
@@ -23,7 +24,7 @@ from lakelet.model.arrow_types import from_arrow
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.types import Field
-from lakelet.options import check_options
+from lakelet.options import PARTITION, PRIMARY_KEY, Option, TableOptions, check_options
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
@@ -166,7 +167,7 @@ class Lake:
             raise self._no_database(_split(new_name)[0])
         if schema_ids(self._home(new)):
             raise AlreadyExistsError(f"table {new_name!r} exists in {self.location}")
-        self._store.move_folder(old.root, new.root)
+        move_table(self._store, old, new)
         return Table(new_name, self._home(new))
 
     # ------------------------------------------------------------------ inside
@@ -185,6 +186,8 @@ class Lake:
         }
         check_options(texts)
         fields = _fields(columns)
+        partitioned_by = _moved_keys(texts, PARTITION, partitioned_by)
+        primary_key = _moved_keys(texts, PRIMARY_KEY, primary_key)
         for field in fields:
             if field.default is not None:
                 parse_literal(field.default, field.type, f"default of column {field.name!r}")
@@ -216,6 +219,17 @@ def _split(name: str) -> tuple[str, str]:
     if len(parts) != 2:
         raise InvalidError(f"table name {name!r}: expected database.table")
     return check_name(parts[0], "database"), check_name(parts[1], "table")
+
+
+def _moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None], given: Sequence[str]) -> Sequence[str]:
+    """Key columns given as an option, which is then no option any more."""
+    named = TableOptions(options).get(option)
+    if not named:
+        return given
+    if given and tuple(given) != named:
+        raise InvalidError(f"option {option.name!r} names {', '.join(named)}, but {', '.join(given)} was given as well")
+    del options[option.name]
+    return named
 
 
 def _is_name(name: str) -> bool:

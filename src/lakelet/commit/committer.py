@@ -19,8 +19,8 @@ order of steps is chosen so that a crash between any two leaves the table whole:
 from __future__ import annotations
 
 import logging
-from enum import Enum, auto
 from datetime import timedelta
+from enum import Enum, auto
 
 from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.delta_manifests import DeltaManifests
@@ -39,7 +39,7 @@ from lakelet.commit.snapshots import (
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError, UnavailableError
 from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.schema import TableSchema
-from lakelet.model.snapshot import Snapshot
+from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.options import (
     COMMIT_MAX_RETRIES,
     COMMIT_MAX_RETRY_WAIT,
@@ -51,10 +51,11 @@ from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
 _UNKNOWN_TRIES = 6
+_DATA_KINDS = (CommitKind.APPEND, CommitKind.OVERWRITE)
 # Without an explicit limit a commit keeps racing for this long before it gives up.
 _DEFAULT_PATIENCE = timedelta(minutes=5)
-# A wait between two attempts is at most this many times as long as an attempt.
-_WAIT_ATTEMPTS = 2
+# The wait after a commit's first loss is at most this many times as long as the attempt was.
+_FIRST_WAIT_ATTEMPTS = 4
 
 
 class _Outcome(Enum):
@@ -110,13 +111,15 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
 
 
 def wait_seconds(options: TableOptions, attempt: int, attempt_seconds: float) -> float:
-    """The longest wait after losing attempt number `attempt`, which took `attempt_seconds`.
+    """The longest wait after losing attempt number `attempt` (from 1), which took `attempt_seconds`.
 
-    The wait doubles, but never grows past a few times what an attempt takes: whoever has lost often would otherwise sleep
-    while newcomers commit, and never get its turn.
+    The first loss backs off by several times what an attempt takes, so that a crowd spreads; every further one waits less, within the
+    bounds of the options. With waits that grow instead, whoever has lost often sleeps while newcomers commit, and never
+    gets its turn.
     """
-    least, most = options.get(COMMIT_MIN_RETRY_WAIT).total_seconds(), options.get(COMMIT_MAX_RETRY_WAIT).total_seconds()
-    return float(min(least * 2 ** min(attempt, 16), most, max(least, attempt_seconds * _WAIT_ATTEMPTS)))
+    least = options.get(COMMIT_MIN_RETRY_WAIT).total_seconds()
+    most = options.get(COMMIT_MAX_RETRY_WAIT).total_seconds()
+    return float(min(most, max(least, attempt_seconds * _FIRST_WAIT_ATTEMPTS / attempt)))
 
 
 def _already_done(
@@ -134,6 +137,9 @@ def _already_done(
         if seen is not None and snapshot.id <= seen:
             break
         if snapshot.commit_user != request.user:
+            continue
+        # A writer may compact under the identifier of a commit that is yet to come.
+        if snapshot.commit_identifier == request.identifier and snapshot.commit_kind not in _DATA_KINDS:
             continue
         if last is None and snapshot.commit_identifier < request.identifier:
             return None

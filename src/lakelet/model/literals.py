@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import to_arrow
-from lakelet.model.types import BINARIES, Atomic, DataType, Kind
+from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Kind
 
 _BOOLEANS = {
     "true": True,
@@ -28,6 +30,9 @@ def parse_literal(text: str, data_type: DataType, where: str) -> pa.Scalar:
     if not isinstance(data_type, Atomic):
         raise InvalidError(f"{where}: a value of type {data_type} cannot be written as text")
     target = to_arrow(data_type)
+    length = len(text) if data_type.kind in STRINGS else len(text.encode()) if data_type.kind in BINARIES else 0
+    if length > data_type.precision > 0:
+        raise InvalidError(f"{where}: expected a value of type {data_type}, found {text!r} of length {length}")
     try:
         if data_type.kind is Kind.BOOLEAN:
             return pa.scalar(_BOOLEANS[text.strip().lower()])
@@ -36,9 +41,13 @@ def parse_literal(text: str, data_type: DataType, where: str) -> pa.Scalar:
         if data_type.kind is Kind.TIMESTAMP_LTZ:
             return _instant(text.strip(), target)
         if data_type.kind is Kind.TIME:
-            return pc.cast(pc.cast(pa.scalar(text.strip()), pa.time64("ns")), target)
+            moment = dt.time.fromisoformat(text.strip())
+            # Three digits of a second at most are stored.
+            if moment.tzinfo is None and moment.microsecond % 10 ** (6 - min(data_type.precision, 3)) == 0:
+                return pa.scalar(moment, target)
+            raise InvalidError(f"{where}: expected a value of type {data_type}, found {text!r}")
         return pc.cast(pa.scalar(text if pa.types.is_string(target) else text.strip()), target)
-    except (KeyError, pa.ArrowException) as error:
+    except (KeyError, ValueError, pa.ArrowException) as error:
         raise InvalidError(f"{where}: expected a value of type {data_type}, found {text!r}") from error
 
 

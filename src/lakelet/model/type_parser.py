@@ -70,12 +70,13 @@ class _Parser:
             match = _TOKEN.match(text, at)
             if match is None:
                 raise self.error(at, "a type")
+            start = match.end() - len(match[0].lstrip())
             if match["quoted"]:
-                self.tokens.append(_Token(match["quoted"][1:-1].replace("``", "`"), match.start(), quoted=True))
+                self.tokens.append(_Token(match["quoted"][1:-1].replace("``", "`"), start, quoted=True))
             elif match["text"]:
-                self.tokens.append(_Token(match["text"], match.start(), quoted=True))
+                self.tokens.append(_Token(match["text"], start, quoted=True))
             else:
-                self.tokens.append(_Token(match["word"] or match["mark"], match.start()))
+                self.tokens.append(_Token(match["word"] or match["mark"], start))
             at = match.end()
         self.next = 0
 

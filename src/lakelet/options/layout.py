@@ -29,7 +29,7 @@ TYPE = declare(
     supported=("table",),
 )
 PATH = declare("path", STRING, None, "Where the table's folder is.", ACTED, mutable=False)
-BRANCH = declare("branch", FILE_NAME_PART, "main", "Branch that is read and written.", ACTED)
+BRANCH = declare("branch", FILE_NAME_PART, "main", "Branch that is read and written.", REFUSED)
 PRIMARY_KEY = declare(
     "primary-key", COLUMNS, None, "Primary key columns, for those who cannot name them otherwise.", ACTED, mutable=False
 )

@@ -27,8 +27,8 @@ from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector, Split
 from lakelet.model.types import Field
+from lakelet.predicate.row_filter import RowFilter
 from lakelet.read.evolve import deleted_mask, evolve_batch, same_layout
-from lakelet.read.row_filter import RowFilter
 from lakelet.storage.home import TableHome
 
 _BATCH_ROWS = 131_072

@@ -9,7 +9,8 @@ is proved of a file whose schema was different holds only for columns whose type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -26,14 +27,14 @@ from lakelet.format.manifest_columns import READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.manifest import ManifestFile
-from lakelet.model.predicate import Predicate
-from lakelet.model.predicate import columns as predicate_columns
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import DeletionVector, Split
-from lakelet.model.types import DataType
+from lakelet.model.types import FLOATS, Atomic, DataType
 from lakelet.options import TableOptions
-from lakelet.scan.pruning import ColumnRange, may_match, partition_range, prune_expression
+from lakelet.predicate.pruning import ColumnRange, always_match, may_match, partition_range, prune_expression
+from lakelet.predicate.tree import Predicate
+from lakelet.predicate.tree import columns as predicate_columns
 from lakelet.scan.splits import SplitPacker
 from lakelet.storage.home import TableHome
 
@@ -66,6 +67,14 @@ EMPTY_PLAN = Plan(None, ())
 
 
 @dataclass(frozen=True, slots=True)
+class _Selected:
+    entries: pa.Table
+    manifests_total: int
+    manifests_read: int
+    files_total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Planner:
     """Plans scans of one table. `schema` is the schema rows are read in; `schema_of` finds the ones files were written under."""
 
@@ -79,16 +88,21 @@ class Planner:
 
         Files are described as far as reading needs; with `whole_entries` fully, as a commit that removes them needs.
         """
-        try:
-            return self._plan(snapshot, where, whole_entries)
-        except CorruptionError as error:
-            if self.home.store.head(self.home.paths.snapshot(snapshot.id)) is None and snapshot_is_lost(
-                self.home, snapshot
-            ):
-                raise NotFoundError(
-                    f"snapshot {snapshot.id} of {self.home.where(self.home.paths.root)} was expired while it was read"
-                ) from error
-            raise
+        with self._noticing_expiry(snapshot):
+            selected = self._select(snapshot, where, whole_entries)
+            vectors = self._deletion_vectors(snapshot) if selected.entries.num_rows else {}
+            splits = self._pack(snapshot.id, selected.entries, vectors)
+            return Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
+
+    def count(self, snapshot: Snapshot, where: Where) -> tuple[int, Plan]:
+        """How many rows metadata alone proves to match, and the splits whose rows must be looked at."""
+        with self._noticing_expiry(snapshot):
+            entries = self._select(snapshot, where, whole_entries=False).entries
+            vectors = self._deletion_vectors(snapshot) if entries.num_rows else {}
+            sure = self._surely_match(entries, where)
+            sizes = entries.column("_ROW_COUNT").to_numpy() - self._deleted_counts(entries, vectors, sure)
+            rest = entries.filter(pa.array(~sure))
+            return int(sizes[sure].sum()), Plan(snapshot.id, self._pack(snapshot.id, rest, vectors))
 
     def plan_manifests(
         self, snapshot_id: int, manifests: Sequence[ManifestFile], kind: int, where: Where = None
@@ -98,32 +112,73 @@ class Planner:
         chosen = entries.filter(pc.equal(entries.column("_KIND"), kind))
         chosen = chosen.filter(pa.array(self._partition_keep(chosen, where)))
         chosen = self._prune_by_stats(chosen, where)
-        return self._packed(snapshot_id, chosen, {})
+        return Plan(snapshot_id, self._pack(snapshot_id, chosen, {}))
 
-    def _plan(self, snapshot: Snapshot, where: Where, whole_entries: bool) -> Plan:
+    def _select(self, snapshot: Snapshot, where: Where, whole_entries: bool) -> _Selected:
+        """The live files that may hold matching rows."""
         manifests = snapshot_manifests(self.home, snapshot)
         kept = self._prune_manifests(manifests, where)
         columns = [*READ_COLUMNS, *(STATS_COLUMNS if self._prunes_files(where) else ())]
-        settings = ManifestSettings.of(self.options)
         entries = live_entries(
             self.home,
             kept,
             columns=None if whole_entries else columns,
             keep=None if where is None else lambda table: table.filter(pa.array(self._partition_keep(table, where))),
-            threads=settings.threads,
+            threads=ManifestSettings.of(self.options).threads,
         )
         total = sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
-        chosen = self._prune_by_stats(entries, where)
-        vectors = self._deletion_vectors(snapshot) if chosen.num_rows else {}
-        plan = self._packed(snapshot.id, chosen, vectors)
-        return Plan(plan.snapshot_id, plan.splits, len(manifests), len(kept), total)
+        return _Selected(self._prune_by_stats(entries, where), len(manifests), len(kept), total)
 
-    def _packed(self, snapshot_id: int, entries: pa.Table, vectors: Mapping[str, DeletionVector]) -> Plan:
+    @contextmanager
+    def _noticing_expiry(self, snapshot: Snapshot) -> Iterator[None]:
+        """A file that is missing because the snapshot was expired meanwhile is no corruption."""
+        try:
+            yield
+        except CorruptionError as error:
+            if snapshot_is_gone(self.home, snapshot):
+                where = self.home.where(self.home.paths.root)
+                raise NotFoundError(f"snapshot {snapshot.id} of {where} was expired while it was read") from error
+            raise
+
+    def _surely_match(self, entries: pa.Table, where: Where) -> Mask:
+        """Which files hold only matching rows, as far as partitions and statistics prove it."""
+        if where is None:
+            return np.ones(entries.num_rows, bool)
+        sure = np.zeros(entries.num_rows, bool)
+        if isinstance(where, pc.Expression) or not entries.num_rows:
+            return sure
+        values = decode_rows(entries.column("_PARTITION"), self.schema.partition_types)
+        if not self._prunes_files(where):
+            found: Mask = always_match(where, self._partition_ranges(values), entries.num_rows)
+            return found
+        for rows, schema_id, stats_columns in _stats_groups(entries):
+            places = pa.array(rows)
+            ranges = self._ranges(
+                entries.take(places), self.schema_of(schema_id), stats_columns, set(predicate_columns(where))
+            )
+            exact = self._partition_ranges([column.take(places) for column in values])
+            sure[rows] = always_match(where, {**ranges, **exact}, len(rows))
+        return sure
+
+    def _deleted_counts(
+        self, entries: pa.Table, vectors: Mapping[str, DeletionVector], sure: Mask
+    ) -> npt.NDArray[np.int64]:
+        """How many rows deletion vectors take from each file; a file whose number is not recorded is no longer sure."""
+        counts = np.zeros(entries.num_rows, np.int64)
+        if vectors:
+            for place, name in enumerate(entries.column("_FILE_NAME").to_pylist()):
+                if name in vectors:
+                    cardinality = vectors[name].place.cardinality
+                    sure[place] &= cardinality is not None
+                    counts[place] = cardinality or 0
+        return counts
+
+    def _pack(self, snapshot_id: int, entries: pa.Table, vectors: Mapping[str, DeletionVector]) -> tuple[Split, ...]:
         if entries.num_rows and entries.column("_EXTERNAL_PATH").null_count < entries.num_rows:
             outside = entries.column("_EXTERNAL_PATH").drop_null()[0].as_py()
             raise InvalidError(f"data file {outside} stands outside the table's folder, which is not supported")
         folders = PartitionFolders(self.home.paths, self.schema)
-        return Plan(snapshot_id, SplitPacker(self.options, folders).pack(snapshot_id, entries, vectors))
+        return SplitPacker(self.options, folders).pack(snapshot_id, entries, vectors)
 
     def _prunes_files(self, where: Where) -> bool:
         if where is None:
@@ -159,12 +214,13 @@ class Planner:
             return np.ones(entries.num_rows, bool)
         encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
         values = decode_rows(encoded.dictionary, self.schema.partition_types)
-        ranges = {
-            name: partition_range(column) for name, column in zip(self.schema.partition_keys, values, strict=True)
-        }
-        mask = self._match(where, ranges, len(encoded.dictionary))
+        mask = self._match(where, self._partition_ranges(values), len(encoded.dictionary))
         found: Mask = mask[encoded.indices.to_numpy()]
         return found
+
+    def _partition_ranges(self, values: Sequence[pa.Array]) -> dict[str, ColumnRange]:
+        """What partition values say of the partition columns."""
+        return {name: partition_range(column) for name, column in zip(self.schema.partition_keys, values, strict=True)}
 
     def _prune_by_stats(self, entries: pa.Table, where: Where) -> pa.Table:
         if not self._prunes_files(where) or not entries.num_rows:
@@ -200,7 +256,9 @@ class Planner:
             elif usable and column.id in places and _same_type(covered[places[column.id]].type, column.type):
                 index = places[column.id]
                 nulls = _element(stats.field("_NULL_COUNTS"), index)
-                ranges[column.name] = ColumnRange(low_values[index], high_values[index], nulls, counts)
+                # Some writers leave NaN, the greatest value, out of their statistics, so a float's maximum bounds nothing.
+                high = None if _is_float(column.type) else high_values[index]
+                ranges[column.name] = ColumnRange(low_values[index], high, nulls, counts)
         return ranges
 
     def _deletion_vectors(self, snapshot: Snapshot) -> dict[str, DeletionVector]:
@@ -213,14 +271,19 @@ class Planner:
         return found
 
 
-def snapshot_is_lost(home: TableHome, snapshot: Snapshot) -> bool:
-    """Whether neither the snapshot nor its manifest lists stand any more."""
+def snapshot_is_gone(home: TableHome, snapshot: Snapshot) -> bool:
+    """Whether the snapshot has been expired; one that a tag keeps has no snapshot file but still its manifest lists."""
     lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-    return any(home.store.head(home.paths.manifest(name)) is None for name in lists)
+    listless = any(home.store.head(home.paths.manifest(name)) is None for name in lists)
+    return listless and home.store.head(home.paths.snapshot(snapshot.id)) is None
 
 
 def _same_type(stored: DataType, wanted: DataType) -> bool:
     return bool(to_arrow(stored) == to_arrow(wanted))
+
+
+def _is_float(data_type: DataType) -> bool:
+    return isinstance(data_type, Atomic) and data_type.kind in FLOATS
 
 
 def _count(counts: tuple[int | None, ...] | None, index: int) -> int | None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.errors import InvalidError, LakeletError
+from lakelet.errors import InvalidError, LakeletError, UnavailableError
 from lakelet.format.data_file_format import FormatWriter
 from lakelet.format.data_files import data_file_format
 from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS
@@ -62,20 +63,22 @@ class AppendWriter:
         """Takes rows in the table's columns."""
         if self._done:
             raise InvalidError("this writer has prepared its commit; start a new one")
-        for routed in self._router.route(batch):
-            bucket = self._bucket(routed.partition, routed.bucket)
-            self._buffered += bucket.add(routed.rows)
-        while self._buffered > self._settings.memory_bytes:
-            fullest = max(self._buckets.values(), key=lambda bucket: bucket.buffered)
-            self._buffered -= fullest.flush()
-        self._limit_open_files()
+        with _naming_the_store(self._home):
+            for routed in self._router.route(batch):
+                bucket = self._bucket(routed.partition, routed.bucket)
+                self._buffered += bucket.add(routed.rows)
+            while self._buffered > self._settings.memory_bytes:
+                fullest = max(self._buckets.values(), key=lambda bucket: bucket.buffered)
+                self._buffered -= fullest.flush()
+            self._limit_open_files()
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
         """Closes all files and says what was written."""
         self._done = True
         messages = []
         for (partition, bucket), writer in self._buckets.items():
-            files = writer.finish()
+            with _naming_the_store(self._home):
+                files = writer.finish()
             if files:
                 messages.append(CommitMessage(partition, bucket, self._router.total_buckets, files))
         return tuple(messages)
@@ -230,6 +233,15 @@ class _BucketWriter:
         self._open = None
         self._paths.remove(file.path)
         file.output.abort()
+
+
+@contextmanager
+def _naming_the_store(home: TableHome) -> Iterator[None]:
+    """Errors of the operating system come out of Arrow's writers as they are: a full disk, a closed connection."""
+    try:
+        yield
+    except OSError as error:
+        raise UnavailableError(f"writing below {home.where(home.paths.root)} failed: {error}") from error
 
 
 def _nan_columns(table: pa.Table) -> frozenset[str]:

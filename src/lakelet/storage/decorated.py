@@ -66,6 +66,10 @@ class DecoratedStore:
     def delete_folder(self, path: str) -> None:
         self._around("delete_folder", path, lambda: self._store.delete_folder(path))
 
+    @property
+    def moves_atomically(self) -> bool:
+        return self._store.moves_atomically
+
     def move_folder(self, source: str, target: str) -> None:
         self._around("move_folder", target, lambda: self._store.move_folder(source, target))
 

@@ -177,6 +177,10 @@ class LocalStore:
             self._sync_folder(os.path.dirname(full))
             shutil.rmtree(doomed)
 
+    @property
+    def moves_atomically(self) -> bool:
+        return True
+
     def move_folder(self, source: str, target: str) -> None:
         full_source, full = self._full(source), self._full(target)
         if not os.path.isdir(full_source):

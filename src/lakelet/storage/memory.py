@@ -129,6 +129,10 @@ class MemoryStore:
             self._objects = {key: kept for key, kept in self._objects.items() if not _is_below(key, path)}
             self._folders = {key for key in self._folders if key != path and not _is_below(key, path)}
 
+    @property
+    def moves_atomically(self) -> bool:
+        return True
+
     def move_folder(self, source: str, target: str) -> None:
         checked_path(source)
         checked_path(target)

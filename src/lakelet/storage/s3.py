@@ -156,6 +156,10 @@ class S3Store:
         self.delete(deleted)
         self._sweep_empty_folders(path, deleted)
 
+    @property
+    def moves_atomically(self) -> bool:
+        return False
+
     def move_folder(self, source: str, target: str) -> None:
         checked_path(source)
         checked_path(target)

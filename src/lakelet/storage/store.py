@@ -123,6 +123,11 @@ class ObjectStore(Protocol):
         """Remove the folder and everything in it, hidden names too; fine when absent."""
         ...
 
+    @property
+    def moves_atomically(self) -> bool:
+        """Whether `move_folder` happens at once; where it does not, a crash can leave both folders."""
+        ...
+
     def move_folder(self, source: str, target: str) -> None:
         """Rename the folder; AlreadyExistsError when the target exists, NotFoundError when the source does not.
 

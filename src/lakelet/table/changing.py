@@ -20,8 +20,8 @@ from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.options import TableOptions
+from lakelet.predicate.row_filter import row_filter
 from lakelet.read.row_difference import row_difference
-from lakelet.read.row_filter import row_filter
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import Plan, Planner
 from lakelet.storage.home import TableHome

@@ -21,7 +21,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
 from lakelet.options import TableOptions
-from lakelet.read.row_filter import RowFilter, row_filter
+from lakelet.predicate.row_filter import RowFilter, row_filter
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import Planner, Where
 from lakelet.sink.append_writer import AppendWriter

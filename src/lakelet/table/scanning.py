@@ -21,8 +21,8 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
 from lakelet.options import TableOptions
+from lakelet.predicate.row_filter import row_filter
 from lakelet.read.duckdb_relation import relation_of
-from lakelet.read.row_filter import row_filter
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import EMPTY_PLAN, Plan, Planner, Where
 from lakelet.storage.home import TableHome
@@ -49,8 +49,7 @@ class TableScan:
         """The splits to read, and how much pruning spared."""
         if self.snapshot is None:
             return EMPTY_PLAN
-        planner = Planner(self.home, self.schema, self._schema_of, TableOptions(self.schema.options))
-        return planner.plan(self.snapshot, self.where)
+        return self._planner().plan(self.snapshot, self.where)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The matching rows of one split of this scan's plan; the limit is the caller's business."""
@@ -108,20 +107,12 @@ class TableScan:
         return relation_of(self.arrow_schema, self._rescan, connection)
 
     def count(self) -> int:
-        """How many rows there are; from metadata alone where there is no filter on rows."""
-        plan = self.plan()
-        if self.where is None:
-            deleted = [
-                vector.place.cardinality
-                for split in plan.splits
-                for vector in split.deletion_vectors
-                if vector is not None
-            ]
-            if None not in deleted:
-                return self._limited(plan.row_count - sum(number or 0 for number in deleted))
-        needed = row_filter(self.where, self.schema.fields).columns or self.schema.names[:1]
-        reader = self._reader(needed[:1])
-        return self._limited(sum(batch.num_rows for batch in reader.batches(plan.splits)))
+        """How many rows there are; files whose rows all match by partition or statistics are counted, not read."""
+        if self.snapshot is None:
+            return 0
+        known, plan = self._planner().count(self.snapshot, self.where)
+        needed = row_filter(self.where, self.schema.fields).columns or self.schema.names
+        return self._limited(known + sum(batch.num_rows for batch in self._reader(needed[:1]).batches(plan.splits)))
 
     def _limited(self, rows: int) -> int:
         return rows if self.limit is None else min(rows, self.limit)
@@ -143,6 +134,9 @@ class TableScan:
         names = self.columns if columns is None else tuple(name for name in self.columns if name in columns)
         where = condition if self.where is None and self.limit is None else self.where
         return TableScan(self.home, self.schema, self.snapshot, names, where, self.limit, self._schemas).to_batches()
+
+    def _planner(self) -> Planner:
+        return Planner(self.home, self.schema, self._schema_of, TableOptions(self.schema.options))
 
     def _reader(self, columns: Sequence[str] | None = None) -> SplitReader:
         return SplitReader(

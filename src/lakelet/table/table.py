@@ -22,9 +22,17 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.options import check_stored
+from lakelet.options import (
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+    TableOptions,
+    check_stored,
+)
+from lakelet.predicate.where import parse_where
 from lakelet.scan.plan import Where
-from lakelet.scan.where import parse_where
 from lakelet.storage.home import TableHome
 from lakelet.table.altering import Altering
 from lakelet.table.changing import changes_schema, read_changes
@@ -209,7 +217,9 @@ def _version(
         raise InvalidError(f"a scan reads one version; both {chosen[0]} and {chosen[1]} were given")
     latest = latest_schema(home)
     if not chosen:
-        return latest, latest_snapshot(home)
+        version, timestamp, tag = _stored_version(TableOptions(latest.options))
+        if version is None and timestamp is None and tag is None:
+            return latest, latest_snapshot(home)
     if timestamp is not None:
         snapshot = snapshot_at(home, _milliseconds(timestamp))
     elif tag is not None:
@@ -229,6 +239,18 @@ def _version(
         old.comment,
         old.time_ms,
     ), snapshot
+
+
+def _stored_version(options: TableOptions) -> tuple[int | str | None, str | int | None, str | None]:
+    """The version that the table's own options ask for, where a scan names none."""
+    stored_id, stored_millis = options.get(SCAN_SNAPSHOT_ID), options.get(SCAN_TIMESTAMP_MILLIS)
+    version = stored_id if stored_id is not None else options.get(SCAN_VERSION)
+    timestamp = stored_millis if stored_millis is not None else options.get(SCAN_TIMESTAMP)
+    tag = options.get(SCAN_TAG_NAME)
+    given = [value for value in (version, timestamp, tag) if value is not None]
+    if len(given) > 1:
+        raise InvalidError(f"the table's options name several versions to read: {given[0]!r} and {given[1]!r}")
+    return version, timestamp, tag
 
 
 def _named_version(home: TableHome, version: int | str | None) -> Snapshot:

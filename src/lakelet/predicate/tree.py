@@ -1,7 +1,7 @@
 """Row predicates: what `where=` becomes once its columns and literals are known.
 
-`scan.where` makes them from SQL text, `scan.pruning` asks which files may hold matching rows, and
-`model.row_mask` decides row by row. This module owns the tree and its algebra; it never reads data.
+`where` makes them from SQL text, `pruning` asks which files may hold matching rows, and
+`row_mask` decides row by row. This module owns the tree and its algebra; it never reads data.
 
 A predicate follows SQL's three-valued logic: a comparison with NULL is unknown, and a row is kept only
 when the whole is TRUE. Literals are Arrow scalars of exactly the column's Arrow type, so nobody below

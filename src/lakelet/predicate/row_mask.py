@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.model import duck
-from lakelet.model.predicate import (
+from lakelet.predicate import duck
+from lakelet.predicate.tree import (
     And,
     Comparison,
     Constant,

@@ -11,7 +11,10 @@ import pytest
 
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema
-from lakelet.model.predicate import (
+from lakelet.model.type_parser import parse_type
+from lakelet.model.types import Field
+from lakelet.predicate.row_filter import RowFilter, row_filter
+from lakelet.predicate.tree import (
     TRUE,
     And,
     Comparison,
@@ -22,9 +25,6 @@ from lakelet.model.predicate import (
     Or,
     Predicate,
 )
-from lakelet.model.type_parser import parse_type
-from lakelet.model.types import Field
-from lakelet.read.row_filter import RowFilter, row_filter
 
 FIELDS = [
     Field(number, name, parse_type(text))

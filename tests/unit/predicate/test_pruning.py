@@ -5,7 +5,15 @@ import pyarrow.compute as pc
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.model.predicate import (
+from lakelet.predicate.pruning import (
+    ColumnRange,
+    always_match,
+    may_match,
+    partition_range,
+    prune_expression,
+    split_partition,
+)
+from lakelet.predicate.tree import (
     FALSE,
     TRUE,
     And,
@@ -17,14 +25,6 @@ from lakelet.model.predicate import (
     Opaque,
     Or,
     Predicate,
-)
-from lakelet.scan.pruning import (
-    ColumnRange,
-    always_match,
-    may_match,
-    partition_range,
-    prune_expression,
-    split_partition,
 )
 
 ROWS = 4

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.model.predicate import FALSE, TRUE, And, Comparison, InList, IsNull, Like, Opaque, Or, Predicate
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.scan.where import parse_where
+from lakelet.predicate.tree import FALSE, TRUE, And, Comparison, InList, IsNull, Like, Opaque, Or, Predicate
+from lakelet.predicate.where import parse_where
 
 COLUMNS = {
     "i": "INT",

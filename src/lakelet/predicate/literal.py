@@ -1,6 +1,6 @@
 """A literal against a column: the comparison that says the same in the column's own type.
 
-`scan.where` knows the literal as DuckDB typed it; everything below works on literals of exactly the
+`where` knows the literal as DuckDB typed it; everything below works on literals of exactly the
 column's Arrow type. This module owns that conversion and never loses a value on the way: numbers and
 instants are compared in an exact domain (fractions; nanoseconds in UTC), and what the column cannot hold
 turns into the nearest bound it can.
@@ -23,8 +23,8 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from lakelet.model import duck
-from lakelet.model.predicate import Comparison, InList, Operator, Predicate, always, never
+from lakelet.predicate import duck
+from lakelet.predicate.tree import Comparison, InList, Operator, Predicate, always, never
 
 _EXACT_DOUBLE = 2**53
 _WIDE = Context(prec=100)

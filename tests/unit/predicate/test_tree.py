@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.model.predicate import (
+from lakelet.predicate.row_mask import after_prefix, evaluate, expression, like_prefix
+from lakelet.predicate.tree import (
     FALSE,
     TRUE,
     And,
@@ -26,7 +27,6 @@ from lakelet.model.predicate import (
     never,
     normalise,
 )
-from lakelet.model.row_mask import after_prefix, evaluate, expression, like_prefix
 
 A = Comparison("a", "=", pa.scalar(1))
 B = IsNull("b")

@@ -27,8 +27,9 @@ import pyarrow.compute as pc
 from pyarrow import dataset
 from pyarrow.fs import LocalFileSystem
 
-from lakelet.model.arrow_expression import by_position, referenced
-from lakelet.model.predicate import (
+from lakelet.predicate.arrow_expression import by_position, referenced
+from lakelet.predicate.row_mask import after_prefix, evaluate, like_prefix
+from lakelet.predicate.tree import (
     And,
     Comparison,
     Constant,
@@ -43,8 +44,7 @@ from lakelet.model.predicate import (
     needs_duckdb,
     normalise,
 )
-from lakelet.model.predicate import columns as columns_of
-from lakelet.model.row_mask import after_prefix, evaluate, like_prefix
+from lakelet.predicate.tree import columns as columns_of
 
 __all__ = [
     "ColumnRange",

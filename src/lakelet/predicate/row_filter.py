@@ -20,9 +20,11 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.model.arrow_expression import by_position, expression_mask, referenced
 from lakelet.model.arrow_types import arrow_schema
-from lakelet.model.predicate import (
+from lakelet.model.types import Atomic, Field
+from lakelet.predicate.arrow_expression import by_position, expression_mask, referenced
+from lakelet.predicate.row_mask import expression, row_mask
+from lakelet.predicate.tree import (
     And,
     Comparison,
     Constant,
@@ -36,9 +38,7 @@ from lakelet.model.predicate import (
     conjuncts,
     normalise,
 )
-from lakelet.model.predicate import columns as columns_of
-from lakelet.model.row_mask import expression, row_mask
-from lakelet.model.types import Atomic, Field
+from lakelet.predicate.tree import columns as columns_of
 
 _Condition: TypeAlias = Predicate | pc.Expression
 

@@ -21,9 +21,10 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from lakelet.errors import InvalidError
-from lakelet.model import duck, literal
 from lakelet.model.arrow_types import arrow_field, to_arrow
-from lakelet.model.predicate import (
+from lakelet.model.types import Atomic, Field
+from lakelet.predicate import duck, literal
+from lakelet.predicate.tree import (
     And,
     Comparison,
     Constant,
@@ -36,7 +37,6 @@ from lakelet.model.predicate import (
     Predicate,
     normalise,
 )
-from lakelet.model.types import Atomic, Field
 
 
 class _Where(DuckDB):

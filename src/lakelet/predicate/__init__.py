@@ -1,0 +1,1 @@
+"""What `where=` means: SQL text to a tree, the tree to pruning decisions and exact row masks."""

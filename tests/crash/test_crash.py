@@ -1,0 +1,104 @@
+"""A crash at every storage call of every operation, before and after the call takes effect."""
+
+from pathlib import Path
+
+import pytest
+
+from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash
+from lakelet.storage.local import LocalStore
+from lakelet.storage.store import ObjectStore
+from tests.crash.operations import OPERATIONS, Operation
+from tests.crash.warehouse import State, copied, lake_on, prepared, state
+
+ON_DISK = ("create_table", "append", "overwrite_dynamic", "delete", "add_column", "rename_table", "drop_table")
+
+
+def named(operations: tuple[str, ...]) -> list[Operation]:
+    return [operation for operation in OPERATIONS if operation.name in operations]
+
+
+def number_of_calls(operation: Operation, start: ObjectStore) -> int:
+    counting = CountingStore(copied(start))
+    operation.run(lake_on(counting, "run"))
+    return counting.calls
+
+
+def states(operation: Operation, start: ObjectStore) -> tuple[State, State, State, list[State]]:
+    """The warehouse before the operation, after it, after it was repeated, and all that a crash may leave."""
+    once, twice, between = copied(start), copied(start), []
+    operation.run(lake_on(once, "run"))
+    operation.run(lake_on(twice, "run"))
+    repeat(operation, twice, had_effect=True)
+    before, after = state(start), state(once)
+    if operation.between is not None:
+        store = copied(start)
+        operation.between(lake_on(store, "between"))
+        between.append(state(store))
+    return before, after, state(twice), [before, after, *between]
+
+
+def repeat(operation: Operation, store: ObjectStore, *, had_effect: bool) -> None:
+    try:
+        operation.repeat(lake_on(store, "again"))
+    except operation.refusals:
+        assert had_effect, "an operation without effect was refused when it was repeated"
+
+
+def crash_everywhere(operation: Operation, start: ObjectStore, fresh: list[ObjectStore] | None = None) -> None:
+    before, after, twice, allowed = states(operation, start)
+    calls = number_of_calls(operation, start)
+    assert calls > 0
+    seen = []
+    for call in range(1, calls + 1):
+        for effective in (False, True):
+            store = copied(start, fresh.pop() if fresh else None)
+            crashing = CrashStore(store, crash_at=call, after=effective)
+            with pytest.raises(SimulatedCrash):
+                operation.run(lake_on(crashing, "run"))
+            where = f"{operation.name}: crash {'after' if effective else 'before'} call {call} of {calls}, {crashing.log[call - 1]}"
+            found = state(store)
+            assert found in allowed, where
+            seen.append(found)
+            repeat(operation, store, had_effect=found == after)
+            assert state(store) == (twice if found == after else after), f"{where}; then repeated"
+    assert seen[0] == before
+    assert seen[-1] == after
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_a_crash_at_any_call_leaves_all_or_nothing(operation: Operation) -> None:
+    crash_everywhere(operation, prepared(operation.prepare))
+
+
+@pytest.mark.parametrize("operation", named(ON_DISK), ids=lambda operation: operation.name)
+def test_a_crash_at_any_call_leaves_all_or_nothing_on_a_disk(operation: Operation, tmp_path: Path) -> None:
+    start = prepared(operation.prepare)
+    stores: list[ObjectStore] = [LocalStore(tmp_path / str(number), durable=False) for number in range(200)]
+    crash_everywhere(operation, start, stores)
+
+
+def test_a_crash_at_any_call_of_a_second_run() -> None:
+    """A writer that crashes, is started again, and crashes again: still once."""
+    (operation,) = named(("append",))
+    start = prepared(operation.prepare)
+    _, after, _, allowed = states(operation, start)
+    calls = number_of_calls(operation, start)
+    for first in range(1, calls + 1):
+        store = copied(start)
+        for call in (first, calls - 2):
+            try:
+                operation.run(lake_on(CrashStore(store, crash_at=call, after=True), f"run-{call}"))
+            except SimulatedCrash:
+                assert state(store) in allowed
+        operation.run(lake_on(store, "again"))
+        assert state(store) == after
+
+
+def test_the_operations_do_what_their_names_say() -> None:
+    """Merges really merge: otherwise the crash tests would pass over them."""
+    for name in ("append_merging_manifests", "append_merging_all_manifests"):
+        (operation,) = named((name,))
+        counting = CountingStore(prepared(operation.prepare))
+        operation.run(lake_on(counting, "run"))
+        manifests = [path for call, path in counting.log if call == "put" and "/manifest/manifest-" in path and "-list-" not in path]
+        assert len(manifests) == 2, f"{name} wrote {manifests}"

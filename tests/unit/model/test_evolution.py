@@ -1,0 +1,246 @@
+"""Schema changes: every one that is allowed, every one that is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError
+from lakelet.model import evolution
+from lakelet.model.schema import TableSchema, new_schema
+from lakelet.model.type_parser import parse_type
+from lakelet.model.types import Field, Row, field_ids
+
+COLUMNS = [
+    ("id", "BIGINT NOT NULL"),
+    ("p", "DATE"),
+    ("n", "INT"),
+    ("r", "ROW<a INT, b ROW<c STRING NOT NULL, d INT>>"),
+    ("l", "ARRAY<ROW<x INT, y INT>>"),
+    ("m", "MAP<STRING, ROW<v INT, w INT>>"),
+]
+
+
+@pytest.fixture
+def schema() -> TableSchema:
+    fields = [Field(-1, name, parse_type(text)) for name, text in COLUMNS]
+    options = {"bucket": "2", "bucket-key": "id", "fields.n.stats-mode": "full"}
+    return new_schema(fields, partition_keys=["p"], primary_keys=[], options=options, comment=None, time_ms=0)
+
+
+def texts(schema: TableSchema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema.fields}
+
+
+def all_ids(schema: TableSchema) -> list[int]:
+    return [number for field in schema.fields for number in (field.id, *field_ids(field.type))]
+
+
+class TestAdd:
+    def test_at_the_end_first_and_after(self, schema: TableSchema) -> None:
+        for place, names in (
+            ({}, ("id", "p", "n", "r", "l", "m", "z")),
+            ({"first": True}, ("z", "id", "p", "n", "r", "l", "m")),
+            ({"after": "p"}, ("id", "p", "z", "n", "r", "l", "m")),
+        ):
+            changed = evolution.add_column(schema, "z", parse_type("INT"), comment="new", **place)  # type: ignore[arg-type]
+            assert changed.names == names
+            assert changed.field("z") == Field(schema.highest_field_id + 1, "z", parse_type("INT"), "new")
+            assert changed.highest_field_id == schema.highest_field_id + 1
+
+    def test_before_the_partition_where_the_option_says_so(self, schema: TableSchema) -> None:
+        set_up = replace(schema, options={**schema.options, "add-column-before-partition": "true"})
+        assert evolution.add_column(set_up, "z", parse_type("INT")).names[:3] == ("id", "z", "p")
+        assert evolution.add_column(set_up, "z", parse_type("INT"), after="n").names[3] == "z"
+
+    def test_nested_types_get_fresh_ids(self, schema: TableSchema) -> None:
+        changed = evolution.add_column(schema, "z", parse_type("ROW<a INT, b ARRAY<ROW<c INT>>>"))
+        top = schema.highest_field_id
+        assert changed.field("z").id == top + 1
+        assert sorted(field_ids(changed.field("z").type)) == [top + 2, top + 3, top + 4]
+        assert changed.highest_field_id == top + 4
+        assert len(set(all_ids(changed))) == len(all_ids(changed))
+
+    @pytest.mark.parametrize(
+        ("path", "column", "text"),
+        [
+            ("r.z", "r", "ROW<`a` INT, `b` ROW<`c` STRING NOT NULL, `d` INT>, `z` INT>"),
+            (("r", "b", "z"), "r", "ROW<`a` INT, `b` ROW<`c` STRING NOT NULL, `d` INT, `z` INT>>"),
+            ("l.element.z", "l", "ARRAY<ROW<`x` INT, `y` INT, `z` INT>>"),
+            ("m.value.z", "m", "MAP<STRING, ROW<`v` INT, `w` INT, `z` INT>>"),
+        ],
+    )
+    def test_inside_other_columns(self, schema: TableSchema, path: evolution.Path, column: str, text: str) -> None:
+        changed = evolution.add_column(schema, path, parse_type("INT"))
+        assert texts(changed)[column] == text
+        assert changed.highest_field_id == schema.highest_field_id + 1
+        assert schema.highest_field_id + 1 in field_ids(changed.field(column).type)
+
+    def test_a_default_is_checked(self, schema: TableSchema) -> None:
+        assert evolution.add_column(schema, "z", parse_type("INT"), default="7").field("z").default == "7"
+        with pytest.raises(InvalidError, match="expected a value of type INT, found 'x'"):
+            evolution.add_column(schema, "z", parse_type("INT"), default="x")
+        with pytest.raises(InvalidError, match="not a field inside another"):
+            evolution.add_column(schema, "r.z", parse_type("INT"), default="7")
+
+    @pytest.mark.parametrize(
+        ("path", "text", "place", "kind", "reason"),
+        [
+            ("z", "INT NOT NULL", {}, InvalidError, "must be nullable"),
+            ("n", "INT", {}, AlreadyExistsError, "column 'n' exists"),
+            ("r.a", "INT", {}, AlreadyExistsError, "exists"),
+            ("z", "INT", {"after": "zz"}, NotFoundError, "'zz', after which"),
+            ("zz.a", "INT", {}, NotFoundError, "not in the table"),
+            ("n.a", "INT", {}, NotFoundError, "has no field"),
+            ("l.a", "INT", {}, NotFoundError, "has no field"),
+            ("m.values.a", "INT", {}, NotFoundError, "has no field"),
+            ("r..a", "INT", {}, InvalidError, "empty part"),
+            ("", "INT", {}, InvalidError, "empty part"),
+            ("_KEY_x", "INT", {}, InvalidError, "reserved"),
+        ],
+    )
+    def test_refused(self, schema: TableSchema, path: str, text: str, place: dict[str, str], kind: type[LakeletError], reason: str) -> None:
+        with pytest.raises(kind, match=reason):
+            evolution.add_column(schema, path, parse_type(text), **place)  # type: ignore[arg-type]
+
+
+class TestRename:
+    def test_keeps_the_id_and_follows_options(self, schema: TableSchema) -> None:
+        changed = evolution.rename_column(schema, "n", "number")
+        assert changed.field("number").id == schema.field("n").id
+        assert changed.options["fields.number.stats-mode"] == "full"
+        assert "fields.n.stats-mode" not in changed.options
+        assert evolution.rename_column(schema, "id", "key").options["bucket-key"] == "key"
+
+    def test_inside_other_columns(self, schema: TableSchema) -> None:
+        changed = evolution.rename_column(schema, "l.element.x", "xx")
+        assert texts(changed)["l"] == "ARRAY<ROW<`xx` INT, `y` INT>>"
+        assert all_ids(changed) == all_ids(schema)
+        # A field may have the name of a column elsewhere, and of a partition key.
+        assert texts(evolution.rename_column(schema, "r.a", "p"))["r"].startswith("ROW<`p` INT")
+
+    def test_a_name_with_a_dot_is_a_column_of_that_name(self, schema: TableSchema) -> None:
+        dotted = evolution.rename_column(schema, "n", "r.z")
+        assert evolution.rename_column(dotted, "r.z", "n").names == schema.names
+
+    @pytest.mark.parametrize(
+        ("path", "name", "kind", "reason"),
+        [
+            ("p", "q", InvalidError, "belongs to the partition key and cannot be renamed"),
+            ("n", "id", AlreadyExistsError, "column 'id' exists"),
+            ("l.element.x", "y", AlreadyExistsError, "column 'y' exists"),
+            ("zz", "z", NotFoundError, "not in the table"),
+            ("r.zz", "z", NotFoundError, "not in the table"),
+            ("n", "", InvalidError, "empty name"),
+            ("n", "_VALUE_KIND", InvalidError, "reserved"),
+        ],
+    )
+    def test_refused(self, schema: TableSchema, path: str, name: str, kind: type[LakeletError], reason: str) -> None:
+        with pytest.raises(kind, match=reason):
+            evolution.rename_column(schema, path, name)
+
+
+class TestDrop:
+    def test_ids_are_never_used_again(self, schema: TableSchema) -> None:
+        dropped = evolution.drop_column(schema, "m")
+        again = evolution.add_column(dropped, "m", parse_type("MAP<STRING, ROW<v INT, w INT>>"))
+        assert again.field("m").id > schema.highest_field_id
+        assert not set(field_ids(again.field("m").type)) & set(all_ids(schema))
+
+    def test_inside_other_columns_and_with_its_options(self, schema: TableSchema) -> None:
+        assert texts(evolution.drop_column(schema, "r.b.d"))["r"] == "ROW<`a` INT, `b` ROW<`c` STRING NOT NULL>>"
+        assert "fields.n.stats-mode" not in evolution.drop_column(schema, "n").options
+
+    @pytest.mark.parametrize(
+        ("path", "kind", "reason"),
+        [
+            ("p", InvalidError, "belongs to the partition key and cannot be dropped"),
+            ("id", InvalidError, "belongs to the bucket key and cannot be dropped"),
+            ("zz", NotFoundError, "not in the table"),
+            ("m.key.v", NotFoundError, "has no field"),
+        ],
+    )
+    def test_refused(self, schema: TableSchema, path: str, kind: type[LakeletError], reason: str) -> None:
+        with pytest.raises(kind, match=reason):
+            evolution.drop_column(schema, path)
+
+    def test_the_last_one_stays(self, schema: TableSchema) -> None:
+        once = evolution.drop_column(schema, "l.element.x")
+        with pytest.raises(InvalidError, match="the only one"):
+            evolution.drop_column(once, "l.element.y")
+
+
+class TestChangeType:
+    def test_nullability_and_id_stay(self, schema: TableSchema) -> None:
+        plain = replace(schema, options={})
+        changed = evolution.change_type(plain, "id", parse_type("DECIMAL(19, 0)"))
+        assert str(changed.field("id").type) == "DECIMAL(19, 0) NOT NULL"
+        assert all_ids(changed) == all_ids(schema)
+
+    def test_inside_other_columns(self, schema: TableSchema) -> None:
+        assert texts(evolution.change_type(schema, "m.value.v", parse_type("BIGINT")))["m"] == "MAP<STRING, ROW<`v` BIGINT, `w` INT>>"
+
+    @pytest.mark.parametrize(
+        ("path", "text", "reason"),
+        [
+            ("n", "SMALLINT", "only a type that holds every"),
+            ("n", "STRING", "only a type that holds every"),
+            ("n", "BIGINT NOT NULL", "cannot become NOT NULL"),
+            ("r", "ROW<a BIGINT>", "only a type that holds every"),
+            ("p", "TIMESTAMP(3)", "belongs to the partition key"),
+            ("id", "DECIMAL(19, 0)", "belongs to the bucket key"),
+        ],
+    )
+    def test_refused(self, schema: TableSchema, path: str, text: str, reason: str) -> None:
+        with pytest.raises(InvalidError, match=reason):
+            evolution.change_type(schema, path, parse_type(text))
+
+    def test_primary_keys_are_refused(self) -> None:
+        fields = [Field(-1, "k", parse_type("INT")), Field(-1, "v", parse_type("INT"))]
+        keyed = new_schema(fields, partition_keys=[], primary_keys=["k"], options={}, comment=None, time_ms=0)
+        for change in (
+            lambda: evolution.change_type(keyed, "k", parse_type("BIGINT")),
+            lambda: evolution.drop_column(keyed, "k"),
+            lambda: evolution.change_nullability(keyed, "k", nullable=True),
+        ):
+            with pytest.raises(InvalidError, match="belongs to the primary key"):
+                change()
+        assert evolution.rename_column(keyed, "k", "key").primary_keys == ("key",)
+
+
+class TestTheRest:
+    def test_nullability_only_loosens(self, schema: TableSchema) -> None:
+        assert str(evolution.change_nullability(schema, "id", nullable=True).field("id").type) == "BIGINT"
+        assert "`c` STRING," in texts(evolution.change_nullability(schema, "r.b.c", nullable=True))["r"]
+        assert evolution.change_nullability(schema, "id", nullable=False) == schema
+        with pytest.raises(InvalidError, match="cannot become NOT NULL"):
+            evolution.change_nullability(schema, "n", nullable=False)
+
+    def test_comments(self, schema: TableSchema) -> None:
+        assert evolution.change_comment(schema, "n", "how many").field("n").description == "how many"
+        row = evolution.change_comment(schema, "r.a", "inner").field("r").type
+        assert isinstance(row, Row)
+        assert row.fields[0].description == "inner"
+        assert evolution.change_table_comment(schema, "all").comment == "all"
+
+    def test_defaults(self, schema: TableSchema) -> None:
+        changed = evolution.change_default(schema, "n", "3")
+        assert changed.field("n").default == "3"
+        assert evolution.change_default(changed, "n", None) == schema
+        with pytest.raises(InvalidError, match="default of column 'n'"):
+            evolution.change_default(schema, "n", "three")
+        with pytest.raises(InvalidError, match="not a field inside another"):
+            evolution.change_default(schema, "r.a", "3")
+
+    def test_moving(self, schema: TableSchema) -> None:
+        assert evolution.move_column(schema, "m", first=True).names == ("m", "id", "p", "n", "r", "l")
+        assert evolution.move_column(schema, "id", after="l").names == ("p", "n", "r", "l", "id", "m")
+        assert texts(evolution.move_column(schema, "l.element.y", first=True))["l"] == "ARRAY<ROW<`y` INT, `x` INT>>"
+        for wrong, kind in (({}, InvalidError), ({"after": "m"}, InvalidError), ({"after": "zz"}, NotFoundError)):
+            with pytest.raises(kind):
+                evolution.move_column(schema, "m", **wrong)  # type: ignore[arg-type]
+
+    def test_options(self, schema: TableSchema) -> None:
+        changed = evolution.change_options(schema, {"file.format": "orc", "fields.n.stats-mode": None})
+        assert changed.options == {"bucket": "2", "bucket-key": "id", "file.format": "orc"}
+        with pytest.raises(InvalidError, match="'zz' is not a column"):
+            evolution.change_options(schema, {"bucket-key": "zz"})
