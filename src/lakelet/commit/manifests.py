@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from lakelet.errors import CorruptionError, LakeletError, NotFoundError
 from lakelet.format.binary_row_columns import decode_rows, encode_rows
+from lakelet.format.block_directory import BlockFilter
 from lakelet.format.manifest import (
     ManifestFormat,
     decode_manifest,
@@ -45,6 +46,9 @@ from lakelet.storage.home import TableHome
 _LOG = logging.getLogger(__name__)
 Rows = npt.NDArray[np.int64]
 EntryFilter = Callable[[pa.Table], pa.Table]
+
+# Fewer entries than these are decoded at once anyway; their order stays as it came.
+_SORTED_FROM = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,15 @@ def snapshot_manifests(home: TableHome, snapshot: Snapshot) -> list[ManifestFile
     )
 
 
-def read_manifest(home: TableHome, manifest: ManifestFile, columns: Sequence[str] | None = None) -> pa.Table:
+def read_manifest(
+    home: TableHome,
+    manifest: ManifestFile,
+    columns: Sequence[str] | None = None,
+    keep_blocks: BlockFilter | None = None,
+) -> pa.Table:
     """The entries of one manifest."""
     path = home.paths.manifest(manifest.name)
-    return decode_manifest(_get(home, path), path=home.where(path), columns=columns)
+    return decode_manifest(_get(home, path), path=home.where(path), columns=columns, keep=keep_blocks)
 
 
 def read_entries(
@@ -92,12 +101,13 @@ def read_entries(
     *,
     columns: Sequence[str] | None = None,
     keep: EntryFilter | None = None,
+    keep_blocks: BlockFilter | None = None,
     threads: int = 1,
 ) -> pa.Table:
-    """The entries of several manifests in their order, each passed through `keep`."""
+    """The entries of several manifests in their order, each passed through `keep`, blocks that fail `keep_blocks` left out."""
 
     def load(manifest: ManifestFile) -> pa.Table:
-        table = read_manifest(home, manifest, columns)
+        table = read_manifest(home, manifest, columns, keep_blocks)
         return table if keep is None else keep(table)
 
     if threads > 1 and len(manifests) > 1:
@@ -117,14 +127,17 @@ def live_entries(
     *,
     columns: Sequence[str] | None = None,
     keep: EntryFilter | None = None,
+    keep_blocks: BlockFilter | None = None,
     threads: int = 1,
 ) -> pa.Table:
     """The files that stand after all of these manifests, in the order in which they were added.
 
-    `keep` must decide by partition or bucket alone, so that it drops a removal together with its addition.
+    `keep` must decide by partition or bucket alone, so that it drops a removal together with its addition; `keep_blocks` may
+    only drop what `keep` drops.
     """
     wanted = None if columns is None else list(dict.fromkeys([*IDENTITY_COLUMNS, *columns]))
-    return drop_removed(read_entries(home, manifests, columns=wanted, keep=keep, threads=threads))
+    entries = read_entries(home, manifests, columns=wanted, keep=keep, keep_blocks=keep_blocks, threads=threads)
+    return drop_removed(entries)
 
 
 def drop_removed(entries: pa.Table) -> pa.Table:
@@ -180,6 +193,8 @@ class ManifestFiles:
         """One or more manifests of these entries, split so that each comes out near the target size."""
         if entries.num_rows == 0:
             return []
+        if self._partition_types and entries.num_rows >= _SORTED_FROM:
+            entries = sorted_by_partition(entries, self._partition_types)
         data = self._encode(entries)
         pieces = min(entries.num_rows, max(1, round(len(data) / self._settings.target_bytes)))
         if pieces == 1:
@@ -214,7 +229,15 @@ class ManifestFiles:
             _LOG.warning("%d manifests of a lost commit attempt stay behind: %s", len(self.written), error)
 
     def _encode(self, entries: pa.Table) -> bytes:
-        return encode_manifest(entries, manifest_format=self._settings.format, compression=self._settings.compression)
+        return encode_manifest(
+            entries,
+            manifest_format=self._settings.format,
+            compression=self._settings.compression,
+            describe=self._describe if self._partition_types and entries.num_rows >= _SORTED_FROM else None,
+        )
+
+    def _describe(self, entries: pa.Table) -> Stats:
+        return partition_stats(entries.column("_PARTITION"), self._partition_types)
 
     def _put(self, entries: pa.Table, data: bytes) -> ManifestFile:
         name = f"manifest-{self._prefix}-{self._manifests}"
@@ -239,6 +262,20 @@ class ManifestFiles:
         path = self._home.paths.manifest(name)
         self.written.append(path)
         self._home.store.put(path, data)
+
+
+def sorted_by_partition(entries: pa.Table, types: Sequence[DataType]) -> pa.Table:
+    """The entries in the order of their partitions; those of one partition keep theirs, on which removals rely."""
+    encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
+    values = decode_rows(encoded.dictionary, types)
+    names = [str(index) for index in range(len(values))]
+    order = pc.sort_indices(pa.table(values, names), sort_keys=[(name, "ascending") for name in names]).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    places = ranks[encoded.indices.to_numpy()]
+    if (np.diff(places) >= 0).all():
+        return entries
+    return entries.take(pa.array(np.argsort(places, kind="stable")))
 
 
 def partition_stats(partitions: pa.ChunkedArray, types: Sequence[DataType]) -> Stats:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakelet.errors import CorruptionError
 from lakelet.format import manifest_avro, manifest_json
+from lakelet.format.block_directory import BlockFilter, Describer
 from lakelet.format.manifest_columns import columns_to_manifests, manifests_to_columns
 from lakelet.model.manifest import ManifestFile
 
@@ -34,17 +35,25 @@ def avro_codec(compression: str) -> str:
     return _CODECS.get(compression.lower(), "zstandard")
 
 
-def encode_manifest(entries: pa.Table, *, manifest_format: ManifestFormat, compression: str) -> bytes:
-    """A manifest file of these entries (columns of `manifest_columns.ENTRY_SCHEMA`)."""
+def encode_manifest(
+    entries: pa.Table, *, manifest_format: ManifestFormat, compression: str, describe: Describer | None = None
+) -> bytes:
+    """A manifest file of these entries (columns of `manifest_columns.ENTRY_SCHEMA`).
+
+    `describe` gives the partition statistics of some entries; Avro manifests then carry a directory of their blocks.
+    """
     if manifest_format == "json":
         return manifest_json.encode_entries(entries)
-    return manifest_avro.encode_entries(entries, codec=avro_codec(compression))
+    return manifest_avro.encode_entries(entries, codec=avro_codec(compression), describe=describe)
 
 
-def decode_manifest(data: bytes, *, path: str, columns: Collection[str] | None = None) -> pa.Table:
-    """The entries of a manifest, all columns or the named ones."""
-    codec = manifest_json.decode_entries if _is_json(data, path) else manifest_avro.decode_entries
-    return codec(data, path=path, columns=columns)
+def decode_manifest(
+    data: bytes, *, path: str, columns: Collection[str] | None = None, keep: BlockFilter | None = None
+) -> pa.Table:
+    """The entries of a manifest, all columns or the named ones; where its blocks are described, of those to `keep`."""
+    if _is_json(data, path):
+        return manifest_json.decode_entries(data, path=path, columns=columns)
+    return manifest_avro.decode_entries(data, path=path, columns=columns, keep=keep)
 
 
 def encode_manifest_list(

@@ -10,7 +10,7 @@ This file knows the schemas; the container and the codec are `format.avro`'s.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow as pa
 from lakelet.errors import CorruptionError
 from lakelet.format.avro.decode import decode
 from lakelet.format.avro.encode import encode
+from lakelet.format.block_directory import BlockFilter, Describer, decode_directory, encode_directory
 from lakelet.format.manifest_columns import (
     ENTRY_SCHEMA,
     FILE_COLUMNS,
@@ -30,6 +31,8 @@ MANIFEST_VERSION = 2
 INDEX_MANIFEST_VERSION = 1
 _NAMESPACE = "org.apache.paimon.avro.generated"
 _ROOT = "record"
+# A block of a manifest with a directory holds some hundred entries, so that a plan of one partition decodes few others.
+_BLOCK_BYTES = 1 << 15
 
 
 def _optional(kind: Any) -> dict[str, Any]:
@@ -140,8 +143,10 @@ INDEX_AVRO = _root_record(
 )
 
 
-def encode_entries(table: pa.Table, *, codec: str, sync: bytes | None = None) -> bytes:
-    """A manifest file of these entries."""
+def encode_entries(
+    table: pa.Table, *, codec: str, sync: bytes | None = None, describe: Describer | None = None
+) -> bytes:
+    """A manifest file of these entries; `describe` gives the partition statistics of some, for a directory of the blocks."""
     files = pa.StructArray.from_arrays(
         [_one_chunk(table.column(name)) for name, _ in FILE_COLUMNS], names=[name for name, _ in FILE_COLUMNS]
     )
@@ -150,16 +155,32 @@ def encode_entries(table: pa.Table, *, codec: str, sync: bytes | None = None) ->
         [_version(table, MANIFEST_VERSION), *own, files],
         names=["_VERSION", *(name for name, _ in OWN_COLUMNS), "_FILE"],
     )
-    return encode(rows, ENTRY_AVRO, codec=codec, sync=sync)
+    if describe is None:
+        return encode(rows, ENTRY_AVRO, codec=codec, sync=sync)
+
+    def directory(counts: Sequence[int]) -> dict[str, bytes]:
+        return encode_directory(table, counts, describe) if len(counts) > 1 else {}
+
+    return encode(rows, ENTRY_AVRO, codec=codec, sync=sync, metadata=directory, block_bytes=_BLOCK_BYTES)
 
 
-def decode_entries(data: bytes, *, path: str, columns: Collection[str] | None = None) -> pa.Table:
-    """The entries of a manifest file, all columns or the named ones."""
+def decode_entries(
+    data: bytes, *, path: str, columns: Collection[str] | None = None, keep: BlockFilter | None = None
+) -> pa.Table:
+    """The entries of a manifest file, all columns or the named ones.
+
+    `keep` says by the directory of its blocks which of them may hold wanted entries; a file without one is read whole.
+    """
     wanted = None
     if columns is not None:
         own = {name for name, _ in OWN_COLUMNS}
         wanted = ["_VERSION", *(name if name in own else f"_FILE.{name}" for name in columns)]
-    rows = decode(data, path=path, columns=wanted)
+
+    def choose(metadata: Mapping[str, bytes]) -> Sequence[bool] | None:
+        found = decode_directory(metadata, path=path)
+        return None if found is None or keep is None else keep(found)
+
+    rows = decode(data, path=path, columns=wanted, choose=None if keep is None else choose)
     _check_version(rows, MANIFEST_VERSION, path)
     arrays = {name: rows.field(name) for name in _field_names(rows)}
     files = arrays.pop("_FILE", None)

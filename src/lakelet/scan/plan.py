@@ -23,9 +23,11 @@ from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, snapshot_manifests
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
 from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.block_directory import BlockPartitions
 from lakelet.format.manifest_columns import READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.data_file import Stats
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
@@ -124,6 +126,7 @@ class Planner:
             kept,
             columns=None if whole_entries else columns,
             keep=None if where is None else lambda table: table.filter(pa.array(self._partition_keep(table, where))),
+            keep_blocks=None if where is None else lambda blocks: self._blocks_keep(blocks, where),
             threads=ManifestSettings.of(self.options).threads,
         )
         total = sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
@@ -195,18 +198,27 @@ class Planner:
         return may_match(where, ranges, count)
 
     def _prune_manifests(self, manifests: Sequence[ManifestFile], where: Where) -> list[ManifestFile]:
-        types = self.schema.partition_types
-        if where is None or not types or not manifests:
+        if where is None or not self.schema.partition_keys or not manifests:
             return list(manifests)
-        lows = decode_rows(pa.array([m.partition_stats.min_values for m in manifests], pa.binary()), types)
-        highs = decode_rows(pa.array([m.partition_stats.max_values for m in manifests], pa.binary()), types)
-        counts = pa.array([m.added_files + m.deleted_files for m in manifests])
+        counts = [manifest.added_files + manifest.deleted_files for manifest in manifests]
+        mask = self._groups_keep([manifest.partition_stats for manifest in manifests], counts, where)
+        return [manifest for manifest, keep in zip(manifests, mask, strict=True) if keep]
+
+    def _blocks_keep(self, blocks: Sequence[BlockPartitions], where: Where) -> list[bool]:
+        mask = self._groups_keep([block.partitions for block in blocks], [block.entries for block in blocks], where)
+        return [bool(keep) for keep in mask]
+
+    def _groups_keep(self, groups: Sequence[Stats], counts: Sequence[int], where: Where) -> Mask:
+        """Which groups of entries may be about matching partitions, by the range of their partitions and their number."""
+        types = self.schema.partition_types
+        lows = decode_rows(pa.array([stats.min_values for stats in groups], pa.binary()), types)
+        highs = decode_rows(pa.array([stats.max_values for stats in groups], pa.binary()), types)
+        sizes = pa.array(counts, pa.int64())
         ranges = {}
         for index, name in enumerate(self.schema.partition_keys):
-            nulls = pa.array([_count(m.partition_stats.null_counts, index) for m in manifests], pa.int64())
-            ranges[name] = ColumnRange(lows[index], highs[index], nulls, counts)
-        mask = self._match(where, ranges, len(manifests))
-        return [manifest for manifest, keep in zip(manifests, mask, strict=True) if keep]
+            nulls = pa.array([_count(stats.null_counts, index) for stats in groups], pa.int64())
+            ranges[name] = ColumnRange(lows[index], highs[index], nulls, sizes)
+        return self._match(where, ranges, len(groups))
 
     def _partition_keep(self, entries: pa.Table, where: Where) -> Mask:
         """Which entries belong to a partition that may hold matching rows."""

@@ -26,11 +26,14 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import FILE_SOURCE_APPEND, DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.sink.routing import Router
+from lakelet.sink.sequences import next_sequences
 from lakelet.sink.settings import SinkSettings
 from lakelet.storage.home import TableHome
 from lakelet.storage.store import OutputFile
 
 _LOG = logging.getLogger(__name__)
+# Chunks smaller than this on average are put together before they are encoded and measured.
+_SMALL_CHUNK_ROWS = 8192
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ class AppendWriter:
         self._router = Router(schema)
         self._folders = PartitionFolders(home.paths, schema)
         self._buckets: dict[tuple[bytes, int], _BucketWriter] = {}
+        self._sequences = next_sequences(home, schema)
         self._buffered = 0
         self._prefix = f"{self._settings.file_prefix}{home.ids.uuid()}"
         self._files = 0
@@ -101,6 +105,7 @@ class AppendWriter:
             found = self._buckets[partition, bucket] = _BucketWriter(
                 self, self._home, self._schema, self._settings, folder, self._source
             )
+            found.next_sequence = self._sequences.get((partition, bucket), 0)
         return found
 
     def _limit_open_files(self) -> None:
@@ -134,7 +139,7 @@ class _BucketWriter:
         self._finished: list[DataFile] = []
         self._paths: list[str] = []
         self._nan_columns: frozenset[str] = frozenset()
-        self._next_sequence = 0
+        self.next_sequence = 0
 
     @property
     def is_open(self) -> bool:
@@ -157,6 +162,8 @@ class _BucketWriter:
         if not self._buffer:
             return freed
         table = pa.Table.from_batches(self._buffer)
+        if table.num_rows < _SMALL_CHUNK_ROWS * len(self._buffer):
+            table = table.combine_chunks()
         self._buffer = []
         nan_columns = _nan_columns(table) - self._nan_columns
         if nan_columns:
@@ -190,8 +197,8 @@ class _BucketWriter:
                 max_key=EMPTY_ROW,
                 key_stats=NO_STATS,
                 value_stats=value_stats,
-                min_sequence=self._next_sequence,
-                max_sequence=self._next_sequence + file.rows - 1,
+                min_sequence=self.next_sequence,
+                max_sequence=self.next_sequence + file.rows - 1,
                 schema_id=self._schema.id,
                 level=0,
                 creation_ms=self._home.clock.now_ms(),
@@ -200,7 +207,7 @@ class _BucketWriter:
                 value_stats_columns=columns,
             )
         )
-        self._next_sequence += file.rows
+        self.next_sequence += file.rows
 
     def finish(self) -> tuple[DataFile, ...]:
         """Writes what is left and closes the last file."""

@@ -1,7 +1,7 @@
 """Rows to partitions and buckets: one pass over a batch, no row looked at on its own.
 
-Each distinct partition of a batch is encoded once; the bucket is Paimon's hash of the bucket key. Rows are then
-gathered so that every (partition, bucket) is one slice. Within a slice rows keep their order.
+Each distinct partition of a batch is encoded once; the bucket is Paimon's hash of the bucket key. The rows of every
+(partition, bucket) are then gathered, in their order.
 """
 
 from __future__ import annotations
@@ -60,12 +60,13 @@ class Router:
             yield Routed(partitions[first // per_partition], int(first % per_partition), batch)
             return
         order = np.argsort(codes, kind="stable")
-        gathered = batch.take(pa.array(order))
         edges = np.flatnonzero(np.diff(codes[order])) + 1
         starts = [0, *edges.tolist(), batch.num_rows]
         for start, end in pairwise(starts):
             code = int(codes[order[start]])
-            yield Routed(partitions[code // per_partition], code % per_partition, gathered.slice(start, end - start))
+            # Rows of their own, not a slice: a few rows that wait in a buffer must not keep the whole batch in memory.
+            rows = batch.take(pa.array(order[start:end]))
+            yield Routed(partitions[code // per_partition], code % per_partition, rows)
 
     def _partitions(self, batch: pa.RecordBatch) -> tuple[list[bytes], npt.NDArray[np.int64]]:
         """The distinct partitions of a batch, and each row's place among them."""

@@ -71,6 +71,25 @@ class Table(Altering):
         """The options that are set."""
         return dict(latest_schema(self._home).options)
 
+    def describe(self) -> dict[str, object]:
+        """What there is to know of the table, for people and programs alike."""
+        schema, snapshot = latest_schema(self._home), latest_snapshot(self._home)
+        return {
+            "name": self.name,
+            "location": self.location,
+            "comment": schema.comment,
+            "columns": [
+                {"name": field.name, "type": str(field.type), "default": field.default, "comment": field.description}
+                for field in schema.fields
+            ],
+            "partitioned_by": list(schema.partition_keys),
+            "primary_key": list(schema.primary_keys),
+            "options": dict(schema.options),
+            "schema_id": schema.id,
+            "snapshot_id": snapshot.id if snapshot else None,
+            "record_count": snapshot.total_record_count if snapshot else 0,
+        }
+
     def schemas(self) -> list[TableSchema]:
         """All schema versions, oldest first."""
         return [read_schema(self._home, number) for number in schema_ids(self._home)]

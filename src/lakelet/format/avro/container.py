@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -128,11 +128,16 @@ def read_header(data: bytes, *, path: str) -> Header:
     )
 
 
-def read_blocks(data: bytes, header: Header, *, path: str) -> Iterator[Block]:
-    """Every block, decompressed, in file order; the frame of each is checked before it is handed out."""
+def read_blocks(data: bytes, header: Header, *, path: str, wanted: Sequence[bool] | None = None) -> Iterator[Block]:
+    """Every block, decompressed, in file order; the frame of each is checked before it is handed out.
+
+    With `wanted`, an answer per block, the others are passed over without being decompressed.
+    """
     decompress = _decompressor(header.codec)
     position = header.size
+    number = -1
     while position < len(data):
+        number += 1
         begin = position
         rows, position = read_varint(data, position, path)
         size, position = read_varint(data, position, path)
@@ -144,12 +149,20 @@ def read_blocks(data: bytes, header: Header, *, path: str) -> Iterator[Block]:
         sync = data[end : end + SYNC_BYTES]
         if sync != header.sync:
             raise corrupt(path, end, f"the sync marker {header.sync.hex()}", sync.hex() or "the end of the file")
+        if wanted is not None:
+            if number >= len(wanted):
+                raise corrupt(path, begin, f"the end of the file after {len(wanted)} blocks", "another block")
+            if not wanted[number]:
+                position = end + SYNC_BYTES
+                continue
         try:
             payload = decompress(data[position:end])
         except (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError, ValueError, MemoryError) as error:
             raise corrupt(path, position, f"a {header.codec} block of {size} bytes", str(error)) from error
         yield Block(rows, payload, begin)
         position = end + SYNC_BYTES
+    if wanted is not None and number + 1 != len(wanted):
+        raise corrupt(path, position, f"{len(wanted)} blocks", f"the end of the file after {number + 1}")
 
 
 def write_header(schema_text: str, *, codec: str, sync: bytes, metadata: Mapping[str, bytes]) -> bytes:

@@ -8,7 +8,7 @@ mostly this. It gives storage types (a date is an int32); `logical` gives them t
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ _FOUND = {
 }
 _OPERATIONS = ("int", "long", "bytes or string", "fixed", "boolean", "enum", "record", "array", "array", "union")
 _Vector = np.ndarray[Any, np.dtype[np.int64]]
+BlockChoice = Callable[[Mapping[str, bytes]], Sequence[bool] | None]
 
 _FIRST_ROWS = 64
 _GUESSED_CELLS = 16
@@ -59,13 +60,16 @@ def read_schema(data: bytes, *, path: str) -> FileSchema:
     return FileSchema(record, dict(header.metadata))
 
 
-def decode(data: bytes, *, path: str, columns: Collection[str] | None = None) -> pa.StructArray:
+def decode(
+    data: bytes, *, path: str, columns: Collection[str] | None = None, choose: BlockChoice | None = None
+) -> pa.StructArray:
     """All rows of a container file as one struct array of storage types.
 
     `columns` are dotted paths ("_FILE._FILE_NAME"); a path selects everything below it, passes through arrays into
     their records, and takes a map only as a whole. Paths that the file does not have are absent from the result.
+    `choose` is given the header's metadata and says which blocks to decode, None for all.
     """
-    batches = list(decode_batches(data, path=path, columns=columns))
+    batches = list(decode_batches(data, path=path, columns=columns, choose=choose))
     try:
         return batches[0] if len(batches) == 1 else pa.concat_arrays(batches)
     except pa.ArrowInvalid as error:
@@ -73,14 +77,20 @@ def decode(data: bytes, *, path: str, columns: Collection[str] | None = None) ->
 
 
 def decode_batches(
-    data: bytes, *, path: str, columns: Collection[str] | None = None, batch_bytes: int = BATCH_BYTES
+    data: bytes,
+    *,
+    path: str,
+    columns: Collection[str] | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    choose: BlockChoice | None = None,
 ) -> Iterator[pa.StructArray]:
     """Like `decode`, but a struct array per `batch_bytes` of encoded rows (at least one, at least a block each)."""
     header = read_header(data, path=path)
     program = _program(header, columns, path)
     pending: list[Block] = []
     size = 0
-    for block in read_blocks(data, header, path=path):
+    wanted = None if choose is None else choose(header.metadata)
+    for block in read_blocks(data, header, path=path, wanted=wanted):
         least = block.rows * program.least_bytes
         if least > len(block.data) or (not program.least_bytes and block.data):
             found = f"{block.rows} rows in {len(block.data)} bytes"

@@ -15,7 +15,7 @@ its fields one after another:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -42,12 +42,13 @@ def encode(
     *,
     codec: str = "zstandard",
     codec_level: int | None = None,
-    metadata: Mapping[str, bytes] | None = None,
+    metadata: Mapping[str, bytes] | Callable[[Sequence[int]], Mapping[str, bytes]] | None = None,
     sync: bytes | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> bytes:
     """A whole container file. Fields are matched by name; an optional one that `rows` does not have is written as null.
 
+    `metadata` goes into the header; where it speaks of blocks it is a function of the number of rows in each.
     `sync` is the marker between blocks, random unless given (give it where equal rows must make equal bytes).
     """
     text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
@@ -58,11 +59,13 @@ def encode(
     if block_bytes < 1:
         raise InvalidError(f"an Avro block has at least one byte, not {block_bytes}")
     marker = random_sync() if sync is None else sync
-    parts = [write_header(text, codec=codec, sync=marker, metadata=metadata or {})]
+    counts, blocks = [], []
     for batch in _batches(rows):
         for count, payload in _payloads(program, batch, block_bytes):
-            parts.append(write_block(payload, rows=count, codec=codec, level=codec_level, sync=marker))
-    return b"".join(parts)
+            counts.append(count)
+            blocks.append(write_block(payload, rows=count, codec=codec, level=codec_level, sync=marker))
+    about = metadata(counts) if callable(metadata) else metadata or {}
+    return b"".join([write_header(text, codec=codec, sync=marker, metadata=about), *blocks])
 
 
 def random_sync() -> bytes:
