@@ -17,15 +17,18 @@ Action = Callable[[Lake], object]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`run` on the warehouse that `prepare` makes. `again` is how a caller repeats it (None: the same way); errors in `refusals` tell
-    such a caller that the first run had its effect. `between` makes a state that an interrupted run may leave as well."""
+    """`run` on the warehouse that `prepare` makes.
+
+    `again` is how a caller repeats it (None: the same way); errors in `refusals` tell such a caller that the first run had
+    its effect. `between` makes the states that an interrupted run may leave as well.
+    """
 
     name: str
     prepare: Action
     run: Action
     again: Action | None = None
     refusals: tuple[type[LakeletError], ...] = ()
-    between: Action | None = None
+    between: tuple[Action, ...] = ()
 
     def repeat(self, lake: Lake) -> object:
         """Runs it once more."""
@@ -34,7 +37,12 @@ class Operation:
 
 def rows(*pairs: tuple[int, str | None]) -> pa.Table:
     """Rows of the test table."""
-    return pa.table({"id": pa.array([pair[0] for pair in pairs], pa.int64()), "p": pa.array([pair[1] for pair in pairs], pa.string())})
+    return pa.table(
+        {
+            "id": pa.array([pair[0] for pair in pairs], pa.int64()),
+            "p": pa.array([pair[1] for pair in pairs], pa.string()),
+        }
+    )
 
 
 def _database(lake: Lake) -> None:
@@ -122,7 +130,9 @@ def _without_snapshots(lake: Lake) -> None:
 _DONE = (AlreadyExistsError, InvalidError, NotFoundError)
 
 OPERATIONS = (
-    Operation("create_database", lambda lake: None, _database, lambda lake: lake.create_database("d", if_not_exists=True)),
+    Operation(
+        "create_database", lambda lake: None, _database, lambda lake: lake.create_database("d", if_not_exists=True)
+    ),
     Operation("create_table", _database, _create, lambda lake: _create(lake, if_not_exists=True)),
     Operation("first_write", _empty, _write(rows((10, "a")))),
     Operation("append", _plain, _write(rows((10, "a"), (11, None)))),
@@ -134,7 +144,9 @@ OPERATIONS = (
     Operation("overwrite", _plain, _write(rows((10, "a")), mode="overwrite")),
     Operation("overwrite_with_nothing", _plain, _write(rows(), mode="overwrite")),
     Operation("overwrite_static", _partitioned, _write(rows((10, "a")), mode="overwrite", partition={"p": "a"})),
-    Operation("overwrite_null_partition", _partitioned, _write(rows((10, None)), mode="overwrite", partition={"p": None})),
+    Operation(
+        "overwrite_null_partition", _partitioned, _write(rows((10, None)), mode="overwrite", partition={"p": None})
+    ),
     Operation("overwrite_dynamic", _partitioned, _write(rows((10, "a"), (11, "c")), mode="overwrite_partitions")),
     Operation("delete", _plain, lambda lake: lake.table(TABLE).delete(where="id = 1")),
     Operation(
@@ -157,12 +169,18 @@ OPERATIONS = (
     Operation("set_options", _plain, _alter(lambda t: t.set_options({"target-file-size": "1 mb"}))),
     Operation("reset_options", _json_manifests, _alter(lambda t: t.reset_options(["manifest.format"]))),
     Operation("rename_table", _plain, lambda lake: lake.rename_table(TABLE, "d.u"), refusals=_DONE),
-    Operation("drop_table", _partitioned, lambda lake: lake.drop_table(TABLE), lambda lake: lake.drop_table(TABLE, if_exists=True), between=_without_snapshots),
+    Operation(
+        "drop_table",
+        _partitioned,
+        lambda lake: lake.drop_table(TABLE),
+        lambda lake: lake.drop_table(TABLE, if_exists=True),
+        between=(_without_snapshots,),
+    ),
     Operation(
         "drop_database",
         _plain,
         lambda lake: lake.drop_database("d", cascade=True),
         lambda lake: lake.drop_database("d", cascade=True, if_exists=True),
-        between=_without_snapshots,
+        between=(_without_snapshots, lambda lake: lake.drop_table(TABLE)),
     ),
 )

@@ -128,7 +128,10 @@ def add_columns(address: Address, worker: int, commits: int) -> Acknowledged:
     return Acknowledged(worker, (), (), columns=tuple(names))
 
 
-WRITERS = {writer.__name__: writer for writer in (append, append_twice, overwrite_own_partition, append_and_delete, add_columns)}
+WRITERS = {
+    writer.__name__: writer
+    for writer in (append, append_twice, overwrite_own_partition, append_and_delete, add_columns)
+}
 
 
 def race(address: Address, writers: Sequence[str], commits: int) -> list[Acknowledged]:

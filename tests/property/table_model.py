@@ -203,7 +203,10 @@ class TableModel:
         changes: Counter[tuple[str, Shown]] = Counter()
         for number in range(before + 1, after + 1):
             old = [] if number == 1 else self.versions[number - 2].shown(self.columns)
-            gone, come = Counter(map(unsigned, old)), Counter(map(unsigned, self.versions[number - 1].shown(self.columns)))
+            gone, come = (
+                Counter(map(unsigned, old)),
+                Counter(map(unsigned, self.versions[number - 1].shown(self.columns))),
+            )
             for kind, rows in (("-D", gone - come), ("+I", come - gone)):
                 changes.update({(kind, row): times for row, times in rows.items()})
         return changes

@@ -1,7 +1,8 @@
 """Random operations on two tables with different options: both hold what the model holds, in every version.
 
-One table has the options of one draw, the other those of another (file and manifest formats, tiny files, manifests and buffers, every mode
-of statistics, with buckets or without); what is done to one is done to the other. `LAKELET_CASES` multiplies the number of runs.
+One table has the options of one draw, the other those of another (file and manifest formats, tiny files, manifests and
+buffers, every mode of statistics, with buckets or without); what is done to one is done to the other. `LAKELET_CASES`
+multiplies the number of runs.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from tests.property import strategies
 from tests.property.table_model import (
     Column,
     Leaf,
-    ListOf,
-    MapOf,
     Row,
     Shown,
     Struct,
@@ -87,7 +86,9 @@ class Tables(RuleBasedStateMachine):
                 options |= {"bucket": str(buckets), "bucket-key": "id"}
                 self.ordered = self.ordered and buckets == 1
             pairs = [(column.name, type_text(column.type)) for column in columns]
-            self.tables.append(lake.create_table(f"d.t{number}", pairs, partitioned_by=self.model.partition_keys, options=options))
+            self.tables.append(
+                lake.create_table(f"d.t{number}", pairs, partitioned_by=self.model.partition_keys, options=options)
+            )
 
     # ------------------------------------------------------------------ writing
 
@@ -102,7 +103,9 @@ class Tables(RuleBasedStateMachine):
         """Replaces all rows."""
         rows = data.draw(strategies.rows(self.model.columns), label="rows")
         self._write(data, rows, rows, changed=bool(rows or self.model.rows), mode="overwrite")
-        self.ordered = not self.model.partition_keys and all(table.options.get("bucket", "-1") in ("-1", "1") for table in self.tables)
+        self.ordered = not self.model.partition_keys and all(
+            table.options.get("bucket", "-1") in ("-1", "1") for table in self.tables
+        )
 
     @precondition(lambda self: self.model.partition_keys)
     @rule(data=st.data())
@@ -148,8 +151,12 @@ class Tables(RuleBasedStateMachine):
 
     def _omitted(self, data: st.DataObject, rows: list[Row]) -> set[str]:
         """Columns to leave out of the data: their rows take the default."""
-        able = [column for column in self.model.columns.columns if column.name not in ("id", *self.model.partition_keys)]
-        chosen = data.draw(st.sets(st.sampled_from([column.name for column in able])), label="left out") if able else set()
+        able = [
+            column for column in self.model.columns.columns if column.name not in ("id", *self.model.partition_keys)
+        ]
+        chosen = (
+            data.draw(st.sets(st.sampled_from([column.name for column in able])), label="left out") if able else set()
+        )
         if len(chosen) == len(self.model.columns.columns):
             return set()
         for column in able:
@@ -186,11 +193,15 @@ class Tables(RuleBasedStateMachine):
             return
         column = Column(data.draw(st.sampled_from(free)), data.draw(strategies.types(), label="type"))
         if not path and column.type in (Leaf("INT"), Leaf("STRING"), Leaf("DOUBLE")):
-            column.default = data.draw(st.sampled_from([None, {"INT": 7, "STRING": "d", "DOUBLE": 2.5}[type_text(column.type)]]))
+            column.default = data.draw(
+                st.sampled_from([None, {"INT": 7, "STRING": "d", "DOUBLE": 2.5}[type_text(column.type)]])
+            )
         after = data.draw(st.sampled_from([None, *place.names()]), label="after")
         first = after is None and data.draw(st.booleans(), label="first")
         for table in self.tables:
-            table.add_column((*path, column.name), type_text(column.type), default=column.default, after=after, first=first)
+            table.add_column(
+                (*path, column.name), type_text(column.type), default=column.default, after=after, first=first
+            )
         index = 0 if first else len(place.columns) if after is None else place.names().index(after) + 1
         place.columns.insert(index, column)
         self._check(data)
@@ -227,7 +238,9 @@ class Tables(RuleBasedStateMachine):
         """Moves a column among its siblings."""
         path, place = self._place(data)
         column = data.draw(st.sampled_from(place.columns), label="column")
-        after = data.draw(st.sampled_from([None, *(name for name in place.names() if name != column.name)]), label="after")
+        after = data.draw(
+            st.sampled_from([None, *(name for name in place.names() if name != column.name)]), label="after"
+        )
         for table in self.tables:
             table.move_column((*path, column.name), after=after, first=after is None)
         place.columns.remove(column)
@@ -286,7 +299,9 @@ class Tables(RuleBasedStateMachine):
             assert Counter(rows) == Counter(expected)
         if self.model.versions:
             number = data.draw(st.integers(1, len(self.model.versions)), label="older version")
-            self._check_version(number, self.model.versions[number - 1], by_time=data.draw(st.booleans(), label="by time"))
+            self._check_version(
+                number, self.model.versions[number - 1], by_time=data.draw(st.booleans(), label="by time")
+            )
         for table in self.tables:
             self._check_query(data, table)
 
@@ -310,7 +325,9 @@ class Tables(RuleBasedStateMachine):
             assert table.scan(where=condition.sql).count() == len(kept)
         elif kind == "columns":
             names = data.draw(st.lists(st.sampled_from(columns.names()), min_size=1, unique=True), label="columns")
-            assert Counter(_rows(table.scan(columns=names).to_arrow(), columns, names)) == Counter(shown_rows(rows, columns, names))
+            assert Counter(_rows(table.scan(columns=names).to_arrow(), columns, names)) == Counter(
+                shown_rows(rows, columns, names)
+            )
         elif kind == "limit":
             limit = data.draw(st.integers(0, 8), label="limit")
             some = Counter(_rows(table.scan(limit=limit).to_arrow(), columns))
@@ -328,19 +345,23 @@ class Tables(RuleBasedStateMachine):
         else:
             scan = table.scan()
             batches = [batch for split in scan.plan().splits for batch in scan.read(split)]
-            assert Counter(_rows(pa.Table.from_batches(batches, scan.arrow_schema), columns)) == Counter(shown_rows(rows, columns))
+            assert Counter(_rows(pa.Table.from_batches(batches, scan.arrow_schema), columns)) == Counter(
+                shown_rows(rows, columns)
+            )
 
 
 def _rows(arrow: pa.Table, columns: Struct, names: Sequence[str] | None = None) -> list[Shown]:
     wanted = columns.columns if names is None else [columns.named(name) for name in names]
     assert arrow.column_names == [column.name for column in wanted]
-    return [tuple((column.name, found(row[column.name], column.type)) for column in wanted) for row in arrow.to_pylist()]
+    return [
+        tuple((column.name, found(row[column.name], column.type)) for column in wanted) for row in arrow.to_pylist()
+    ]
 
 
 TestTables = Tables.TestCase
 TestTables.settings = settings(
-    max_examples=max(1, int(40 * CASES)),
-    stateful_step_count=12,
+    max_examples=max(1, int(100 * CASES)),
+    stateful_step_count=14,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -94,7 +94,11 @@ def _removed(
         _check_live(home, removed, previous, settings)
     if request.overwrite is not None:
         live = _overwritten(home, request, previous, schema, settings)
-        removed = pa.concat_tables([removed, live]) if named else live
+        if not named:
+            return live
+        # A file may be replaced by name and stand in an overwritten partition; it goes once.
+        again = pc.is_in(live.column("_FILE_NAME"), value_set=removed.column("_FILE_NAME").combine_chunks())
+        removed = pa.concat_tables([removed, live.filter(pc.invert(again))])
     return removed
 
 

@@ -13,7 +13,7 @@ order of steps is chosen so that a crash between any two leaves the table whole:
 - An error from the store leaves the outcome open. The same bytes are sent again until the store answers; if it never does,
   `CommitUnknownError` says so and every file stays where it is.
 - A create that succeeds on an id that was expired or rolled back in the meantime is no commit: unless its predecessor
-  still stands, the snapshot is removed again and the commit repeated.
+  still stands and nothing newer stands beyond a gap, the snapshot is removed again and the commit repeated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.index_changes import carry_index_manifest
 from lakelet.commit.manifest_merge import MergePolicy, merge_manifests
-from lakelet.commit.manifests import ManifestFiles, ManifestSettings
+from lakelet.commit.manifests import ManifestFiles, ManifestSettings, read_entries, read_manifest_list
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import (
@@ -85,12 +85,12 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
     started = home.clock.monotonic()
     patience = (options.get(COMMIT_TIMEOUT) or _DEFAULT_PATIENCE).total_seconds()
     retries = options.get(COMMIT_MAX_RETRIES) if options.is_set(COMMIT_MAX_RETRIES) else None
-    seen: int | None = None
+    seen = request.searched
     attempt = 0
     while True:
         began = home.clock.monotonic()
         latest = latest_snapshot(home)
-        done = _already_done(home, request, latest, seen)
+        done = already_done(home, request, latest, seen)
         if done is not None:
             return done
         seen = latest.id if latest is not None else 0
@@ -105,7 +105,8 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
         attempt += 1
         if (retries is not None and attempt > retries) or home.clock.monotonic() - started > patience:
             raise ConflictError(
-                f"{home.where(home.paths.branch_root)}: gave up after {attempt} attempts, each time another writer committed first"
+                f"{home.where(home.paths.branch_root)}: gave up after {attempt} attempts, "
+                "each time another writer committed first"
             )
         home.clock.sleep(wait_seconds(options, attempt, home.clock.monotonic() - began) * home.ids.jitter())
 
@@ -113,19 +114,17 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
 def wait_seconds(options: TableOptions, attempt: int, attempt_seconds: float) -> float:
     """The longest wait after losing attempt number `attempt` (from 1), which took `attempt_seconds`.
 
-    The first loss backs off by several times what an attempt takes, so that a crowd spreads; every further one waits less, within the
-    bounds of the options. With waits that grow instead, whoever has lost often sleeps while newcomers commit, and never
-    gets its turn.
+    The first loss backs off by several times what an attempt takes, so that a crowd spreads; every further one waits
+    less, within the bounds of the options. With waits that grow instead, whoever has lost often sleeps while newcomers
+    commit, and never gets its turn.
     """
     least = options.get(COMMIT_MIN_RETRY_WAIT).total_seconds()
     most = options.get(COMMIT_MAX_RETRY_WAIT).total_seconds()
     return float(min(most, max(least, attempt_seconds * _FIRST_WAIT_ATTEMPTS / attempt)))
 
 
-def _already_done(
-    home: TableHome, request: CommitRequest, latest: Snapshot | None, seen: int | None
-) -> Snapshot | None:
-    """The snapshot that an earlier sending of this request made.
+def already_done(home: TableHome, request: CommitRequest, latest: Snapshot | None, seen: int | None) -> Snapshot | None:
+    """The snapshot that an earlier sending of this request made, looked for from `latest` back to `seen`.
 
     On the first attempt a named request looks back to its user's last commit; later attempts look only at what was
     committed since.
@@ -221,24 +220,40 @@ def _create(home: TableHome, snapshot: Snapshot, files: ManifestFiles) -> _Outco
                 if found is None or not _same(found, snapshot):
                     return lost
             sent = True
-            if continues_the_line(home, snapshot.id):
+            if continues_the_line(home, snapshot.id) and _is_followed(home, snapshot):
                 return _Outcome.MADE
             home.store.delete([path])
             return _Outcome.WITHDRAWN
-        except UnavailableError as error:
+        except LakeletError as error:
+            if not sent and not isinstance(error, UnavailableError) and _is_absent(home, snapshot):
+                files.remove()
+                raise
             lost, sent, trouble = _Outcome.WITHDRAWN, True, error
             _LOG.warning("the store did not answer while creating %s: %s", home.where(path), error)
             home.clock.sleep(0.05 * 2**attempt)
-        except LakeletError as error:
-            if not sent:
-                files.remove()
-                raise
-            trouble = error
-            break
     raise CommitUnknownError(
         f"{home.where(path)}: the store did not say whether snapshot {snapshot.id} of user {snapshot.commit_user} was created "
         f"({trouble}); its files were left in place, look for it before writing again"
     ) from trouble
+
+
+def _is_followed(home: TableHome, snapshot: Snapshot) -> bool:
+    """Whether the second snapshot, where there is one, was made on top of ours: the first has no predecessor to look for."""
+    second = try_snapshot(home, 2) if snapshot.id == 1 else None
+    if second is None:
+        return True
+    ours, base = (read_manifest_list(home, name) for name in (snapshot.delta_manifest_list, second.base_manifest_list))
+    added, known = (read_entries(home, manifests, columns=["_FILE_NAME"]) for manifests in (ours, base))
+    return set(added.column("_FILE_NAME").to_pylist()) <= set(known.column("_FILE_NAME").to_pylist())
+
+
+def _is_absent(home: TableHome, snapshot: Snapshot) -> bool:
+    """Whether a look shows that the store has not made our snapshot, although it answered with an error."""
+    try:
+        found = try_snapshot(home, snapshot.id)
+    except LakeletError:
+        return False
+    return found is None or not _same(found, snapshot)
 
 
 def _same(found: Snapshot, ours: Snapshot) -> bool:

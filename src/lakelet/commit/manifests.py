@@ -236,8 +236,8 @@ class ManifestFiles:
             describe=self._describe if self._partition_types and entries.num_rows >= _SORTED_FROM else None,
         )
 
-    def _describe(self, entries: pa.Table) -> Stats:
-        return partition_stats(entries.column("_PARTITION"), self._partition_types)
+    def _describe(self, entries: pa.Table, counts: Sequence[int]) -> list[Stats]:
+        return partition_stats_of_groups(entries.column("_PARTITION"), counts, self._partition_types)
 
     def _put(self, entries: pa.Table, data: bytes) -> ManifestFile:
         name = f"manifest-{self._prefix}-{self._manifests}"
@@ -267,12 +267,7 @@ class ManifestFiles:
 def sorted_by_partition(entries: pa.Table, types: Sequence[DataType]) -> pa.Table:
     """The entries in the order of their partitions; those of one partition keep theirs, on which removals rely."""
     encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
-    values = decode_rows(encoded.dictionary, types)
-    names = [str(index) for index in range(len(values))]
-    order = pc.sort_indices(pa.table(values, names), sort_keys=[(name, "ascending") for name in names]).to_numpy()
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    places = ranks[encoded.indices.to_numpy()]
+    places = _ranks(decode_rows(encoded.dictionary, types))[encoded.indices.to_numpy()]
     if (np.diff(places) >= 0).all():
         return entries
     return entries.take(pa.array(np.argsort(places, kind="stable")))
@@ -280,18 +275,42 @@ def sorted_by_partition(entries: pa.Table, types: Sequence[DataType]) -> pa.Tabl
 
 def partition_stats(partitions: pa.ChunkedArray, types: Sequence[DataType]) -> Stats:
     """Minimum, maximum and NULL count of each partition column over the entries of a manifest."""
+    return partition_stats_of_groups(partitions, [len(partitions)], types)[0]
+
+
+def partition_stats_of_groups(
+    partitions: pa.ChunkedArray, counts: Sequence[int], types: Sequence[DataType]
+) -> list[Stats]:
+    """The same for each of several groups of so many entries, one after another, none of them empty."""
     if not types:
-        return Stats(EMPTY_ROW, EMPTY_ROW, ())
+        return [Stats(EMPTY_ROW, EMPTY_ROW, ()) for _ in counts]
     encoded = partitions.combine_chunks().dictionary_encode()
-    values = decode_rows(encoded.dictionary, types)
-    uses = np.bincount(encoded.indices.to_numpy(), minlength=len(encoded.dictionary))
+    codes = encoded.indices.to_numpy()
+    starts = np.cumsum([0, *counts[:-1]])
     lows, highs, nulls = [], [], []
-    for column in values:
-        order = pc.min_max(column)
-        lows.append(pa.repeat(order["min"], 1))
-        highs.append(pa.repeat(order["max"], 1))
-        nulls.append(int(uses[column.is_null().to_numpy(zero_copy_only=False)].sum()))
-    return Stats(encode_rows(lows, types)[0].as_py(), encode_rows(highs, types)[0].as_py(), tuple(nulls))
+    for column in decode_rows(encoded.dictionary, types):
+        ranks = _ranks([column])
+        at_rank = np.empty(len(ranks), np.int64)
+        at_rank[ranks] = np.arange(len(ranks))
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        # NULLs have the greatest ranks, so that a minimum is NULL only where all are; for the maximum they count as least.
+        least = np.minimum.reduceat(ranks[codes], starts)
+        greatest = np.maximum.reduceat(np.where(missing, -1, ranks)[codes], starts)
+        lows.append(column.take(pa.array(at_rank[least])))
+        highs.append(column.take(pa.array(np.where(greatest < 0, at_rank[least], at_rank[greatest]))))
+        nulls.append(np.add.reduceat(missing[codes].astype(np.int64), starts).tolist())
+    rows = zip(encode_rows(lows, types).to_pylist(), encode_rows(highs, types).to_pylist(), *nulls, strict=True)
+    return [Stats(low, high, tuple(counted)) for low, high, *counted in rows]
+
+
+def _ranks(columns: Sequence[pa.Array]) -> Rows:
+    """The place of each row in the order of all, NULLs last."""
+    names = [str(index) for index in range(len(columns))]
+    keys = [(name, "ascending") for name in names]
+    order = pc.sort_indices(pa.table(list(columns), names), sort_keys=keys).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks
 
 
 def _get(home: TableHome, path: str) -> bytes:

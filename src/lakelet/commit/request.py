@@ -26,7 +26,8 @@ class CommitRequest:
     """One commit: who, what, and how.
 
     A `named` request comes with a user and an identifier of the caller's choosing and is applied once however often it
-    is sent; identifiers of one user rise. Others have a generated user.
+    is sent; identifiers of one user rise. Others have a generated user. `searched` is the id of a snapshot up to which
+    the caller has looked for an earlier sending already.
     """
 
     user: str
@@ -37,6 +38,7 @@ class CommitRequest:
     ignore_empty: bool = True
     watermark: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    searched: int | None = None
 
     @property
     def kind(self) -> CommitKind:

@@ -32,17 +32,16 @@ class BlockPartitions:
     partitions: Stats
 
 
-Describer = Callable[[pa.Table], Stats]
+Describer = Callable[[pa.Table, Sequence[int]], Sequence[Stats]]
 BlockFilter = Callable[[Sequence[BlockPartitions]], Sequence[bool]]
 
 
 def encode_directory(entries: pa.Table, counts: Sequence[int], describe: Describer) -> dict[str, bytes]:
-    """The header entry for blocks of so many entries each; `describe` gives the partition statistics of some entries."""
-    rows, at = [], 0
-    for count in counts:
-        stats = describe(entries.slice(at, count))
-        at += count
-        rows.append([count, b64encode(stats.min_values).decode(), b64encode(stats.max_values).decode(), stats.null_counts])
+    """The header entry for blocks of so many entries each, of which `describe` gives the partition statistics."""
+    rows = [
+        [count, b64encode(stats.min_values).decode(), b64encode(stats.max_values).decode(), stats.null_counts]
+        for count, stats in zip(counts, describe(entries, counts), strict=True)
+    ]
     return {BLOCKS_KEY: json.dumps(rows, separators=(",", ":")).encode()}
 
 

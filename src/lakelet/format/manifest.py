@@ -40,7 +40,7 @@ def encode_manifest(
 ) -> bytes:
     """A manifest file of these entries (columns of `manifest_columns.ENTRY_SCHEMA`).
 
-    `describe` gives the partition statistics of some entries; Avro manifests then carry a directory of their blocks.
+    `describe` gives the partition statistics of groups of entries; Avro manifests then carry a directory of their blocks.
     """
     if manifest_format == "json":
         return manifest_json.encode_entries(entries)

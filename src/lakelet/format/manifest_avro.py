@@ -31,8 +31,8 @@ MANIFEST_VERSION = 2
 INDEX_MANIFEST_VERSION = 1
 _NAMESPACE = "org.apache.paimon.avro.generated"
 _ROOT = "record"
-# A block of a manifest with a directory holds some hundred entries, so that a plan of one partition decodes few others.
-_BLOCK_BYTES = 1 << 15
+# A block of a manifest with a directory holds some fifty entries, so that a plan of one partition decodes few others.
+_BLOCK_BYTES = 1 << 14
 
 
 def _optional(kind: Any) -> dict[str, Any]:
@@ -146,7 +146,7 @@ INDEX_AVRO = _root_record(
 def encode_entries(
     table: pa.Table, *, codec: str, sync: bytes | None = None, describe: Describer | None = None
 ) -> bytes:
-    """A manifest file of these entries; `describe` gives the partition statistics of some, for a directory of the blocks."""
+    """A manifest file of these entries; `describe` gives the partition statistics of each block, for a directory of them."""
     files = pa.StructArray.from_arrays(
         [_one_chunk(table.column(name)) for name, _ in FILE_COLUMNS], names=[name for name, _ in FILE_COLUMNS]
     )

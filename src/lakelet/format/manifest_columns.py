@@ -157,7 +157,8 @@ def conform(table: pa.Table, schema: pa.Schema, *, only: Sequence[str] | None = 
     arrays = []
     for field in fields:
         if field.name in table.column_names:
-            arrays.append(table.column(field.name).cast(field.type))
+            column = table.column(field.name)
+            arrays.append(column if column.type == field.type else column.cast(field.type))
         else:
             arrays.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

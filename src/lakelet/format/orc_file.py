@@ -119,7 +119,7 @@ class _Writer:
         for column in table.column_names:
             for chunk in table.column(column).chunks:
                 _check_timestamps(chunk, column)
-        self._writer.write(_unsliced(table.cast(self._schema)))
+        self._writer.write(_settled(table.cast(self._schema)))
         self._is_empty = False
         self._waiting_arrow += table.nbytes
         self._note_flush()
@@ -177,15 +177,30 @@ def _storage_type(arrow: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_time32(arrow) else arrow
 
 
-def _unsliced(table: pa.Table) -> pa.Table:
-    """The table with nested arrays that begin at their first row; of others Arrow's writer takes the wrong members."""
+def _settled(table: pa.Table) -> pa.Table:
+    """The table with nested arrays as Arrow's writer needs them: begun at their first row, else it takes the wrong
+    members, and with nothing below a NULL struct but NULLs, else members of a ROW in a ROW slip into other rows."""
     columns = []
     for column in table.columns:
-        if pa.types.is_nested(column.type):
-            columns.append(pa.chunked_array([pa.concat_arrays([chunk]) for chunk in column.chunks], column.type))
-        else:
-            columns.append(column)
+        nested = pa.types.is_nested(column.type)
+        chunks = [_settled_array(pa.concat_arrays([chunk])) for chunk in column.chunks] if nested else column.chunks
+        columns.append(pa.chunked_array(chunks, column.type))
     return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _settled_array(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        buffers, children = array.buffers()[:1], [_settled_array(member) for member in array.flatten()]
+    elif pa.types.is_map(kind):
+        keys, items = _settled_array(array.keys), _settled_array(array.items)
+        entry = pa.struct([kind.key_field, kind.item_field])
+        buffers, children = array.buffers()[:2], [pa.Array.from_buffers(entry, len(keys), [None], 0, 0, [keys, items])]
+    elif pa.types.is_list(kind):
+        buffers, children = array.buffers()[:2], [_settled_array(array.values)]
+    else:
+        return array
+    return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, 0, children)
 
 
 def _check_timestamps(array: pa.Array, column: str) -> None:

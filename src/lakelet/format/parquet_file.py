@@ -11,7 +11,7 @@ nanoseconds. `parquet_int96` reads such columns, since Arrow's own reader is wro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +28,7 @@ from lakelet.storage.store import ObjectStore, OutputFile
 
 NAME = "parquet"
 _MICRO = 6
+_LONG_DIGITS = 18
 _COMPRESSIONS = {"zstd", "snappy", "gzip", "lz4", "brotli", "none"}
 _ALIASES = {"uncompressed": "none", "lz4_raw": "lz4", "null": "none"}
 
@@ -82,7 +83,7 @@ class _Writer:
             self._schema,
             compression=compression,
             compression_level=settings.compression_level if compression == "zstd" else None,
-            use_dictionary=settings.extra.get("parquet.enable.dictionary", "true").lower() != "false",
+            use_dictionary=_dictionary(self._schema, settings.extra),
             write_statistics=[column for column in self._schema.names if column not in without_ranges] or False,
             store_decimal_as_integer=True,
             use_deprecated_int96_timestamps=needs_int96(fields),
@@ -100,6 +101,33 @@ class _Writer:
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _dictionary(schema: pa.Schema, extra: Mapping[str, str]) -> bool | list[str]:
+    """The columns to encode with a dictionary: all but DECIMAL beyond 18 digits.
+
+    Java Paimon looks for a literal in the dictionary of such a column by other bytes than it is stored with, and takes
+    the value for absent. Its own files have no dictionary there.
+    """
+    if extra.get("parquet.enable.dictionary", "true").lower() == "false":
+        return False
+    wide = [field.name for field in schema if pa.types.is_decimal(field.type) and field.type.precision > _LONG_DIGITS]
+    if not wide:
+        return True
+    return [path for field in schema if field.name not in wide for path in _leaf_paths(field.type, field.name)]
+
+
+def _leaf_paths(arrow: pa.DataType, path: str) -> list[str]:
+    """The paths under which Parquet has the columns of a type."""
+    if pa.types.is_struct(arrow):
+        inner = [(arrow.field(i).type, f"{path}.{arrow.field(i).name}") for i in range(arrow.num_fields)]
+    elif pa.types.is_map(arrow):
+        inner = [(arrow.key_type, f"{path}.key_value.key"), (arrow.item_type, f"{path}.key_value.value")]
+    elif pa.types.is_list(arrow):
+        inner = [(arrow.value_type, f"{path}.list.element")]
+    else:
+        return [path]
+    return [leaf for child, below in inner for leaf in _leaf_paths(child, below)]
 
 
 def parquet_compression(name: str) -> str:

@@ -53,7 +53,7 @@ def decode_schema(data: bytes, *, path: str) -> TableSchema:
             options.setdefault("file.format", "orc")
         return TableSchema(
             id=int(value["id"]),
-            fields=tuple(_decode_field(field) for field in value["fields"]),
+            fields=_decode_fields(value["fields"], path),
             highest_field_id=int(value["highestFieldId"]),
             partition_keys=tuple(value["partitionKeys"]),
             primary_keys=tuple(value["primaryKeys"]),
@@ -72,6 +72,13 @@ def _encode_field(field: Field) -> dict[str, Any]:
     if field.default is not None:
         value["defaultValue"] = field.default
     return value
+
+
+def _decode_fields(values: list[dict[str, Any]], path: str) -> tuple[Field, ...]:
+    try:
+        return tuple(_decode_field(value) for value in values)
+    except InvalidError as error:
+        raise InvalidError(f"{path}: {error}") from error
 
 
 def _decode_field(value: dict[str, Any]) -> Field:

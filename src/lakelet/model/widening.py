@@ -34,9 +34,10 @@ def _widens(old: Atomic, new: Atomic) -> bool:
         return new.kind is Kind.VARCHAR and new.precision >= old.precision
     if old.kind in BINARIES:
         return new.kind is Kind.VARBINARY and new.precision >= old.precision
-    if old.kind in TIMESTAMPS or old.kind is Kind.TIME:
+    if old.kind in TIMESTAMPS:
         return new.kind is old.kind and new.precision >= old.precision
-    return new.kind is old.kind
+    # TIME too: Paimon has no cast between its precisions, so Java could not read the older files.
+    return new.kind is old.kind and new.precision == old.precision
 
 
 def _integer_widens(old: Atomic, new: Atomic) -> bool:

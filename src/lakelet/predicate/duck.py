@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
+
+if TYPE_CHECKING:
+    import duckdb
 
 _BATCH = "lakelet_batch"
 _CHUNK = 256
@@ -96,6 +99,8 @@ _NAMES = {
 
 
 def _arrow(query: str, batch: pa.Table | None = None) -> pa.Table:
+    import duckdb  # noqa: PLC0415 - most predicates do without, and every process would wait for it to load.
+
     cursor = _cursor()
     try:
         if batch is not None:
@@ -112,6 +117,8 @@ def _arrow(query: str, batch: pa.Table | None = None) -> pa.Table:
 
 def _cursor() -> duckdb.DuckDBPyConnection:
     """This thread's cursor. Keyed by process too: a forked child must not share its parent's database."""
+    import duckdb  # noqa: PLC0415
+
     process = os.getpid()
     if getattr(_local, "process", None) != process:
         with _lock:

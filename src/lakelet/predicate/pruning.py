@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
 from pyarrow.fs import LocalFileSystem
 
 from lakelet.predicate.arrow_expression import by_position, referenced
@@ -112,6 +111,8 @@ def prune_expression(
     Each file becomes a fragment whose guarantee is what its statistics prove; pyarrow then lists the fragments
     that the expression can hold for. Nothing is opened: a fragment's path is its number.
     """
+    from pyarrow import dataset  # noqa: PLC0415 - it loads pandas where that is installed, which takes a second.
+
     names = [name for name in referenced(expression, schema) if name in columns]
     if by_position(expression) or not names or not rows:
         return np.ones(rows, np.bool_)

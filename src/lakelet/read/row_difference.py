@@ -8,7 +8,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 
-import duckdb
 import pyarrow as pa
 
 
@@ -16,6 +15,8 @@ def row_difference(
     left: pa.RecordBatchReader, right: pa.RecordBatchReader
 ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     """What only the left has, and what only the right has."""
+    import duckdb  # noqa: PLC0415 - few processes compare rows, and all would wait for it to load.
+
     schema = left.schema
     folder = tempfile.TemporaryDirectory(prefix="lakelet-")
     connection = duckdb.connect(f"{folder.name}/rows.duckdb")

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
-from lakelet.errors import CorruptionError, LakeletError, NotFoundError
+from lakelet.errors import CorruptionError, NotFoundError
 from lakelet.format import deletion_vectors
 from lakelet.format.data_files import format_of_file
 from lakelet.format.parquet_file import NAME as PARQUET
@@ -31,7 +31,12 @@ from lakelet.predicate.row_filter import RowFilter
 from lakelet.read.evolve import deleted_mask, evolve_batch, same_layout
 from lakelet.storage.home import TableHome
 
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
 _BATCH_ROWS = 131_072
+# Where all rows are wanted at once, larger batches save work and hold nothing that is not held anyway.
+_TABLE_BATCH_ROWS = 1 << 20
 # A local disk needs little read-ahead; memory is batches in flight times their size.
 _BATCH_READAHEAD = 8
 _FRAGMENT_READAHEAD = 2
@@ -82,7 +87,8 @@ class SplitReader:
         for (schema_id, plain), files in groups:
             if plain and not self._filter.residual:
                 with _named(self._home, files):
-                    tables.append(self._conform(self._scanner(files, schema_id).to_table()))
+                    scanner = self._scanner(files, schema_id, _TABLE_BATCH_ROWS)
+                    tables.append(self._conform(scanner.to_table()))
             else:
                 tables.append(pa.Table.from_batches(self.batches_of(files, schema_id, plain), self.schema))
         return pa.concat_tables(tables) if tables else self.schema.empty_table()
@@ -105,7 +111,9 @@ class SplitReader:
                 return False
         return bool(self._fields) and not needs_int96(tuple(stored.values()))
 
-    def _scanner(self, files: Sequence[_File], schema_id: int) -> ds.Scanner:
+    def _scanner(self, files: Sequence[_File], schema_id: int, batch_rows: int = _BATCH_ROWS) -> ds.Scanner:
+        import pyarrow.dataset as ds  # noqa: PLC0415 - it loads pandas where that is installed, which takes a second.
+
         store = self._home.store
         parquet = ds.ParquetFileFormat()
         located = [store.arrow_path(file.path) for file in files]
@@ -116,7 +124,7 @@ class SplitReader:
         return dataset.scanner(
             columns=list(names),
             filter=self._filter.pushdown,
-            batch_size=_BATCH_ROWS,
+            batch_size=batch_rows,
             batch_readahead=_BATCH_READAHEAD,
             fragment_readahead=_FRAGMENT_READAHEAD,
             use_threads=True,
@@ -175,11 +183,8 @@ class _named:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if (
-            error is None
-            or isinstance(error, (LakeletError, GeneratorExit))
-            or not isinstance(error, (pa.ArrowException, OSError))
-        ):
+        # A store says only that a file is not there; what that means is told by the snapshot.
+        if not isinstance(error, (NotFoundError, pa.ArrowException, OSError)):
             return
         for file in self._files:
             self._blame(file, error)

@@ -32,7 +32,7 @@ from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import DeletionVector, Split
-from lakelet.model.types import FLOATS, Atomic, DataType
+from lakelet.model.types import FLOATS, Atomic, DataType, Kind
 from lakelet.options import TableOptions
 from lakelet.predicate.pruning import ColumnRange, always_match, may_match, partition_range, prune_expression
 from lakelet.predicate.tree import Predicate
@@ -270,7 +270,8 @@ class Planner:
                 nulls = _element(stats.field("_NULL_COUNTS"), index)
                 # Some writers leave NaN, the greatest value, out of their statistics, so a float's maximum bounds nothing.
                 high = None if _is_float(column.type) else high_values[index]
-                ranges[column.name] = ColumnRange(low_values[index], high, nulls, counts)
+                low = _lower_bound(low_values[index], covered[index].type)
+                ranges[column.name] = ColumnRange(low, high, nulls, counts)
         return ranges
 
     def _deletion_vectors(self, snapshot: Snapshot) -> dict[str, DeletionVector]:
@@ -296,6 +297,17 @@ def _same_type(stored: DataType, wanted: DataType) -> bool:
 
 def _is_float(data_type: DataType) -> bool:
     return isinstance(data_type, Atomic) and data_type.kind in FLOATS
+
+
+def _lower_bound(minima: pa.Array, stored: DataType) -> pa.Array:
+    """Minima that bound the values whoever wrote them. Of ORC files Java takes NaN for the minimum of a column that holds
+    one, and pads CHAR with spaces, so that a value is less than its minimum; what such a minimum begins with still bounds."""
+    if _is_float(stored):
+        return pc.if_else(pc.is_nan(minima), pa.scalar(None, minima.type), minima)
+    if isinstance(stored, Atomic) and stored.kind is Kind.CHAR:
+        # Characters below the space would make a longer value less than a shorter, padded one.
+        return pc.utf8_rtrim(pc.replace_substring_regex(minima, r"(?s)[\x00-\x1f].*", ""), " ")
+    return minima
 
 
 def _count(counts: tuple[int | None, ...] | None, index: int) -> int | None:

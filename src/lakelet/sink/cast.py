@@ -8,8 +8,9 @@ missing takes its default, else NULL. The first offending row is named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +34,7 @@ from lakelet.model.types import (
 from lakelet.sink.defaults import default_array
 
 _TYPES = pa.types
+_LONGEST_INTEGER = 20
 
 
 class RowCaster:
@@ -181,25 +183,82 @@ def _convert(array: pa.Array, target: pa.DataType, field: Field, first_row: int)
         if array.type == target:
             return array
     try:
-        converted = array.cast(target, safe=True)
-        if _TYPES.is_floating(array.type) and _TYPES.is_floating(target) and array.type.bit_width > target.bit_width:
-            _check_narrowed(array, converted, field, first_row)
-        return converted
+        return _cast_array(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        _check_nulls(array, target, field, first_row)
         raise InvalidError(
             f"column {field.name!r} is {field.type}; {_offender(array, target, first_row)} does not fit ({error})"
         ) from error
 
 
-def _check_narrowed(array: pa.Array, converted: pa.Array, field: Field, first_row: int) -> None:
-    back = converted.cast(array.type)
-    differs = pc.and_(pc.not_equal(array, back), pc.invert(pc.is_nan(array)))
-    if pc.any(differs).as_py():
-        row = differs.index(True).as_py()
-        raise InvalidError(
-            f"column {field.name!r} is {field.type}; row {first_row + row} has {array[row].as_py()!r}, "
-            "which it cannot hold exactly"
-        )
+def _cast_array(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """A safe cast; ArrowInvalid for a value that would change, floating-point numbers included."""
+    if _TYPES.is_integer(array.type) and _TYPES.is_decimal(target):
+        # From integers Arrow wants room for the greatest of their type; from a decimal it looks at the values.
+        array = array.cast(pa.decimal256(_LONGEST_INTEGER + target.scale, target.scale))
+    converted = array.cast(target, safe=True)
+    if _narrows(array.type, target):
+        _check_narrowed(array, converted)
+    return converted
+
+
+def _narrows(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether floating-point numbers lose digits at any depth, which Arrow does not count as unsafe."""
+    if _TYPES.is_floating(source) and _TYPES.is_floating(target):
+        return bool(source.bit_width > target.bit_width)
+    if _TYPES.is_struct(source) and _TYPES.is_struct(target):
+        return any(_narrows(inner.type, target.field(inner.name).type) for inner in source)
+    if _TYPES.is_map(source) and _TYPES.is_map(target):
+        return _narrows(source.key_type, target.key_type) or _narrows(source.item_type, target.item_type)
+    if hasattr(source, "value_type") and _TYPES.is_list(target):
+        return _narrows(source.value_type, target.value_type)
+    return False
+
+
+def _check_narrowed(array: pa.Array, converted: pa.Array) -> None:
+    """ArrowInvalid where a number changed."""
+    for wide, narrow in _leaves(array, converted):
+        if _narrows(wide.type, narrow.type):
+            differs = pc.and_(pc.not_equal(wide, narrow.cast(wide.type)), pc.invert(pc.is_nan(wide)))
+            if pc.any(differs).as_py():
+                value = wide[differs.index(True).as_py()].as_py()
+                raise pa.ArrowInvalid(f"{value!r} cannot be held exactly")
+
+
+def _leaves(array: pa.Array, converted: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """The arrays without children inside, before and after; values are NULL where anything above them is."""
+    if _TYPES.is_struct(array.type):
+        members = dict(zip([inner.name for inner in converted.type], converted.flatten(), strict=True))
+        for inner, member in zip(array.type, array.flatten(), strict=True):
+            yield from _leaves(member, members[inner.name])
+    elif _TYPES.is_map(array.type):
+        before, after = (pa.concat_arrays([found.drop_null()]) for found in (array, converted))
+        yield from _leaves(before.keys, after.keys)
+        yield from _leaves(before.items, after.items)
+    elif _TYPES.is_list(converted.type):
+        yield from _leaves(array.flatten(), converted.flatten())
+    else:
+        yield array, converted
+
+
+def _check_nulls(array: pa.Array, target: pa.DataType, field: Field, first_row: int) -> None:
+    """Names the NULL that kept an array from converting, if that was the reason."""
+    try:
+        relaxed = array.cast(_nullable(target), safe=True)
+    except pa.ArrowException:
+        return
+    check_values(relaxed, field.type, field.name, first_row)
+
+
+def _nullable(arrow: pa.DataType) -> pa.DataType:
+    """The type with NULL allowed everywhere but in keys."""
+    if _TYPES.is_struct(arrow):
+        return pa.struct([inner.with_type(_nullable(inner.type)).with_nullable(True) for inner in arrow])
+    if _TYPES.is_map(arrow):
+        return pa.map_(arrow.key_field, arrow.item_field.with_type(_nullable(arrow.item_type)).with_nullable(True))
+    if _TYPES.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(_nullable(arrow.value_type)).with_nullable(True))
+    return arrow
 
 
 def _offender(array: pa.Array, target: pa.DataType, first_row: int) -> str:
@@ -208,7 +267,8 @@ def _offender(array: pa.Array, target: pa.DataType, first_row: int) -> str:
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            array.slice(low, middle - low).cast(target, safe=True)
+            # Taken, not sliced: the members of a sliced list are all converted.
+            _cast_array(array.take(pa.array(range(low, middle))), target)
             low = middle
         except pa.ArrowException:
             high = middle
@@ -217,31 +277,53 @@ def _offender(array: pa.Array, target: pa.DataType, first_row: int) -> str:
 
 def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:
     """Refuses NULL in NOT NULL columns and fields, and text or bytes longer than the type allows."""
+    _check_inside(array, data_type, where, lambda row: first_row + row)
+
+
+def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Callable[[int], int]) -> None:
+    """Like `check_values`; `row_of` tells the row of the table that a value belongs to."""
     if not data_type.nullable and array.null_count:
-        row = array.is_null().index(True).as_py()
-        raise InvalidError(f"column {where!r} is NOT NULL, but row {first_row + row} has NULL")
+        row = row_of(array.is_null().index(True).as_py())
+        raise InvalidError(f"column {where!r} is NOT NULL, but row {row} has NULL")
     match data_type:
         case Atomic(kind, precision) if kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH:
             lengths = pc.utf8_length(array) if kind in STRINGS else pc.binary_length(array)
             longest = pc.max(lengths).as_py()
             if longest is not None and longest > precision:
-                row = pc.greater(lengths, precision).index(True).as_py()
+                index = pc.greater(lengths, precision).index(True).as_py()
                 raise InvalidError(
-                    f"column {where!r} is {data_type}, but row {first_row + row} has a value of length {lengths[row].as_py()}"
+                    f"column {where!r} is {data_type}, but row {row_of(index)} has a value of length {lengths[index].as_py()}"
                 )
         case Row(fields) if _needs_check(data_type):
             # Values below a NULL struct do not count.
-            present = array.filter(array.is_valid()) if array.null_count else array
+            present, inner_row = _present(array, row_of)
             for index, field in enumerate(fields):
-                check_values(present.field(index), field.type, f"{where}.{field.name}", first_row)
+                _check_inside(present.field(index), field.type, f"{where}.{field.name}", inner_row)
         case Array(element) if _needs_check(data_type):
-            check_values(array.flatten(), element, f"{where}.element", first_row)
+            present, inner_row = _present(array, row_of)
+            _check_inside(present.flatten(), element, f"{where}.element", _owner(present.offsets, inner_row))
         case Map(key, value) if _needs_check(data_type):
-            present = array.filter(array.is_valid()) if array.null_count else array
-            check_values(present.keys, key, f"{where}.key", first_row)
-            check_values(present.items, value, f"{where}.value", first_row)
+            present, inner_row = _present(array, row_of)
+            # Copied, for keys and items of a sliced map are those of the whole.
+            present = pa.concat_arrays([present])
+            owner = _owner(present.offsets, inner_row)
+            _check_inside(present.keys, key, f"{where}.key", owner)
+            _check_inside(present.items, value, f"{where}.value", owner)
         case _:
             return
+
+
+def _present(array: pa.Array, row_of: Callable[[int], int]) -> tuple[pa.Array, Callable[[int], int]]:
+    """The values that are not NULL, and which row each belongs to."""
+    if not array.null_count:
+        return array, row_of
+    return array.drop_null(), lambda index: row_of(pc.indices_nonzero(array.is_valid())[index].as_py())
+
+
+def _owner(offsets: pa.Array, row_of: Callable[[int], int]) -> Callable[[int], int]:
+    """Which row an element belongs to, told by where the lists begin."""
+    starts = offsets.to_numpy() - offsets[0].as_py()
+    return lambda index: row_of(int(np.searchsorted(starts, index, side="right")) - 1)
 
 
 def _needs_check(data_type: DataType) -> bool:

@@ -19,9 +19,9 @@ def batches_of(data: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield from data.to_batches()
     elif isinstance(data, pa.RecordBatchReader):
         yield from data
-    elif type(data).__module__.startswith("pandas."):
+    elif _library(data) == "pandas":
         yield from pa.Table.from_pandas(data, preserve_index=False).to_batches()
-    elif type(data).__module__.startswith("polars.") and hasattr(data, "collect"):
+    elif _library(data) == "polars" and hasattr(data, "collect"):
         yield from pa.table(data.collect()).to_batches()
     elif hasattr(data, "__arrow_c_stream__"):
         yield from pa.RecordBatchReader.from_stream(data)
@@ -37,6 +37,11 @@ def batches_of(data: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             f"cannot write a {type(data).__name__}: expected an Arrow table, batch or reader, a pandas or polars frame, "
             "a list of dicts, or an iterable of these"
         )
+
+
+def _library(data: Any) -> str:
+    """The package a value's type comes from; neither frame library is imported to tell."""
+    return type(data).__module__.partition(".")[0]
 
 
 def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

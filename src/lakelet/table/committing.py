@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from lakelet.commit.changes import partition_mask
 from lakelet.commit.committed_files import committed_files
-from lakelet.commit.committer import commit
+from lakelet.commit.committer import already_done, commit
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.commit.schemas import latest_schema
+from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow
@@ -45,6 +46,7 @@ class TableCommit:
     empty_ignored: bool | None = None
     event_watermark: int | None = None
     snapshot_properties: Mapping[str, str] | None = None
+    searched: int | None = None
 
     @staticmethod
     def of(home: TableHome, user: str | None, identifier: int | None) -> TableCommit:
@@ -87,6 +89,18 @@ class TableCommit:
         """Text kept in the snapshot."""
         return replace(self, snapshot_properties=properties)
 
+    def look_back(self) -> tuple[TableCommit, Snapshot | None]:
+        """Looks for an earlier sending of this commit: the snapshot it made, and a commit that need not look so far again.
+
+        A writer that asks before it writes leaves no files behind when it is repeated.
+        """
+        if not self.named:
+            return self, None
+        latest = latest_snapshot(self.home)
+        request = CommitRequest(self.user, (), self.identifier, named=True)
+        done = already_done(self.home, request, latest, None)
+        return replace(self, searched=0 if latest is None else latest.id), done
+
     def commit(self, messages: Sequence[CommitMessage]) -> Snapshot | None:
         """Commits; the snapshot made (or made earlier by the same commit), None where there was nothing to commit."""
         schema = latest_schema(self.home)
@@ -100,6 +114,7 @@ class TableCommit:
             ignore_empty=self._ignores_empty(TableOptions(schema.options)),
             watermark=self.event_watermark,
             properties=dict(self.snapshot_properties or {}),
+            searched=self.searched,
         )
         return commit(self.home, request)
 

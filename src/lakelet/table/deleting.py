@@ -42,18 +42,21 @@ class RowDeletion:
 
     def run(self) -> Snapshot | None:
         """Deletes and commits; None where no row matches."""
+        commit, done = self.commit.look_back()
+        if done is not None:
+            return done
         for attempt in range(_ATTEMPTS):
             messages = self._prepare()
             try:
-                return self.commit.commit(messages)
+                return commit.commit(messages)
             except ConflictError:
-                self.commit.abort(messages)
+                commit.abort(messages)
                 if attempt == _ATTEMPTS - 1:
                     raise
             except CommitUnknownError:
                 raise
             except Exception:
-                self.commit.abort(messages)
+                commit.abort(messages)
                 raise
         return None
 

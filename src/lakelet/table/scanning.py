@@ -22,7 +22,6 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
 from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.duckdb_relation import relation_of
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import EMPTY_PLAN, Plan, Planner, Where
 from lakelet.storage.home import TableHome
@@ -104,6 +103,8 @@ class TableScan:
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """A DuckDB relation that reads this scan as often as it is asked, with its own filters and columns pushed down."""
+        from lakelet.read.duckdb_relation import relation_of  # noqa: PLC0415 - DuckDB loads only where it is asked for.
+
         return relation_of(self.arrow_schema, self._rescan, connection)
 
     def count(self) -> int:

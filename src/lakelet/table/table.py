@@ -31,7 +31,6 @@ from lakelet.options import (
     TableOptions,
     check_stored,
 )
-from lakelet.predicate.where import parse_where
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
 from lakelet.table.altering import Altering
@@ -122,6 +121,9 @@ class Table(Altering):
             commit = commit.overwrite(partition)
         elif mode == "overwrite_partitions":
             commit = commit.overwrite(dynamic=True)
+        commit, done = commit.look_back()
+        if done is not None:
+            return done
         schema = self.schema
         write = TableWrite(self._home, schema, partition_spec(partition or {}, schema))
         messages: tuple[CommitMessage, ...] | None = None
@@ -222,6 +224,8 @@ def check_usable(schema: TableSchema) -> None:
 def _predicate(where: str | pc.Expression | None, schema: TableSchema) -> Where:
     if where is None or isinstance(where, pc.Expression):
         return where
+    from lakelet.predicate.where import parse_where  # noqa: PLC0415 - the parser takes half a second to load.
+
     return parse_where(where, schema.fields)
 
 

@@ -84,7 +84,9 @@ def test_what_people_hand_over(arrow: pa.DataType, text: str) -> None:
     assert str(from_arrow(arrow)) == text
 
 
-@pytest.mark.parametrize("arrow", [pa.null(), pa.duration("s"), pa.decimal256(40, 0), pa.decimal128(5, -2), pa.month_day_nano_interval()])
+@pytest.mark.parametrize(
+    "arrow", [pa.null(), pa.duration("s"), pa.decimal256(40, 0), pa.decimal128(5, -2), pa.month_day_nano_interval()]
+)
 def test_what_has_no_counterpart(arrow: pa.DataType) -> None:
     with pytest.raises(InvalidError, match="column 'x'"):
         from_arrow(arrow, where="column 'x'")

@@ -98,7 +98,9 @@ class TestAdd:
             ("_KEY_x", "INT", {}, InvalidError, "reserved"),
         ],
     )
-    def test_refused(self, schema: TableSchema, path: str, text: str, place: dict[str, str], kind: type[LakeletError], reason: str) -> None:
+    def test_refused(
+        self, schema: TableSchema, path: str, text: str, place: dict[str, str], kind: type[LakeletError], reason: str
+    ) -> None:
         with pytest.raises(kind, match=reason):
             evolution.add_column(schema, path, parse_type(text), **place)  # type: ignore[arg-type]
 
@@ -177,7 +179,10 @@ class TestChangeType:
         assert all_ids(changed) == all_ids(schema)
 
     def test_inside_other_columns(self, schema: TableSchema) -> None:
-        assert texts(evolution.change_type(schema, "m.value.v", parse_type("BIGINT")))["m"] == "MAP<STRING, ROW<`v` BIGINT, `w` INT>>"
+        assert (
+            texts(evolution.change_type(schema, "m.value.v", parse_type("BIGINT")))["m"]
+            == "MAP<STRING, ROW<`v` BIGINT, `w` INT>>"
+        )
 
     @pytest.mark.parametrize(
         ("path", "text", "reason"),

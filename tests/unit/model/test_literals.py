@@ -31,8 +31,16 @@ from lakelet.model.type_parser import parse_type
         ("10:11:12.345", "TIME(3)", dt.time(10, 11, 12, 345_000)),
         ("2024-01-01 10:11:12", "TIMESTAMP(3)", dt.datetime(2024, 1, 1, 10, 11, 12)),
         ("2024-01-01T10:11:12.345678", "TIMESTAMP(6)", dt.datetime(2024, 1, 1, 10, 11, 12, 345_678)),
-        ("2024-01-01 10:11:12", "TIMESTAMP(3) WITH LOCAL TIME ZONE", dt.datetime(2024, 1, 1, 10, 11, 12, tzinfo=dt.UTC)),
-        ("2024-01-01 10:11:12+02:00", "TIMESTAMP(3) WITH LOCAL TIME ZONE", dt.datetime(2024, 1, 1, 8, 11, 12, tzinfo=dt.UTC)),
+        (
+            "2024-01-01 10:11:12",
+            "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+            dt.datetime(2024, 1, 1, 10, 11, 12, tzinfo=dt.UTC),
+        ),
+        (
+            "2024-01-01 10:11:12+02:00",
+            "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+            dt.datetime(2024, 1, 1, 8, 11, 12, tzinfo=dt.UTC),
+        ),
     ],
 )
 def test_values(text: str, kind: str, value: object) -> None:

@@ -8,14 +8,21 @@ from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, field_ids
 
 
-def schema(*columns: tuple[str, str], partitions: tuple[str, ...] = (), keys: tuple[str, ...] = (), **options: str) -> TableSchema:
+def schema(
+    *columns: tuple[str, str], partitions: tuple[str, ...] = (), keys: tuple[str, ...] = (), **options: str
+) -> TableSchema:
     fields = [Field(-1, name, parse_type(text)) for name, text in columns]
     named = {name.replace("_", "-"): text for name, text in options.items()}
     return new_schema(fields, partition_keys=partitions, primary_keys=keys, options=named, comment=None, time_ms=7)
 
 
 def test_fields_are_numbered_as_paimon_does() -> None:
-    made = schema(("id", "BIGINT"), ("r", "ROW<a INT, b ROW<c INT>>"), ("l", "ARRAY<ROW<x INT>>"), ("m", "MAP<STRING, ROW<y INT>>"))
+    made = schema(
+        ("id", "BIGINT"),
+        ("r", "ROW<a INT, b ROW<c INT>>"),
+        ("l", "ARRAY<ROW<x INT>>"),
+        ("m", "MAP<STRING, ROW<y INT>>"),
+    )
     assert [field.id for field in made.fields] == [0, 1, 5, 7]
     # Inside a ROW a field's own id follows those of its members.
     assert field_ids(made.field("r").type) == [2, 4, 3]

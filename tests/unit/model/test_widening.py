@@ -8,7 +8,18 @@ from lakelet.model.widening import check_widening
 
 ACCEPTED = {
     "BOOLEAN": ["BOOLEAN"],
-    "TINYINT": ["TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5, 2)", "DECIMAL(6, 3)", "DECIMAL(19, 0)", "DECIMAL(19, 2)"],
+    "TINYINT": [
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "DECIMAL(5, 2)",
+        "DECIMAL(6, 3)",
+        "DECIMAL(19, 0)",
+        "DECIMAL(19, 2)",
+    ],
     "SMALLINT": ["SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(19, 0)", "DECIMAL(19, 2)"],
     "INT": ["INT", "BIGINT", "DOUBLE", "DECIMAL(19, 0)", "DECIMAL(19, 2)"],
     "BIGINT": ["BIGINT", "DECIMAL(19, 0)"],
@@ -25,7 +36,7 @@ ACCEPTED = {
     "BINARY(3)": ["BINARY(3)", "BYTES"],
     "BYTES": ["BYTES"],
     "DATE": ["DATE"],
-    "TIME(0)": ["TIME(0)", "TIME(3)"],
+    "TIME(0)": ["TIME(0)"],
     "TIME(3)": ["TIME(3)"],
     "TIMESTAMP(3)": ["TIMESTAMP(3)", "TIMESTAMP(6)"],
     "TIMESTAMP(6)": ["TIMESTAMP(6)"],

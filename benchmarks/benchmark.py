@@ -1,0 +1,69 @@
+"""What a benchmark is given and gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rounds import Measured
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much to measure, and a folder to do it in."""
+
+    quick: bool
+    rounds: int
+    folder: Path
+
+    def of(self, full: int) -> int:
+        """So much, or a tenth in quick mode."""
+        return max(1, full // 10) if self.quick else full
+
+
+@dataclass(frozen=True)
+class Result:
+    """One comparison: Lakelet's number and a peer's, how they relate, and what they should.
+
+    `ratio` is written so that `text` reads as a sentence; `reached` is whether the target holds.
+    """
+
+    name: str
+    ours: Measured
+    peer: Measured
+    ratio: float
+    text: str
+    target: str
+    reached: bool
+
+    def line(self) -> str:
+        """For the terminal."""
+        return f"{'ok    ' if self.reached else 'MISSED'}  {self.name}: {self.text}; target {self.target}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For the results file."""
+        return {field: getattr(self, field) for field in ("name", "ratio", "target", "reached", "text", "ours", "peer")}
+
+
+def at_most(name: str, ours: Measured, peer: Measured, limit: float, key: str = "seconds") -> Result:
+    """Lakelet may take at most `limit` times as long as the peer."""
+    ratio = ours[key] / peer[key]
+    return Result(name, ours, peer, ratio, _sentence(f"{ratio:.2f} × its time", ours, peer, key), f"≤ {limit} ×", ratio <= limit)
+
+
+def faster(name: str, ours: Measured, peer: Measured, least: float, key: str = "seconds") -> Result:
+    """Lakelet is to be at least `least` times as fast as the peer."""
+    ratio = peer[key] / ours[key]
+    return Result(name, ours, peer, ratio, _sentence(f"{ratio:.1f} × as fast", ours, peer, key), f"≥ {least} ×", ratio >= least)
+
+
+def _sentence(comparison: str, ours: Measured, peer: Measured, key: str) -> str:
+    clock = f"{_ms(ours[key])} against {_ms(peer[key])} ms"
+    if "cpu_seconds" not in ours or "cpu_seconds" not in peer or key != "seconds":
+        return f"{comparison} ({clock})"
+    return f"{comparison} ({clock}; processor {_ms(ours['cpu_seconds'])} against {_ms(peer['cpu_seconds'])} ms)"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f}" if seconds < 0.1 else f"{seconds * 1000:.0f}"

@@ -1,0 +1,113 @@
+"""Measures Lakelet against its peers in one run: `make bench`, or `python benchmarks/run.py [NAME…] [--quick] [--rounds N]`.
+
+Without names everything is measured; `--list` says what there is. Each measurement is a process of its own. The numbers
+go to `benchmarks/results/<time>.json`, with the machine and the commit, and as a table of ratios to the terminal. A
+target that is missed is marked, and that is all: nothing fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmark import Result, Scale
+from measure_metadata import measure_avro, measure_commits, measure_plan
+from measure_rows import measure_memory, measure_read, measure_write
+from rounds import REPOSITORY, ContenderError
+
+BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
+    "write": measure_write,
+    "read": measure_read,
+    "plan": measure_plan,
+    "commit": measure_commits,
+    "memory": measure_memory,
+    "avro": measure_avro,
+}
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    arguments = _arguments()
+    if arguments.list:
+        print("\n".join(BENCHMARKS))
+        return
+    names = arguments.names or list(BENCHMARKS)
+    report: dict[str, Any] = {"machine": _machine(), "commit": _commit(), "quick": arguments.quick, "benchmarks": {}}
+    workplace = Path(tempfile.mkdtemp(prefix="lakelet-bench-", dir=arguments.folder))
+    try:
+        for name in names:
+            scale = Scale(arguments.quick, arguments.rounds or (2 if arguments.quick else 5), workplace / name)
+            scale.folder.mkdir()
+            print(f"\n{name}", flush=True)
+            begin = time.perf_counter()
+            try:
+                results = BENCHMARKS[name](scale)
+            except ContenderError as error:
+                print(f"  failed: {error}")
+                report["benchmarks"][name] = {"error": str(error)}
+                continue
+            for result in results:
+                print(f"  {result.line()}", flush=True)
+            report["benchmarks"][name] = [result.as_json() for result in results]
+            print(f"  ({time.perf_counter() - begin:.0f} s)")
+            shutil.rmtree(scale.folder)
+    finally:
+        shutil.rmtree(workplace, ignore_errors=True)
+        _save(report)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure Lakelet against its peers.")
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data and two rounds: whether it runs, not how fast")
+    parser.add_argument("--rounds", type=int, help="how often each contender runs; the best counts (default 5)")
+    parser.add_argument("--folder", help="where tables are made (default: the folder for temporary files)")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks")
+    return parser.parse_args()
+
+
+def _machine() -> dict[str, Any]:
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8") if sys.platform == "linux" else ""
+    models = [line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name")]
+    return {
+        "processor": models[0] if models else platform.processor(),
+        "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in ("pyarrow", "numpy", "numba", "pyiceberg", "fastavro")},
+        "load_before": os.getloadavg()[0],
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _commit() -> str:
+    asked = subprocess.run(
+        ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip() or "none"
+
+
+def _save(report: dict[str, Any]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    stamp = report["machine"]["time"].replace(":", "").replace("+0000", "Z")
+    path = RESULTS / f"{stamp}.json"
+    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    print(f"\n{path.relative_to(REPOSITORY)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""Tables made with a fixed clock and fixed names, and every kind of file they leave as readable text.
+
+Files that Lakelet encodes itself are shown byte by byte and decoded. Parquet and ORC files are Arrow's bytes, which
+differ from release to release; of them the dump shows what Lakelet decides: schema, field ids, row groups, which
+columns carry ranges, and the rows. The sync marker of an Avro file is random and is shown as sixteen S.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import orc
+
+from lakelet import Lake, Table
+from lakelet.format import deletion_vectors
+from lakelet.format.avro.container import read_header
+from lakelet.format.index_manifest import encode_index_manifest
+from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.model.data_file import DeletionVectorRange, IndexFile
+from lakelet.model.manifest import EntryKind, IndexManifestEntry
+from lakelet.storage.memory import MemoryStore
+
+_SYNC = b"S" * 16
+_PLAIN = {"file.compression": "none", "manifest.compression": "none", "file.format": "avro"}
+_COLUMNS = [
+    ("id", "BIGINT NOT NULL"),
+    ("dt", "DATE"),
+    ("name", "STRING"),
+    ("price", "DECIMAL(10, 2)"),
+    ("place", "ROW<city STRING, at ARRAY<DOUBLE>>"),
+]
+_ROWS = [
+    {
+        "id": 1,
+        "dt": dt.date(2024, 1, 1),
+        "name": "short",
+        "price": Decimal("1.50"),
+        "place": {"city": "Ulm", "at": [48.4, None]},
+    },
+    {"id": 2, "dt": dt.date(2024, 1, 1), "name": "longer than sixteen characters", "price": None, "place": None},
+    {"id": 3, "dt": None, "name": None, "price": Decimal("-3.00"), "place": {"city": None, "at": []}},
+]
+
+
+class CountingClock:
+    """A second per question, from the beginning of 2024."""
+
+    def __init__(self) -> None:
+        self._now = 1_704_067_200_000
+
+    def now_ms(self) -> int:
+        self._now += 1000
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self._now += int(seconds * 1000)
+
+
+class CountingIds:
+    """Names in a row."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def uuid(self) -> str:
+        self._count += 1
+        return f"00000000-0000-4000-8000-{self._count:012d}"
+
+    def jitter(self) -> float:
+        return 0.5
+
+
+def dumps() -> dict[str, str]:
+    """Every dump by the name of its file."""
+    found: dict[str, str] = {}
+    for make in (_avro_table, _json_table, _parquet_table, _orc_table):
+        store, names = make()
+        for name, path in names.items():
+            found[f"{name}.txt"] = _dump(path, store.get(path))
+        if make is _avro_table:
+            listing = [info.path for info in store.list("")]
+            found["layout.txt"] = "\n".join(sorted(listing)) + "\n"
+    return found
+
+
+def _lake() -> tuple[MemoryStore, Lake]:
+    store = MemoryStore("golden")
+    lake = Lake(store, clock=CountingClock(), ids=CountingIds())
+    lake.create_database("shop")
+    return store, lake
+
+
+def _avro_table() -> tuple[MemoryStore, dict[str, str]]:
+    store, lake = _lake()
+    table = lake.create_table("shop.orders", _COLUMNS, partitioned_by=["dt"], options=_PLAIN, comment="golden")
+    table.write(_ROWS, commit_user="job", commit_identifier=1, watermark=7, properties={"source": "golden"})
+    table.add_column("note", "STRING", default="none", comment="added later")
+    table.write([{"id": 4, "dt": dt.date(2024, 1, 1)}], mode="overwrite_partitions")
+    _put_deletion_vectors(table)
+    root = "shop.db/orders"
+    first, second = (snapshot.delta_manifest_list for snapshot in table.snapshots())
+    manifests = sorted(info.path for info in store.list(f"{root}/manifest") if "/manifest-0" in info.path)
+    data = sorted(info.path for info in store.list(root) if "/bucket-" in info.path)
+    names = {
+        "metadata": f"{root}/metadata",
+        "schema-0": f"{root}/schema/schema-0",
+        "schema-1": f"{root}/schema/schema-1",
+        "snapshot-1": f"{root}/snapshot/snapshot-1",
+        "snapshot-2": f"{root}/snapshot/snapshot-2",
+        "latest-hint": f"{root}/snapshot/LATEST",
+        "manifest-list-append": f"{root}/manifest/{first}",
+        "manifest-list-overwrite": f"{root}/manifest/{second}",
+        "manifest-append": manifests[0],
+        "manifest-overwrite": manifests[1],
+        "index-manifest": f"{root}/manifest/index-manifest-golden-0",
+        "deletion-vectors": f"{root}/index/index-golden-0",
+        "data-avro": next(path for path in data if "dt=19723" in path),
+    }
+    return store, names
+
+
+def _put_deletion_vectors(table: Table) -> None:
+    """Deletion vectors beside the newest snapshot, which no write here makes yet."""
+    home, snapshot = table.scan().home, table.latest_snapshot()
+    assert snapshot is not None
+    (_, file), *_ = table.files()
+    vector = deletion_vectors.encode(np.array([0, 2, 70_000], np.int64))
+    data = b"\x01" + vector
+    home.store.put(home.paths.index("index-golden-0"), data)
+    place = DeletionVectorRange(file.name, 1, len(vector) - 8, 3)
+    entry = IndexManifestEntry(
+        EntryKind.ADD,
+        table.scan().plan().splits[0].partition,
+        0,
+        IndexFile("DELETION_VECTORS", "index-golden-0", len(data), 1, (place,)),
+    )
+    home.store.put(home.paths.manifest("index-manifest-golden-0"), encode_index_manifest([entry], codec="null"))
+    changed = replace(snapshot, index_manifest="index-manifest-golden-0")
+    home.store.put(home.paths.snapshot(snapshot.id), encode_snapshot(changed))
+
+
+def _json_table() -> tuple[MemoryStore, dict[str, str]]:
+    store, lake = _lake()
+    options = {**_PLAIN, "manifest.format": "json", "bucket": "2", "bucket-key": "id"}
+    table = lake.create_table("shop.orders", _COLUMNS, options=options)
+    table.write(_ROWS)
+    (snapshot,) = table.snapshots()
+    folder = "shop.db/orders/manifest"
+    (manifest,) = [info.path for info in store.list(folder) if "/manifest-0" in info.path]
+    return store, {"manifest-list-json": f"{folder}/{snapshot.delta_manifest_list}", "manifest-json": manifest}
+
+
+_EVERY = [
+    ("bool", "BOOLEAN", True),
+    ("tiny", "TINYINT", -1),
+    ("small", "SMALLINT", 300),
+    ("int", "INT", 70_000),
+    ("big", "BIGINT", 2**40),
+    ("float", "FLOAT", 1.5),
+    ("double", "DOUBLE", math.nan),
+    ("decimal9", "DECIMAL(9, 2)", Decimal("1.25")),
+    ("decimal18", "DECIMAL(18, 2)", Decimal("1.25")),
+    ("decimal38", "DECIMAL(38, 2)", Decimal("1.25")),
+    ("char", "CHAR(3)", "abc"),
+    ("string", "STRING", "text"),
+    ("bytes", "BYTES", b"\x00\xff"),
+    ("date", "DATE", dt.date(2024, 1, 1)),
+    ("time", "TIME(3)", dt.time(1, 2, 3, 4000)),
+    ("ts3", "TIMESTAMP(3)", dt.datetime(2024, 1, 1, 1, 2, 3, 4000)),
+    ("ts6", "TIMESTAMP(6)", dt.datetime(2024, 1, 1, 1, 2, 3, 4)),
+    ("ltz6", "TIMESTAMP(6) WITH LOCAL TIME ZONE", dt.datetime(2024, 1, 1, 1, 2, 3, 4, tzinfo=dt.UTC)),
+    ("list", "ARRAY<INT>", [1, None]),
+    ("map", "MAP<STRING, ROW<a INT>>", [("k", {"a": 1})]),
+    ("row", "ROW<a INT NOT NULL, b ARRAY<STRING>>", {"a": 1, "b": []}),
+]
+
+
+def _data_file(file_format: str) -> tuple[MemoryStore, dict[str, str]]:
+    store, lake = _lake()
+    columns = [(name, text) for name, text, _ in _EVERY]
+    table = lake.create_table("shop.every", columns, options={**_PLAIN, "file.format": file_format})
+    table.write([{name: value for name, _, value in _EVERY}, {}])
+    ((path, _),) = table.files()
+    return store, {f"data-{file_format}": path}
+
+
+def _parquet_table() -> tuple[MemoryStore, dict[str, str]]:
+    return _data_file("parquet")
+
+
+def _orc_table() -> tuple[MemoryStore, dict[str, str]]:
+    return _data_file("orc")
+
+
+def _dump(path: str, data: bytes) -> str:
+    decode: Callable[[bytes], Iterator[str]]
+    if data.startswith(b"Obj\x01"):
+        data, decode = data.replace(read_header(data, path=path).sync, _SYNC), _avro
+    elif data.startswith(b"PAR1"):
+        return "\n".join([f"# {path}", *_parquet(data)]) + "\n"
+    elif data.startswith(b"ORC"):
+        return "\n".join([f"# {path}", *_orc(data)]) + "\n"
+    elif data[:1] == b"{" or data.isdigit():
+        return f"# {path}\n{data.decode()}\n"
+    else:
+        decode = _vectors
+    return "\n".join([f"# {path}", *_hex(data), "", *decode(data)]) + "\n"
+
+
+def _hex(data: bytes) -> Iterator[str]:
+    for start in range(0, len(data), 16):
+        line = data[start : start + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)
+        yield f"{start:06x}  {line.hex(' '):<47}  {text}"
+
+
+def _avro(data: bytes) -> Iterator[str]:
+    reader = fastavro.reader(io.BytesIO(data))
+    yield f"codec {reader.codec}"
+    yield from json.dumps(reader.writer_schema, indent=1, default=str).splitlines()
+    for row in reader:
+        yield from json.dumps(row, indent=1, default=_shown, sort_keys=False).splitlines()
+
+
+def _parquet(data: bytes) -> Iterator[str]:
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        footer = file.metadata
+        yield f"rows {footer.num_rows}, row groups {footer.num_row_groups}, footer version {footer.format_version}"
+        yield from _schema(file.schema_arrow)
+        yield ""
+        for index in range(footer.num_columns):
+            column, chunk = footer.schema.column(index), footer.row_group(0).column(index)
+            ranged = chunk.statistics is not None and chunk.statistics.has_min_max
+            levels = f"levels {column.max_definition_level}/{column.max_repetition_level}"
+            width = f"({column.length})" if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else ""
+            kind = f"{column.physical_type}{width} {column.logical_type}"
+            yield f"{column.path}: {kind}, {levels}, {chunk.compression}, {'range' if ranged else 'no range'}"
+        yield ""
+        for row in file.read().to_pylist():
+            yield from json.dumps(row, indent=1, default=_shown).splitlines()
+
+
+def _orc(data: bytes) -> Iterator[str]:
+    file = orc.ORCFile(pa.BufferReader(data))
+    yield f"rows {file.nrows}, stripes {file.nstripes}, compression {file.compression}"
+    yield from _schema(file.schema)
+    yield ""
+    for row in file.read().to_pylist():
+        yield from json.dumps(row, indent=1, default=_shown).splitlines()
+
+
+def _schema(schema: pa.Schema) -> Iterator[str]:
+    def lines(field: pa.Field, depth: int) -> Iterator[str]:
+        pairs = (field.metadata or {}).items()
+        notes = ", ".join(f"{key.decode()}={value.decode()}" for key, value in sorted(pairs) if b"id" in key)
+        kind = field.type
+        name = (
+            "map"
+            if pa.types.is_map(kind)
+            else "list"
+            if pa.types.is_list(kind)
+            else "struct"
+            if pa.types.is_struct(kind)
+            else kind
+        )
+        yield f"{'  ' * depth}{field.name}: {name}{'' if field.nullable else ' not null'} [{notes}]"
+        inner = []
+        if pa.types.is_map(kind):
+            inner = [kind.key_field, kind.item_field]
+        elif pa.types.is_list(kind):
+            inner = [kind.value_field]
+        elif pa.types.is_struct(kind):
+            inner = list(kind)
+        for child in inner:
+            yield from lines(child, depth + 1)
+
+    for field in schema:
+        yield from lines(field, 0)
+
+
+def _vectors(data: bytes) -> Iterator[str]:
+    yield f"version {data[0]}"
+    yield f"deleted rows {deletion_vectors.decode(data[1:], path='golden').tolist()}"
+
+
+def _shown(value: Any) -> str:
+    return value.hex(" ") if isinstance(value, bytes) else str(value)

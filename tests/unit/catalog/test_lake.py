@@ -1,0 +1,217 @@
+"""Databases and tables of a lake."""
+
+import pyarrow as pa
+import pytest
+
+from lakelet import AlreadyExistsError, InvalidError, Lake, NotFoundError
+from lakelet.format.table_metadata import decode_metadata
+from lakelet.model.types import Field, string
+from lakelet.storage.memory import MemoryStore
+
+COLUMNS = [("id", "BIGINT"), ("s", "STRING")]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def lake(store: MemoryStore) -> Lake:
+    made = Lake(store)
+    made.create_database("d")
+    return made
+
+
+def paths(store: MemoryStore) -> list[str]:
+    return sorted(info.path for info in store.list(""))
+
+
+class TestDatabases:
+    def test_made_listed_and_dropped(self, lake: Lake) -> None:
+        lake.create_database("e")
+        assert lake.databases() == ["d", "e"]
+        with pytest.raises(AlreadyExistsError, match="database 'e' exists"):
+            lake.create_database("e")
+        lake.create_database("e", if_not_exists=True)
+        lake.drop_database("e")
+        assert lake.databases() == ["d"]
+        lake.drop_database("e", if_exists=True)
+        with pytest.raises(NotFoundError, match=r"database 'e' is not in .*; there are d"):
+            lake.drop_database("e")
+
+    def test_one_with_tables_is_dropped_only_on_demand(self, lake: Lake, store: MemoryStore) -> None:
+        lake.create_table("d.t", COLUMNS).write([{"id": 1}])
+        with pytest.raises(InvalidError, match="holds 1 tables"):
+            lake.drop_database("d")
+        assert lake.table("d.t").scan().count() == 1
+        lake.drop_database("d", cascade=True)
+        assert (lake.databases(), paths(store)) == ([], [])
+
+
+class TestTables:
+    def test_made_and_listed(self, lake: Lake) -> None:
+        lake.create_table("d.b", COLUMNS)
+        lake.create_table(
+            "d.a",
+            pa.schema(
+                [pa.field("id", pa.int64(), nullable=False, metadata={"comment": "key"}), ("l", pa.list_(pa.int8()))]
+            ),
+        )
+        assert lake.tables("d") == ["a", "b"]
+        assert lake.table_exists("d.a")
+        assert not lake.table_exists("d.c")
+        schema = lake.table("d.a").schema
+        assert [(field.name, str(field.type), field.description) for field in schema.fields] == [
+            ("id", "BIGINT NOT NULL", "key"),
+            ("l", "ARRAY<TINYINT>", None),
+        ]
+        with pytest.raises(NotFoundError, match=r"table 'd\.c'"):
+            lake.table("d.c")
+        with pytest.raises(NotFoundError, match="database 'x'"):
+            lake.tables("x")
+        with pytest.raises(NotFoundError, match="database 'x'"):
+            lake.create_table("x.t", COLUMNS)
+
+    def test_fields_options_and_comment(self, lake: Lake) -> None:
+        fields = [Field(-1, "id", string(), "the key", "none")]
+        made = lake.create_table(
+            "d.t", fields, options={"metadata.stats-dense-store": False, "bucket": 2, "bucket-key": "id"}, comment="hi"
+        )
+        assert made.options == {"metadata.stats-dense-store": "false", "bucket": "2", "bucket-key": "id"}
+        assert made.schema.comment == "hi"
+        assert (made.schema.field("id").default, made.schema.field("id").description) == ("none", "the key")
+
+    def test_the_same_name_twice(self, lake: Lake) -> None:
+        lake.create_table("d.t", COLUMNS).write([{"id": 1}])
+        with pytest.raises(AlreadyExistsError, match=r"d\.t"):
+            lake.create_table("d.t", COLUMNS)
+        assert lake.create_table("d.t", [("other", "INT")], if_not_exists=True).scan().count() == 1
+
+    def test_a_dropped_table_is_gone_and_a_new_one_is_another(self, lake: Lake, store: MemoryStore) -> None:
+        uuids = []
+        for _ in range(2):
+            lake.create_table("d.t", COLUMNS).write([{"id": 1}])
+            uuids.append(decode_metadata(store.get("d.db/t/metadata"), path="m").table_uuid)
+            assert lake.table("d.t").scan().count() == 1
+            lake.drop_table("d.t")
+            assert lake.tables("d") == []
+            assert not [path for path in paths(store) if path.startswith("d.db/t/")]
+        assert uuids[0] != uuids[1]
+        lake.drop_table("d.t", if_exists=True)
+        with pytest.raises(NotFoundError, match=r"d\.t"):
+            lake.drop_table("d.t")
+
+    def test_renamed_with_everything(self, lake: Lake) -> None:
+        lake.create_database("e")
+        old = lake.create_table("d.t", COLUMNS)
+        old.write([{"id": 1}])
+        renamed = lake.rename_table("d.t", "e.u")
+        assert renamed.name == "e.u"
+        renamed.write([{"id": 2}])
+        assert (lake.tables("d"), lake.tables("e")) == ([], ["u"])
+        assert lake.table("e.u").scan().count() == 2
+        assert lake.table("e.u").scan(version=1).count() == 1
+        lake.create_table("e.v", COLUMNS)
+        for name, new, kind in (
+            ("e.x", "e.y", NotFoundError),
+            ("e.u", "e.v", AlreadyExistsError),
+            ("e.u", "x.u", NotFoundError),
+        ):
+            with pytest.raises(kind):
+                lake.rename_table(name, new)
+        assert lake.table("e.u").scan().count() == 2
+
+    def test_what_lies_about_is_no_table(self, lake: Lake, store: MemoryStore) -> None:
+        store.put("d.db/stray/readme", b"x")
+        store.put("d.db/half/schema/schema-x", b"x")
+        store.put("notes/readme", b"x")
+        assert lake.tables("d") == []
+        assert lake.databases() == ["d"]
+        store.put("d.db/t/snapshot/snapshot-1", b"{}")
+        with pytest.raises(InvalidError, match="left over"):
+            lake.create_table("d.t", COLUMNS)
+
+
+WEIRD = [
+    "",
+    " ",
+    "a b ",
+    ".",
+    "..",
+    "a/b",
+    "a\\b",
+    "../x",
+    "a\x00b",
+    "a\nb",
+    "a*",
+    "a?",
+    "a:b",
+    "a$b",
+    "a#b",
+    "a%2Fb",
+    '"a"',
+    "x" * 201,
+    "<a>",
+    "a|b",
+]
+
+
+@pytest.mark.parametrize("name", WEIRD)
+def test_names_with_tricks_are_refused(lake: Lake, store: MemoryStore, name: str) -> None:
+    before = paths(store)
+    with pytest.raises(InvalidError):
+        lake.create_database(name)
+    for call in (lake.table, lake.drop_table, lambda table: lake.create_table(table, COLUMNS)):
+        with pytest.raises(InvalidError):
+            call(f"d.{name}")
+        with pytest.raises(InvalidError):
+            call(f"{name}.t")
+    assert paths(store) == before
+
+
+@pytest.mark.parametrize("name", ["t", "a.b.c", "", ".", "d."])
+def test_a_table_is_named_by_two_parts(lake: Lake, name: str) -> None:
+    with pytest.raises(InvalidError):
+        lake.table(name)
+
+
+@pytest.mark.parametrize("name", ["Orders_2024", "ünï", "with space", "a-b", "表"])
+def test_plain_names_are_taken(lake: Lake, name: str) -> None:
+    lake.create_database(name)
+    lake.create_table(f"{name}.{name}", COLUMNS).write([{"id": 1}])
+    assert lake.tables(name) == [name]
+    assert lake.table(f"{name}.{name}").scan().count() == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "reason"),
+    [
+        ([], {}, "at least one column"),
+        ([("id", "BIGINT"), ("id", "INT")], {}, "given twice"),
+        ([("id", "NUMBER")], {}, "known type"),
+        ([("id", pa.duration("s"))], {}, "no counterpart"),
+        (COLUMNS, {"partitioned_by": ["z"]}, "not a column"),
+        (COLUMNS, {"partitioned_by": ["id", "s"]}, "all columns are partition keys"),
+        (COLUMNS, {"primary_key": ["id"]}, "primary-key tables are not supported"),
+        (COLUMNS, {"options": {"bucket": "4"}}, "bucket-key"),
+        (COLUMNS, {"options": {"bucket-key": "id"}}, "'bucket'"),
+        (COLUMNS, {"options": {"bucket": "0"}}, "bucket"),
+        (COLUMNS, {"options": {"bucket": "two", "bucket-key": "id"}}, "bucket"),
+        (COLUMNS, {"options": {"file.fromat": "orc"}}, r"file\.format"),
+        (COLUMNS, {"options": {"file.format": "csv"}}, "parquet"),
+        (COLUMNS, {"options": {"row-tracking.enabled": "true"}}, "row-tracking"),
+        (
+            [Field(-1, "id", string(), default="x"), Field(-1, "n", string(), default=None)],
+            {"options": {"bucket": "-2"}},
+            "bucket",
+        ),
+    ],
+)
+def test_a_refused_table_leaves_nothing(
+    lake: Lake, store: MemoryStore, columns: list[tuple[str, str]], more: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(InvalidError, match=reason):
+        lake.create_table("d.t", columns, **more)  # type: ignore[arg-type]
+    assert lake.tables("d") == []
+    assert not [path for path in paths(store) if "/t/" in path]

@@ -1,0 +1,78 @@
+"""Changes of a table's schema and options, as people make them."""
+
+import pyarrow as pa
+import pytest
+
+from lakelet import InvalidError, Lake, Table
+from lakelet.format.table_metadata import decode_metadata
+from lakelet.storage.memory import MemoryStore
+
+
+@pytest.fixture
+def table() -> Table:
+    lake = Lake(MemoryStore())
+    lake.create_database("d")
+    return lake.create_table("d.t", [("id", "BIGINT"), ("n", "INT")], options={"bucket": "2", "bucket-key": "id"})
+
+
+def test_each_change_is_a_version(table: Table) -> None:
+    table.add_column("s", pa.string(), comment="text", default="x")
+    table.change_column_comment("n", "a number")
+    table.change_comment("a table")
+    table.change_default("n", 7)
+    assert [schema.id for schema in table.schemas()] == [0, 1, 2, 3, 4]
+    newest = table.schema
+    assert (newest.field("s").default, newest.field("s").description) == ("x", "text")
+    assert (newest.field("n").default, newest.field("n").description) == ("7", "a number")
+    assert newest.comment == "a table"
+    assert table.write(pa.table({"id": [1]})) is not None
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "n": 7, "s": "x"}]
+
+
+def test_a_change_that_changes_nothing_makes_no_version(table: Table) -> None:
+    table.move_column("n", after="id")
+    table.set_options({"bucket": "2"})
+    table.change_nullability("n", nullable=True)
+    assert len(table.schemas()) == 1
+
+
+def test_a_refused_change_leaves_nothing(table: Table) -> None:
+    for change in (
+        lambda: table.change_type("n", "TINYINT"),
+        lambda: table.add_column("z", "INT NOT NULL"),
+        lambda: table.add_column("z", "NOTHING"),
+        lambda: table.set_options({"file.fromat": "orc"}),
+        lambda: table.set_options({"file.format": "csv"}),
+        lambda: table.set_options({"target-file-size": "much"}),
+    ):
+        with pytest.raises(InvalidError):
+            change()
+    assert len(table.schemas()) == 1
+
+
+def test_options_are_set_and_reset(table: Table) -> None:
+    table.set_options({"file.format": "orc", "metadata.stats-dense-store": False})
+    assert table.options["file.format"] == "orc"
+    assert table.options["metadata.stats-dense-store"] == "false"
+    table.reset_options(["file.format"])
+    assert "file.format" not in table.options
+
+
+def test_options_that_decide_where_rows_lie_stay_once_there_are_rows(table: Table) -> None:
+    table.set_options({"bucket": "3"})
+    table.write([{"id": 1, "n": 1}])
+    with pytest.raises(InvalidError, match="bucket-key"):
+        table.set_options({"bucket-key": "n"})
+
+
+def test_the_metadata_file_tells_of_the_last_change(table: Table) -> None:
+    home = table.scan().home
+    before = decode_metadata(home.store.get(home.paths.metadata), path="m")
+    table.add_column("s", "STRING")
+    after = decode_metadata(home.store.get(home.paths.metadata), path="m")
+    assert (before.schema_id, after.schema_id) == (0, 1)
+    assert after.table_uuid == before.table_uuid
+    assert after.modify_time_ms == table.schema.time_ms
+    home.store.delete([home.paths.metadata])
+    table.add_column("t", "STRING")
+    assert home.store.head(home.paths.metadata) is None
