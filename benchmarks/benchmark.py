@@ -49,20 +49,24 @@ class Result:
 def at_most(name: str, ours: Measured, peer: Measured, limit: float, key: str = "seconds") -> Result:
     """Lakelet may take at most `limit` times as long as the peer."""
     ratio = ours[key] / peer[key]
-    return Result(name, ours, peer, ratio, _sentence(f"{ratio:.2f} × its time", ours, peer, key), f"≤ {limit} ×", ratio <= limit)
+    return Result(
+        name, ours, peer, ratio, _sentence(f"{ratio:.2f} × its time", ours, peer, key), f"≤ {limit} ×", ratio <= limit
+    )
 
 
 def faster(name: str, ours: Measured, peer: Measured, least: float, key: str = "seconds") -> Result:
     """Lakelet is to be at least `least` times as fast as the peer."""
     ratio = peer[key] / ours[key]
-    return Result(name, ours, peer, ratio, _sentence(f"{ratio:.1f} × as fast", ours, peer, key), f"≥ {least} ×", ratio >= least)
+    return Result(
+        name, ours, peer, ratio, _sentence(f"{ratio:.1f} × as fast", ours, peer, key), f"≥ {least} ×", ratio >= least
+    )
 
 
 def _sentence(comparison: str, ours: Measured, peer: Measured, key: str) -> str:
     clock = f"{_ms(ours[key])} against {_ms(peer[key])} ms"
-    if "cpu_seconds" not in ours or "cpu_seconds" not in peer or key != "seconds":
+    if "user_seconds" not in ours or "user_seconds" not in peer or key != "seconds":
         return f"{comparison} ({clock})"
-    return f"{comparison} ({clock}; processor {_ms(ours['cpu_seconds'])} against {_ms(peer['cpu_seconds'])} ms)"
+    return f"{comparison} ({clock}; processor {_ms(ours['user_seconds'])} against {_ms(peer['user_seconds'])} ms)"
 
 
 def _ms(seconds: float) -> str:

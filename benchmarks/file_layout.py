@@ -45,7 +45,9 @@ class Layout:
         size = self.files // self.commits
         for index in range(number * size, (number + 1) * size):
             day = index // self.files_per_day if self.order == "by_day" else index % self.days
-            yield PlannedFile(self.day(day), f"data-{uuid.UUID(int=names.getrandbits(128))}-0.parquet", index * ROWS_PER_FILE)
+            yield PlannedFile(
+                self.day(day), f"data-{uuid.UUID(int=names.getrandbits(128))}-0.parquet", index * ROWS_PER_FILE
+            )
 
 
 @dataclass(frozen=True)

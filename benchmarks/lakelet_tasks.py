@@ -7,10 +7,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import lakelet
-import lakelet.predicate.where  # noqa: F401 - loaded before the clock starts, as the peers load their predicates
 from contender import serve, timed
 from rows import SCHEMA, batches, table
+
+import lakelet
+
+# Loaded before the clock starts, as the peers load their predicates.
+import lakelet.predicate.where
 
 TABLE = "bench.rows"
 

@@ -38,12 +38,16 @@ def _measure_layout(scale: Scale, order: str) -> list[Result]:
 
     found = best_of(
         scale.rounds,
-        Contender("lakelet", lambda _: run_task("lakelet_tasks.py", "plan", {"folder": folder, "where": f"dt = '{day}'"})),
+        Contender(
+            "lakelet", lambda _: run_task("lakelet_tasks.py", "plan", {"folder": folder, "where": f"dt = '{day}'"})
+        ),
         Contender("pypaimon", partial(pypaimon, False)),
         Contender("native", partial(pypaimon, True)),
         Contender(
             "pyiceberg",
-            lambda _: run_task("pyiceberg_tasks.py", "plan", {"metadata": iceberg["metadata"], "column": "dt", "value": day}),
+            lambda _: run_task(
+                "pyiceberg_tasks.py", "plan", {"metadata": iceberg["metadata"], "column": "dt", "value": day}
+            ),
         ),
     )
     ours = found["lakelet"]
@@ -64,13 +68,23 @@ def measure_commits(scale: Scale) -> list[Result]:
     arguments = {"count": count, "windows": [EARLY, count], "width": COMMIT_WINDOW}
     runs = []
     for number in range(1 if scale.quick else 2):
-        runs.append(run_task("lakelet_tasks.py", "commits", {"folder": str(scale.folder / f"table-{number}"), **arguments}))
+        runs.append(
+            run_task("lakelet_tasks.py", "commits", {"folder": str(scale.folder / f"table-{number}"), **arguments})
+        )
         assert runs[-1]["rows"] == count
     best = min(runs, key=lambda run: float(run["windows"][str(count)] / run["windows"][str(EARLY)]))
     early, late = best["windows"][str(EARLY)], best["windows"][str(count)]
     text = f"{late / early:.2f} × ({late * 1000:.1f} against {early * 1000:.1f} ms, medians of {COMMIT_WINDOW})"
     return [
-        Result(f"commit at {count:,} snapshots, at {EARLY}", {"seconds": late}, {"seconds": early, "runs": runs}, late / early, text, "≤ 2 ×", late <= 2 * early)
+        Result(
+            f"commit at {count:,} snapshots, at {EARLY}",
+            {"seconds": late},
+            {"seconds": early, "runs": runs},
+            late / early,
+            text,
+            "≤ 2 ×",
+            late <= 2 * early,
+        )
     ]
 
 
@@ -91,5 +105,7 @@ def measure_avro(scale: Scale) -> list[Result]:
         ratio, least = found["times_faster"], 4 if name.startswith("decode") else 1
         text = f"{ratio:.1f} × as fast ({found['ms']} against {found['fastavro_ms']} ms)"
         ours, peer = {"seconds": found["ms"] / 1000}, {"seconds": found["fastavro_ms"] / 1000}
-        results.append(Result(f"avro {name.replace('_', ' ')}, fastavro", ours, peer, ratio, text, f"≥ {least} ×", ratio >= least))
+        results.append(
+            Result(f"avro {name.replace('_', ' ')}, fastavro", ours, peer, ratio, text, f"≥ {least} ×", ratio >= least)
+        )
     return results

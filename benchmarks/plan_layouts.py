@@ -55,11 +55,17 @@ def lakelet_table(folder: str, **layout: Any) -> dict[str, Any]:
     types = [field.type for field in target.schema.fields]
     for number in range(plan.commits):
         files = list(plan.commit(number))
-        lows = encode_rows([pa.array(column, f.type) for column, f in zip(_columns(files, 0), DAY_SCHEMA, strict=True)], types)
-        highs = encode_rows([pa.array(column, f.type) for column, f in zip(_columns(files, 1), DAY_SCHEMA, strict=True)], types)
+        lows = encode_rows(
+            [pa.array(column, f.type) for column, f in zip(_columns(files, 0), DAY_SCHEMA, strict=True)], types
+        )
+        highs = encode_rows(
+            [pa.array(column, f.type) for column, f in zip(_columns(files, 1), DAY_SCHEMA, strict=True)], types
+        )
         partitions = encode_rows([pa.array([file.day for file in files])], types[-1:])
         by_day: dict[bytes, list[DataFile]] = {}
-        for file, partition, low, high in zip(files, *(column.to_pylist() for column in (partitions, lows, highs)), strict=True):
+        for file, partition, low, high in zip(
+            files, *(column.to_pylist() for column in (partitions, lows, highs)), strict=True
+        ):
             by_day.setdefault(partition, []).append(_lakelet_file(file, Stats(low, high, (0,) * len(types))))
         target.new_commit().commit([CommitMessage(day, 0, -1, tuple(found)) for day, found in by_day.items()])
     found = target.scan(where="dt = 'none'").plan()
@@ -91,9 +97,31 @@ def _columns(files: list[PlannedFile], end: int) -> list[list[Any]]:
 def _bounds(file: PlannedFile) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     last = file.first_id + ROWS_PER_FILE - 1
     moment = datetime(2024, 1, 1)
-    low = (file.first_id, "00012345-6789-4ab", 1, 0.5, Decimal("1.00"), moment, date(2024, 1, 1), False, "amber amber ambe", file.day)
+    low = (
+        file.first_id,
+        "00012345-6789-4ab",
+        1,
+        0.5,
+        Decimal("1.00"),
+        moment,
+        date(2024, 1, 1),
+        False,
+        "amber amber ambe",
+        file.day,
+    )
     late = moment + timedelta(milliseconds=last)
-    high = (last, "fffe2345-6789-4ac", 999, 480.25, Decimal("49999.99"), late, late.date(), True, "pine pine pine 9", file.day)
+    high = (
+        last,
+        "fffe2345-6789-4ac",
+        999,
+        480.25,
+        Decimal("49999.99"),
+        late,
+        late.date(),
+        True,
+        "pine pine pine 9",
+        file.day,
+    )
     return low, high
 
 
@@ -118,7 +146,16 @@ def _lakelet_file(file: PlannedFile, stats: Stats) -> DataFile:
 
 
 def _iceberg_schema() -> Schema:
-    types = [LongType(), StringType(), IntegerType(), DoubleType(), DecimalType(12, 2), TimestampType(), DateType(), BooleanType()]
+    types = [
+        LongType(),
+        StringType(),
+        IntegerType(),
+        DoubleType(),
+        DecimalType(12, 2),
+        TimestampType(),
+        DateType(),
+        BooleanType(),
+    ]
     fields = zip(DAY_SCHEMA.names, [*types, StringType(), StringType()], strict=True)
     schema = Schema(*(NestedField(number, name, kind, required=False) for number, (name, kind) in enumerate(fields, 1)))
     assert schema_to_pyarrow(schema).names == DAY_SCHEMA.names

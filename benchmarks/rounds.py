@@ -1,7 +1,8 @@
 """Rounds of measurements: every contender once per round, each time in a fresh process; the best round counts.
 
 Contenders take turns, so that what else the machine does meets all of them alike. Beside the time on the clock each
-reports its processor time, which other load disturbs far less: where the two disagree about a ratio, the machine was busy.
+reports the processor time it spent itself, which other load disturbs far less: where the two disagree about a ratio,
+the machine was busy.
 """
 
 from __future__ import annotations

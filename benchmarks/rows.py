@@ -17,7 +17,26 @@ import pyarrow.compute as pc
 SEED = 20261115
 BATCH_ROWS = 131_072
 _DAY_MICROS = 86_400_000_000
-_WORDS = np.array("amber basil cedar delta ember fjord grove haven iris juniper kelp lotus maple nectar opal pine".split())
+_WORDS = np.array(
+    [
+        "amber",
+        "basil",
+        "cedar",
+        "delta",
+        "ember",
+        "fjord",
+        "grove",
+        "haven",
+        "iris",
+        "juniper",
+        "kelp",
+        "lotus",
+        "maple",
+        "nectar",
+        "opal",
+        "pine",
+    ]
+)
 
 SCHEMA = pa.schema(
     [

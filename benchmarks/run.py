@@ -72,7 +72,9 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure Lakelet against its peers.")
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--quick", action="store_true", help="a tenth of the data and two rounds: whether it runs, not how fast")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the data and two rounds: whether it runs, not how fast"
+    )
     parser.add_argument("--rounds", type=int, help="how often each contender runs; the best counts (default 5)")
     parser.add_argument("--folder", help="where tables are made (default: the folder for temporary files)")
     parser.add_argument("--list", action="store_true", help="list the benchmarks")

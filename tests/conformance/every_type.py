@@ -20,13 +20,23 @@ Column = tuple[str, str, list[Any]]
 _MOMENTS = {
     "ms": ("0001-01-01T00:00:00.000", "9999-12-31T23:59:59.999", "1969-12-31T23:59:59.001", "2024-02-29T12:00:00.500"),
     "us": ("0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "1969-12-31T23:59:59.000001", "1582-10-10T01:02:03"),
-    "ns": ("1677-09-21T00:12:44", "2262-04-11T23:47:16.854775807", "1969-12-31T23:59:59.000000001", "2000-01-01T00:00:00.123456789"),
+    "ns": (
+        "1677-09-21T00:12:44",
+        "2262-04-11T23:47:16.854775807",
+        "1969-12-31T23:59:59.000000001",
+        "2000-01-01T00:00:00.123456789",
+    ),
 }
 # Java Paimon itself gives other moments back from ORC files: before 1582, and before 1970 with a fraction of a second.
 _ORC_MOMENTS = {
     "ms": ("1700-01-01T00:00:00.000", "2262-01-01T23:59:59.999", "1969-12-31T23:59:59.000", "1970-01-01T00:00:00.001"),
     "us": ("1700-01-01T00:00:00", "2262-01-01T23:59:59.999999", "1969-12-31T23:59:59", "1970-01-01T00:00:00.000001"),
-    "ns": ("1700-01-01T00:00:00", "2262-01-01T23:59:59.999999999", "1969-12-31T23:59:59", "2000-01-01T00:00:00.123456789"),
+    "ns": (
+        "1700-01-01T00:00:00",
+        "2262-01-01T23:59:59.999999999",
+        "1969-12-31T23:59:59",
+        "2000-01-01T00:00:00.123456789",
+    ),
 }
 
 
@@ -71,7 +81,11 @@ _ATOMIC: list[Column] = [
     ("binary", "BINARY(4)", [b"\x00\x00\x00\x00", b"\xff\xfe\x80\x7f"]),
     ("varbinary", "VARBINARY(9)", [b"", b"\x00", b"123456789"]),
     ("bytes", "BYTES", [b"", bytes(range(256)) * 20]),
-    ("date", "DATE", [datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(1969, 12, 31), datetime.date(1582, 10, 10)]),
+    (
+        "date",
+        "DATE",
+        [datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(1969, 12, 31), datetime.date(1582, 10, 10)],
+    ),
     ("time", "TIME(3)", [datetime.time(0), datetime.time(23, 59, 59, 999000), datetime.time(12, 30, 1, 7000)]),
     ("time0", "TIME(0)", [datetime.time(0), datetime.time(23, 59, 59)]),
 ]
@@ -82,7 +96,9 @@ def _timestamps(moments: dict[str, list[int]]) -> list[Column]:
     seconds = [value // 1000 * 1000 for value in moments["ms"]]
     kinds = [(0, seconds), (3, moments["ms"]), (6, moments["us"])]
     plain: list[Column] = [(f"ts{digits}", f"TIMESTAMP({digits})", values) for digits, values in kinds]
-    zoned: list[Column] = [(f"ltz{digits}", f"TIMESTAMP({digits}) WITH LOCAL TIME ZONE", values) for digits, values in kinds]
+    zoned: list[Column] = [
+        (f"ltz{digits}", f"TIMESTAMP({digits}) WITH LOCAL TIME ZONE", values) for digits, values in kinds
+    ]
     return plain + zoned
 
 
@@ -98,7 +114,11 @@ def _nested(moments: dict[str, list[int]]) -> list[Column]:
         ("moments", "ARRAY<TIMESTAMP(6)>", [[us[0], None, us[1]]]),
         ("prices", "MAP<STRING, DECIMAL(20, 3)>", [[], [("a", Decimal("1.500")), ("", None)]]),
         ("codes", "MAP<INT, BYTES>", [[(1, b"\x00"), (-1, None)], []]),
-        ("point", "ROW<x DOUBLE, y DECIMAL(9, 2), at TIMESTAMP(3)>", [{"x": -0.0, "y": None, "at": ms[2]}, {"x": None, "y": None, "at": None}]),
+        (
+            "point",
+            "ROW<x DOUBLE, y DECIMAL(9, 2), at TIMESTAMP(3)>",
+            [{"x": -0.0, "y": None, "at": ms[2]}, {"x": None, "y": None, "at": None}],
+        ),
         ("matrix", "ARRAY<ARRAY<SMALLINT>>", [[], [[], None, [1, None]], [[-(2**15)]]]),
         (
             "people",
@@ -109,7 +129,13 @@ def _nested(moments: dict[str, list[int]]) -> list[Column]:
             "deep",
             "ROW<a ROW<b ARRAY<ROW<c MAP<STRING, ROW<d DATE, e ARRAY<BIGINT>>>>>, f BOOLEAN>, g STRING>",
             [
-                {"a": {"b": [{"c": [("k", {"d": datetime.date(1969, 1, 1), "e": [1, None]}), ("n", None)]}, None], "f": True}, "g": ""},
+                {
+                    "a": {
+                        "b": [{"c": [("k", {"d": datetime.date(1969, 1, 1), "e": [1, None]}), ("n", None)]}, None],
+                        "f": True,
+                    },
+                    "g": "",
+                },
                 {"a": {"b": [{"c": None}], "f": None}, "g": None},
                 {"a": None, "g": "only"},
             ],

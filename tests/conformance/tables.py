@@ -99,7 +99,9 @@ class Warehouse:
                 self.folder, full, spell_table(data, fields), overwrite=overwrite or overwrite == {}, options=options
             )
         else:
-            self.pypaimon.write(self.folder, full, in_seconds(data, fields), native=writer == NATIVE, overwrite=overwrite)
+            self.pypaimon.write(
+                self.folder, full, in_seconds(data, fields), native=writer == NATIVE, overwrite=overwrite
+            )
 
     def rows(self, reader: str, name: str, **arguments: Any) -> Rows:
         """What one reader gives, spelled and in one order. Arguments: columns, snapshot, tag, branch."""
@@ -115,7 +117,9 @@ class Warehouse:
             return in_order(spell_table(scan.to_arrow(), fields))
         if reader == JAVA:
             return in_order([respell(row, fields) for row in self.java.read(self.folder, full, **arguments)])
-        return in_order(spell_table(self.pypaimon.read(self.folder, full, native=reader == NATIVE, **arguments), fields))
+        return in_order(
+            spell_table(self.pypaimon.read(self.folder, full, native=reader == NATIVE, **arguments), fields)
+        )
 
     def filtered(self, reader: str, name: str, condition: Any) -> Rows:
         """The rows that match: a WHERE text for Lakelet, a list of filters for Java and for pypaimon."""
@@ -218,7 +222,10 @@ def spell_rows(rows: Rows, fields: Sequence[Field]) -> Rows:
 
 def spell_table(table: pa.Table, fields: Sequence[Field]) -> Rows:
     """The rows of an Arrow table that holds the columns `fields`, in whatever Arrow types."""
-    assert table.column_names == [field.name for field in fields], (table.column_names, [field.name for field in fields])
+    assert table.column_names == [field.name for field in fields], (
+        table.column_names,
+        [field.name for field in fields],
+    )
     columns = [
         [value for chunk in column.chunks for value in spell_array(chunk, field.type)]
         for column, field in zip(table.columns, fields, strict=True)
@@ -248,7 +255,10 @@ def spell_array(array: pa.Array, data_type: DataType) -> list[Any]:
             values = array.cast(pa.int64()).to_pylist()
             return [None if value is None else _spell_timestamp(value * factor, data_type) for value in values]
         case Atomic(Kind.DATE):
-            return [None if value is None else str(np.datetime64(value, "D")) for value in array.cast(pa.int32()).to_pylist()]
+            return [
+                None if value is None else str(np.datetime64(value, "D"))
+                for value in array.cast(pa.int32()).to_pylist()
+            ]
         case _:
             spell = _SPELLERS.get(data_type.kind, lambda value: value)
             return [None if value is None else spell(value) for value in array.to_pylist()]

@@ -9,22 +9,48 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.conformance.tables import JAVA, LAKELET, NATIVE, PYTHON, Rows, Warehouse, in_order, same, spell_rows, spell_table
+from tests.conformance.tables import (
+    JAVA,
+    LAKELET,
+    NATIVE,
+    PYTHON,
+    Rows,
+    Warehouse,
+    in_order,
+    same,
+    spell_rows,
+    spell_table,
+)
 
 BUCKETS = 7
 
 KEYS: dict[str, tuple[list[tuple[str, str]], list[tuple[Any, ...]]]] = {
     "bigint": ([("k", "BIGINT")], [(value,) for value in (*range(40), -1, -(2**63), 2**63 - 1)]),
     "int": ([("k", "INT")], [(value,) for value in (*range(-20, 20), -(2**31), 2**31 - 1)]),
-    "small": ([("k", "TINYINT"), ("l", "SMALLINT"), ("m", "BOOLEAN")], [(n - 128, n * 17 - 2000, n % 2 == 0) for n in range(60)]),
-    "string": ([("k", "STRING")], [(text,) for text in ("", "a", "1234567", "12345678", "数据", *(f"key-{n}" * (n % 5) for n in range(40)))]),
-    "floats": ([("k", "FLOAT"), ("l", "DOUBLE")], [(float("nan"), -0.0), (-0.0, float("nan")), (0.0, 0.0), *((n / 8, -n / 3) for n in range(40))]),
+    "small": (
+        [("k", "TINYINT"), ("l", "SMALLINT"), ("m", "BOOLEAN")],
+        [(n - 128, n * 17 - 2000, n % 2 == 0) for n in range(60)],
+    ),
+    "string": (
+        [("k", "STRING")],
+        [(text,) for text in ("", "a", "1234567", "12345678", "数据", *(f"key-{n}" * (n % 5) for n in range(40)))],
+    ),
+    "floats": (
+        [("k", "FLOAT"), ("l", "DOUBLE")],
+        [(float("nan"), -0.0), (-0.0, float("nan")), (0.0, 0.0), *((n / 8, -n / 3) for n in range(40))],
+    ),
     "decimals": (
         [("k", "DECIMAL(9, 2)"), ("l", "DECIMAL(18, 4)"), ("m", "DECIMAL(38, 10)")],
         [(Decimal(n) / 4 - 3, Decimal(n) * 1000, Decimal(n) ** 5 - Decimal("0.5")) for n in range(40)],
     ),
     "moments": (
-        [("k", "TIMESTAMP(3)"), ("l", "TIMESTAMP(6)"), ("m", "DATE"), ("n", "TIME(3)"), ("o", "TIMESTAMP(6) WITH LOCAL TIME ZONE")],
+        [
+            ("k", "TIMESTAMP(3)"),
+            ("l", "TIMESTAMP(6)"),
+            ("m", "DATE"),
+            ("n", "TIME(3)"),
+            ("o", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        ],
         [
             (
                 datetime.datetime(1969, 12, 31, 23, 0, 0, n * 1000),
@@ -37,7 +63,10 @@ KEYS: dict[str, tuple[list[tuple[str, str]], list[tuple[Any, ...]]]] = {
         ],
     ),
     "binary": ([("k", "BYTES"), ("l", "BINARY(9)")], [(bytes(range(n)), bytes([n] * 9)) for n in range(40)]),
-    "nulls": ([("k", "BIGINT"), ("l", "STRING"), ("m", "DECIMAL(38, 2)"), ("n", "TIMESTAMP(6)")], [(None, None, None, None), (1, None, None, None), (None, "x", None, None)]),
+    "nulls": (
+        [("k", "BIGINT"), ("l", "STRING"), ("m", "DECIMAL(38, 2)"), ("n", "TIMESTAMP(6)")],
+        [(None, None, None, None), (1, None, None, None), (None, "x", None, None)],
+    ),
     "second-first": ([("k", "STRING"), ("l", "INT")], [(f"text number {n}", n) for n in range(40)]),
 }
 
@@ -78,7 +107,9 @@ def test_all_write_the_same_buckets(warehouse: Warehouse, partitioned_by: list[s
     options = {"bucket": str(BUCKETS), "bucket-key": "k,s"}
     warehouse.create(LAKELET, "t", columns, partitioned_by=partitioned_by, options=options)
     # pypaimon cannot write to a NULL partition that has files when buckets are fixed.
-    rows: Rows = [{"id": n, "k": n * 31 - 200, "p": ["a", "", "b c"][n % 3], "s": f"some text {n % 5}"} for n in range(60)]
+    rows: Rows = [
+        {"id": n, "k": n * 31 - 200, "p": ["a", "", "b c"][n % 3], "s": f"some text {n % 5}"} for n in range(60)
+    ]
     chosen: dict[int, Rows] | None = None
     writers = (LAKELET, JAVA, PYTHON, NATIVE)
     for number, writer in enumerate(writers):
@@ -87,7 +118,9 @@ def test_all_write_the_same_buckets(warehouse: Warehouse, partitioned_by: list[s
         if chosen is None:
             chosen = found
         # Every row stands in its bucket once per writer so far.
-        assert found == {bucket: in_order(list(in_bucket) * (number + 1)) for bucket, in_bucket in chosen.items()}, writer
+        assert found == {bucket: in_order(list(in_bucket) * (number + 1)) for bucket, in_bucket in chosen.items()}, (
+            writer
+        )
     expected = spell_rows(rows * len(writers), warehouse.table("t").schema.fields)
     same(warehouse.agree("t"), expected, "all")
 

@@ -35,7 +35,18 @@ COLUMNS = [
 NAN = float("nan")
 PREFIX = "a prefix longer than sixteen characters-"
 TEXTS = [
-    *("", "a", PREFIX + "1", PREFIX + "2", PREFIX, "x" * 16, "x" * 17, "\U0010ffff" * 17, "\U0010ffff" * 20, "\ud7ff" * 20),
+    *(
+        "",
+        "a",
+        PREFIX + "1",
+        PREFIX + "2",
+        PREFIX,
+        "x" * 16,
+        "x" * 17,
+        "\U0010ffff" * 17,
+        "\U0010ffff" * 20,
+        "\ud7ff" * 20,
+    ),
     *("数据" * 12, "ÿ" * 20, "zzzzzzzzzzzzzzz\U0010ffff!", "zzzzzzzzzzzzzzzz", "\uffff" * 17, "é"),
 ]
 DOUBLES = [1.0, NAN, -0.0, 0.0, math.inf, -math.inf, 2.5, 1e300, -1e300, 3.0]
@@ -56,7 +67,9 @@ def rows_of_file(number: int) -> Rows:
                 "text": TEXTS[n % len(TEXTS)] if number != 5 else None,
                 "day": None if n % 9 == 0 else datetime.date(1969, 12, 20) + datetime.timedelta(days=n),
                 "at": datetime.datetime(1969, 12, 31, 23, 59, 50) + datetime.timedelta(seconds=n, microseconds=n),
-                "ms": None if number == 2 else datetime.datetime(1969, 12, 31, 23, 59, 50) + datetime.timedelta(seconds=n),
+                "ms": None
+                if number == 2
+                else datetime.datetime(1969, 12, 31, 23, 59, 50) + datetime.timedelta(seconds=n),
                 "yes": [True, False, None][number % 3],
             }
         )
@@ -109,7 +122,12 @@ LITERALS: list[tuple[str, str, str, Any]] = [
     ("price", "2.50", "2.5", Decimal("2.5")),
     ("price", "-1.75", "-1.75", Decimal("-1.75")),
     ("day", "1969-12-31", "DATE '1969-12-31'", datetime.date(1969, 12, 31)),
-    ("at", "1970-01-01 00:00:00.000010", "TIMESTAMP '1970-01-01 00:00:00.000010'", datetime.datetime(1970, 1, 1, 0, 0, 0, 10)),
+    (
+        "at",
+        "1970-01-01 00:00:00.000010",
+        "TIMESTAMP '1970-01-01 00:00:00.000010'",
+        datetime.datetime(1970, 1, 1, 0, 0, 0, 10),
+    ),
     ("ms", "1969-12-31 23:59:59.000", "TIMESTAMP '1969-12-31 23:59:59'", datetime.datetime(1969, 12, 31, 23, 59, 59)),
     ("yes", "true", "TRUE", True),
     *(("text", text, f"'{text}'", text) for text in TEXTS if text and "\ud7ff" not in text),
@@ -126,10 +144,18 @@ def test_comparisons(tables: Warehouse, table: str, column: str) -> None:
         for operator in ("=", "!=", "<", "<=", ">", ">="):
             keep = compare(operator, value)
             expected = spell_rows([row for row in ROWS if keep(row[name])], fields)
-            same(tables.filtered(LAKELET, table, f"{name} {operator} {for_lakelet}"), expected, f"lakelet: {name} {operator} {value!r}")
+            same(
+                tables.filtered(LAKELET, table, f"{name} {operator} {for_lakelet}"),
+                expected,
+                f"lakelet: {name} {operator} {value!r}",
+            )
             # Java takes -0.0 and 0.0 for two values, and prunes by statistics that leave NaN out.
             if table == LAKELET and name not in ("double", "float"):
-                same(tables.filtered(JAVA, table, [f"{name} {operator} {for_java}"]), expected, f"java: {name} {operator} {value!r}")
+                same(
+                    tables.filtered(JAVA, table, [f"{name} {operator} {for_java}"]),
+                    expected,
+                    f"java: {name} {operator} {value!r}",
+                )
 
 
 @pytest.mark.parametrize("column", [name for name, _ in COLUMNS])
@@ -152,7 +178,7 @@ def test_java_loses_no_row_of_ours_by_nan_and_zero(tables: Warehouse, column: st
         tables.create(JAVA, "one", COLUMNS, options={"metadata.stats-mode": "none"})
         tables.write(LAKELET, "one", ROWS)
     for literal in ("2.5", "0.0", "-0.0", "NaN", "Infinity", "-Infinity", "1E300"):
-        text = f'{column} {operator} {literal if literal[-1].isdigit() else chr(34) + literal + chr(34)}'
+        text = f"{column} {operator} {literal if literal[-1].isdigit() else chr(34) + literal + chr(34)}"
         expected = tables.filtered(JAVA, "one", [text])
         same(tables.filtered(JAVA, LAKELET, [text]), expected, f"java: {text} of {len(fields)} columns")
 
@@ -191,7 +217,9 @@ def test_java_finds_every_value_of_ours(warehouse: Warehouse, file_format: str) 
 def test_lakelet_finds_every_value_of_theirs(warehouse: Warehouse, writer: str, file_format: str) -> None:
     chosen = [column for column in every_type.columns(file_format, multiset=False) if "<" not in column[1]]
     rows = every_type.rows(chosen)
-    warehouse.create(JAVA, "t", [("id", "INT"), *((name, text) for name, text, _ in chosen)], options={"file.format": file_format})
+    warehouse.create(
+        JAVA, "t", [("id", "INT"), *((name, text) for name, text, _ in chosen)], options={"file.format": file_format}
+    )
     for part in (rows[:3], rows[3:6], rows[6:]):
         warehouse.write(writer, "t", part)
     table = warehouse.table("t")
@@ -228,14 +256,20 @@ def sql_literal(value: pa.Scalar) -> str:
     if pa.types.is_timestamp(value.type):
         moment = np.datetime64(value.cast(pa.int64()).as_py(), value.type.unit)
         return f"'{str(moment).replace('T', ' ')}'"
-    return "'{}'".format(str(value.as_py()).replace("'", "''")) if not pa.types.is_integer(value.type) else str(value.as_py())
+    return (
+        "'{}'".format(str(value.as_py()).replace("'", "''"))
+        if not pa.types.is_integer(value.type)
+        else str(value.as_py())
+    )
 
 
 def test_prefixes_and_lists(tables: Warehouse) -> None:
     for table in (LAKELET, JAVA, PYTHON, NATIVE):
         fields = tables.table(table).schema.fields
         for prefix in (PREFIX + "1", "a prefix", "x" * 16, "数据数", "\U0010ffff" * 17, "zzzzzzzzzzzzzzz"):
-            expected = spell_rows([row for row in ROWS if row["text"] is not None and row["text"].startswith(prefix)], fields)
+            expected = spell_rows(
+                [row for row in ROWS if row["text"] is not None and row["text"].startswith(prefix)], fields
+            )
             same(tables.filtered(LAKELET, table, f"text LIKE '{prefix}%'"), expected, f"lakelet: {table} {prefix}")
             same(tables.filtered(JAVA, table, [f"text startswith {prefix}"]), expected, f"java: {table} {prefix}")
         expected = spell_rows([row for row in ROWS if row["text"] in (PREFIX + "2", "é")], fields)
@@ -255,7 +289,10 @@ def test_pypaimon_filters_our_files(tables: Warehouse) -> None:
         ([("ms", "isNull")], lambda row: row["ms"] is None),
         ([("big", "isNotNull"), ("id", "lessThan", 9)], lambda row: row["big"] is not None and row["id"] < 9),
         ([("price", "lessThan", "0.00")], lambda row: row["price"] is not None and row["price"] < 0),
-        ([("day", "lessOrEqual", "1969-12-31")], lambda row: row["day"] is not None and row["day"] <= datetime.date(1969, 12, 31)),
+        (
+            [("day", "lessOrEqual", "1969-12-31")],
+            lambda row: row["day"] is not None and row["day"] <= datetime.date(1969, 12, 31),
+        ),
     ]
     fields = tables.table(LAKELET).schema.fields
     for filters, keep in cases:

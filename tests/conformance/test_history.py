@@ -59,7 +59,15 @@ def test_snapshots_tags_and_branches(warehouse: Warehouse) -> None:
     assert warehouse.rows(LAKELET, "t", branch="empty") == []
     assert sorted(table.branch_names()) == ["dev", "empty"]
     # A branch has its own schema.
-    java.call("alter", warehouse.folder, T, "-", "--branch", "dev", stdin=json.dumps([{"op": "add", "name": "note", "type": "STRING"}]))
+    java.call(
+        "alter",
+        warehouse.folder,
+        T,
+        "-",
+        "--branch",
+        "dev",
+        stdin=json.dumps([{"op": "add", "name": "note", "type": "STRING"}]),
+    )
     java.write(warehouse.folder, T, [{"id": 31, "p": "p1", "note": "new"}], branch="dev")
     assert ids(warehouse.agree("t", branch="dev", readers=(LAKELET, JAVA))) == [1, 2, 3, 30, 31]
     assert ids(warehouse.agree("t")) == [1, 2, 3, 4, 5]
@@ -120,7 +128,9 @@ def test_after_java_compacted(warehouse: Warehouse, options: dict[str, str], fil
 
 
 def test_after_java_compacted_old_schemas(warehouse: Warehouse) -> None:
-    warehouse.create(LAKELET, "t", [("id", "INT"), ("r", "ROW<a INT, b STRING>")], options={"compaction.min.file-num": "2"})
+    warehouse.create(
+        LAKELET, "t", [("id", "INT"), ("r", "ROW<a INT, b STRING>")], options={"compaction.min.file-num": "2"}
+    )
     table = warehouse.table("t")
     warehouse.write(LAKELET, "t", [{"id": 1, "r": {"a": 1, "b": "x"}}, {"id": 2, "r": None}])
     table.rename_column("r.b", "c")
@@ -156,7 +166,10 @@ def test_after_java_expired_snapshots(warehouse: Warehouse) -> None:
 # ---------------------------------------------------------------- manifests
 
 
-@pytest.mark.parametrize("options", [{"manifest.merge-min-count": "3"}, {"manifest.merge-min-count": "2", "manifest.target-file-size": "1 kb"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"manifest.merge-min-count": "3"}, {"manifest.merge-min-count": "2", "manifest.target-file-size": "1 kb"}],
+)
 def test_many_commits_merge_manifests(warehouse: Warehouse, options: dict[str, str]) -> None:
     warehouse.create(LAKELET, "t", COLUMNS, partitioned_by=["p"], options=options)
     expected: list[int] = []
@@ -206,5 +219,8 @@ def test_streaming_writers_share_a_table(warehouse: Warehouse) -> None:
     warehouse.table("t").write(one(3), commit_user="java-job", commit_identifier=2)
     warehouse.table("t").write(one(4), commit_user="java-job", commit_identifier=3)
     assert ids(warehouse.agree("t")) == [1, 2, 3, 4]
-    users = [(snapshot["commitUser"], snapshot["commitIdentifier"]) for snapshot in warehouse.java.snapshots(warehouse.folder, T)]
+    users = [
+        (snapshot["commitUser"], snapshot["commitIdentifier"])
+        for snapshot in warehouse.java.snapshots(warehouse.folder, T)
+    ]
     assert users == [("java-job", 1), ("our-job", 1), ("java-job", 2), ("java-job", 3)]

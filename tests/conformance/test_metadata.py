@@ -20,7 +20,10 @@ COLUMNS = [("id", "INT"), ("text", "STRING"), ("p", "STRING"), ("n", "INT")]
 
 
 def rows(first: int) -> Rows:
-    return [{"id": first + step, "text": f"text {step}" * step, "p": ["a", None, "b"][step % 3], "n": step % 2} for step in range(6)]
+    return [
+        {"id": first + step, "text": f"text {step}" * step, "p": ["a", None, "b"][step % 3], "n": step % 2}
+        for step in range(6)
+    ]
 
 
 def both(warehouse: Warehouse, **layout: Any) -> None:
@@ -30,7 +33,9 @@ def both(warehouse: Warehouse, **layout: Any) -> None:
         warehouse.write(writer, writer, rows(0))
         warehouse.write(writer, writer, rows(10))
         if layout.get("partitioned_by"):
-            warehouse.write(writer, writer, [{"id": 99, "text": None, "p": "a", "n": 0}], overwrite={"p": "a", "n": "0"})
+            warehouse.write(
+                writer, writer, [{"id": 99, "text": None, "p": "a", "n": 0}], overwrite={"p": "a", "n": "0"}
+            )
         warehouse.write(writer, writer, rows(20), overwrite={})
 
 
@@ -42,7 +47,9 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def files(warehouse: Warehouse, writer: str, pattern: str) -> list[Path]:
-    return sorted(warehouse.path(writer).glob(pattern), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)])
+    return sorted(
+        warehouse.path(writer).glob(pattern), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]
+    )
 
 
 def snapshots(warehouse: Warehouse, writer: str) -> list[dict[str, Any]]:
@@ -63,14 +70,23 @@ def live_entries(warehouse: Warehouse, writer: str, snapshot: dict[str, Any]) ->
             for name in ("_FILE_NAME", "_FILE_SIZE", "_CREATION_TIME"):
                 entry["_FILE"].pop(name)
             found.append(entry)
-    return sorted(found, key=lambda entry: (entry["_KIND"], entry["_PARTITION"], entry["_BUCKET"], entry["_FILE"]["_ROW_COUNT"]))
+    return sorted(
+        found, key=lambda entry: (entry["_KIND"], entry["_PARTITION"], entry["_BUCKET"], entry["_FILE"]["_ROW_COUNT"])
+    )
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 def test_snapshots_and_schemas(warehouse: Warehouse, layout: str) -> None:
     both(warehouse, **LAYOUTS[layout])
     theirs, ours = snapshots(warehouse, JAVA), snapshots(warehouse, LAKELET)
-    random = {"baseManifestList", "deltaManifestList", "baseManifestListSize", "deltaManifestListSize", "commitUser", "timeMillis"}
+    random = {
+        "baseManifestList",
+        "deltaManifestList",
+        "baseManifestListSize",
+        "deltaManifestListSize",
+        "commitUser",
+        "timeMillis",
+    }
     for their, our in zip(theirs, ours, strict=True):
         assert list(our) == list(their)
         assert {key: value for key, value in our.items() if key not in random} == {
@@ -80,7 +96,9 @@ def test_snapshots_and_schemas(warehouse: Warehouse, layout: str) -> None:
             path = warehouse.path(LAKELET) / "manifest" / our[f"{kind}ManifestList"]
             assert path.stat().st_size == our[f"{kind}ManifestListSize"]
             assert re.fullmatch(r"manifest-list-[0-9a-f-]{36}-\d+", path.name)
-    (their_schema,), (our_schema,) = ([json.loads(path.read_text()) for path in files(warehouse, writer, "schema/*")] for writer in (JAVA, LAKELET))
+    (their_schema,), (our_schema,) = (
+        [json.loads(path.read_text()) for path in files(warehouse, writer, "schema/*")] for writer in (JAVA, LAKELET)
+    )
     assert list(our_schema) == list(their_schema)
     assert {**our_schema, "timeMillis": 0} == {**their_schema, "timeMillis": 0}
     latest = [(warehouse.path(writer) / "snapshot" / "LATEST").read_text() for writer in (JAVA, LAKELET)]
@@ -106,7 +124,8 @@ def test_avro_schemas_are_those_of_java(warehouse: Warehouse) -> None:
     both(warehouse, partitioned_by=["p", "n"])
     for pattern in ("manifest/manifest-list-*", "manifest/manifest-[0-9a-f]*"):
         theirs, ours = (
-            [read_header(path.read_bytes(), path=path.name) for path in warehouse.path(writer).glob(pattern)] for writer in (JAVA, LAKELET)
+            [read_header(path.read_bytes(), path=path.name) for path in warehouse.path(writer).glob(pattern)]
+            for writer in (JAVA, LAKELET)
         )
         assert theirs
         assert ours

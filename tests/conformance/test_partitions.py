@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.conformance.tables import (
-    DATABASE,
     JAVA,
     LAKELET,
     NATIVE,
@@ -23,7 +22,27 @@ from tests.conformance.tables import (
 )
 
 ODD_TEXTS = [
-    *("a/b", "100%", "%2F", "k=v", "a b", "naïve 数据 🦆", "'", '"', "\\", "\t", "..", ".", "#", "?", "*", ":", "{x}", "[y]", "^"),
+    *(
+        "a/b",
+        "100%",
+        "%2F",
+        "k=v",
+        "a b",
+        "naïve 数据 🦆",
+        "'",
+        '"',
+        "\\",
+        "\t",
+        "..",
+        ".",
+        "#",
+        "?",
+        "*",
+        ":",
+        "{x}",
+        "[y]",
+        "^",
+    ),
     *("__DEFAULT_PARTITION__", " ", "null", "NULL", "a\nb", "\x7f", "~", "-", "&", "+", "x" * 100),
 ]
 
@@ -43,7 +62,10 @@ TYPED: dict[str, tuple[str, list[Any]]] = {
     "date": ("DATE", [datetime.date(1969, 12, 31), datetime.date(2024, 2, 29), datetime.date(1, 1, 1)]),
     "time": ("TIME(3)", [datetime.time(0), datetime.time(23, 59, 59, 999000)]),
     "timestamp0": ("TIMESTAMP(0)", [datetime.datetime(2024, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 59)]),
-    "timestamp3": ("TIMESTAMP(3)", [datetime.datetime(2024, 1, 1, 10, 11, 12, 500000), datetime.datetime(1969, 12, 31, 23, 59, 59)]),
+    "timestamp3": (
+        "TIMESTAMP(3)",
+        [datetime.datetime(2024, 1, 1, 10, 11, 12, 500000), datetime.datetime(1969, 12, 31, 23, 59, 59)],
+    ),
     "timestamp6": ("TIMESTAMP(6)", [datetime.datetime(2024, 1, 1, 10, 11, 0, 1), datetime.datetime(2024, 1, 1)]),
     "zoned3": ("TIMESTAMP(3) WITH LOCAL TIME ZONE", [datetime.datetime(2024, 1, 1, 10, 11, 12, 500000)]),
     "zoned6": ("TIMESTAMP(6) WITH LOCAL TIME ZONE", [datetime.datetime(2024, 1, 1, 10, 11, 12, 500001)]),
@@ -79,7 +101,13 @@ def several_rows(first: int, count: int) -> Rows:
     days = [datetime.date(2024, 1, 1), datetime.date(1969, 12, 31), None]
     regions = ["eu/west 1", "", None, "数=%"]
     return [
-        {"id": id_, "day": days[id_ % 3], "note": f"n{id_}", "region": regions[id_ % 4], "hour": [0, 23, None][id_ // 12 % 3]}
+        {
+            "id": id_,
+            "day": days[id_ % 3],
+            "note": f"n{id_}",
+            "region": regions[id_ % 4],
+            "hour": [0, 23, None][id_ // 12 % 3],
+        }
         for id_ in range(first, first + count)
     ]
 
@@ -114,11 +142,23 @@ def test_partitions_choose_the_same_rows(warehouse: Warehouse) -> None:
     cases: list[tuple[list[str], str, Any]] = [
         (["region = eu/west 1"], "region = 'eu/west 1'", lambda r: r["region"] == "eu/west 1"),
         (["region isnull"], "region IS NULL", lambda r: r["region"] is None),
-        (["region notnull", "hour notnull"], "region IS NOT NULL AND hour IS NOT NULL", lambda r: None not in (r["region"], r["hour"])),
+        (
+            ["region notnull", "hour notnull"],
+            "region IS NOT NULL AND hour IS NOT NULL",
+            lambda r: None not in (r["region"], r["hour"]),
+        ),
         (["region < f"], "region < 'f'", lambda r: r["region"] is not None and r["region"] < "f"),
         (["day < 1970-01-01"], "day < DATE '1970-01-01'", lambda r: r["day"] is not None and r["day"].year < 1970),
-        (["day = 2024-01-01", "id > 30"], "day = '2024-01-01' AND id > 30", lambda r: r["day"] == datetime.date(2024, 1, 1) and r["id"] > 30),
-        (["region in 数=%,eu/west 1"], "region IN ('数=%', 'eu/west 1')", lambda r: r["region"] in ("数=%", "eu/west 1")),
+        (
+            ["day = 2024-01-01", "id > 30"],
+            "day = '2024-01-01' AND id > 30",
+            lambda r: r["day"] == datetime.date(2024, 1, 1) and r["id"] > 30,
+        ),
+        (
+            ["region in 数=%,eu/west 1"],
+            "region IN ('数=%', 'eu/west 1')",
+            lambda r: r["region"] in ("数=%", "eu/west 1"),
+        ),
     ]
     for filters, where, keep in cases:
         expected = spell_rows([row for row in every if keep(row)], fields)
@@ -160,7 +200,9 @@ def test_dynamic_overwrites(warehouse: Warehouse, writer: str) -> None:
     fields = warehouse.table("t").schema.fields
     base: Rows = [{"id": number, "p": p} for number, p in enumerate(["a", "b", None, "", "x/y"])]
     warehouse.write(PYTHON, "t", base)
-    warehouse.write(writer, "t", [{"id": 10, "p": None}, {"id": 11, "p": "x/y"}, {"id": 12, "p": "new"}], overwrite=True)
+    warehouse.write(
+        writer, "t", [{"id": 10, "p": None}, {"id": 11, "p": "x/y"}, {"id": 12, "p": "new"}], overwrite=True
+    )
     expected: Rows = [base[0], base[1], base[3], {"id": 10, "p": None}, {"id": 11, "p": "x/y"}, {"id": 12, "p": "new"}]
     same(warehouse.agree("t"), spell_rows(expected, fields), "all")
     same(warehouse.agree("t", snapshot=1), spell_rows(base, fields), "all, before")

@@ -35,7 +35,10 @@ class Run:
 
     def create(self) -> None:
         source = self.source
-        columns = [("id", "INT"), *((f"c{number}", random_tables.random_type(source)) for number in range(source.randint(1, 5)))]
+        columns = [
+            ("id", "INT"),
+            *((f"c{number}", random_tables.random_type(source)) for number in range(source.randint(1, 5))),
+        ]
         options = {"file.format": source.choice(["parquet", "orc", "avro"]), "write-only": "true"}
         if self.partitioned:
             columns.insert(source.randint(0, len(columns)), ("p", source.choice(random_tables.PARTITIONS)))
@@ -93,7 +96,10 @@ class Run:
     def change_format(self) -> None:
         file_format = self.source.choice(["parquet", "orc", "avro"])
         self.log.append(f"file.format {file_format}")
-        self.alter({"op": "option", "key": "file.format", "value": file_format}, lambda table: table.set_options({"file.format": file_format}))
+        self.alter(
+            {"op": "option", "key": "file.format", "value": file_format},
+            lambda table: table.set_options({"file.format": file_format}),
+        )
 
     def evolve(self) -> None:
         source = self.source
@@ -112,13 +118,20 @@ class Run:
             self.alter({"op": "add", "name": path, "type": json_type(text)}, lambda table: table.add_column(path, text))
         elif choice == "widen" and wider:
             new = source.choice(wider)
-            self.alter({"op": "type", "name": field.name, "type": new}, lambda table: table.change_type(field.name, new))
+            self.alter(
+                {"op": "type", "name": field.name, "type": new}, lambda table: table.change_type(field.name, new)
+            )
         elif choice == "drop":
             self.alter({"op": "drop", "name": field.name}, lambda table: table.drop_column(field.name))
-        elif choice == "move":
-            self.alter({"op": "move", "name": field.name, "first": True}, lambda table: table.move_column(field.name, first=True))
+        elif choice == "move" and field.name != self.fields[0].name:
+            self.alter(
+                {"op": "move", "name": field.name, "first": True},
+                lambda table: table.move_column(field.name, first=True),
+            )
         else:
-            self.alter({"op": "rename", "name": field.name, "to": name}, lambda table: table.rename_column(field.name, name))
+            self.alter(
+                {"op": "rename", "name": field.name, "to": name}, lambda table: table.rename_column(field.name, name)
+            )
 
     def alter(self, by_java: dict[str, Any], by_lakelet: Any) -> None:
         changer = self.source.choice([LAKELET, JAVA])
@@ -135,12 +148,22 @@ class Run:
         assert sorted(row["id"] for row in found) == sorted(self.rows)
         divisor = self.source.randint(2, 4)
         where = self.warehouse.filtered(LAKELET, self.name, f"id % {divisor} = 1 AND id >= {self.next_id // 2}")
-        same(where, [row for row in found if row["id"] % divisor == 1 and row["id"] >= self.next_id // 2], "lakelet, filtered")
+        same(
+            where,
+            [row for row in found if row["id"] % divisor == 1 and row["id"] >= self.next_id // 2],
+            "lakelet, filtered",
+        )
         above = [f"id >= {self.next_id // 2}"]
-        same(self.warehouse.filtered(JAVA, self.name, above), [row for row in found if row["id"] >= self.next_id // 2], "java, filtered")
+        same(
+            self.warehouse.filtered(JAVA, self.name, above),
+            [row for row in found if row["id"] >= self.next_id // 2],
+            "java, filtered",
+        )
 
     def go(self) -> None:
-        operations = [self.append] * 5 + [self.overwrite, self.delete, self.compact, self.change_format] + [self.evolve] * 3
+        operations = (
+            [self.append] * 5 + [self.overwrite, self.delete, self.compact, self.change_format] + [self.evolve] * 3
+        )
         self.append()
         for step in range(STEPS):
             self.source.choice(operations)()
@@ -169,6 +192,8 @@ def test_random_rows_read_by_pypaimon(warehouse: Warehouse, seed: int) -> None:
     warehouse.create(LAKELET, "t", columns)
     fields = warehouse.table("t").schema.fields
     for number, writer in enumerate((LAKELET, PYTHON, JAVA)):
-        warehouse.write(writer, "t", [random_tables.random_row(source, fields, number * 10 + step) for step in range(10)])
+        warehouse.write(
+            writer, "t", [random_tables.random_row(source, fields, number * 10 + step) for step in range(10)]
+        )
     found = warehouse.agree("t", readers=(LAKELET, JAVA, PYTHON, NATIVE))
     assert sorted(row["id"] for row in found) == list(range(30)), f"seed {seed}: {columns}"

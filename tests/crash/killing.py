@@ -14,6 +14,9 @@ from lakelet.storage.local import LocalStore
 from tests.crash.killed_writer import TABLE
 from tests.crash.warehouse import Rows, check
 
+# However slow the machine, this many kills are waited for.
+LEAST_KILLS = 3
+
 
 @dataclass(slots=True)
 class KilledWriter:
@@ -74,18 +77,18 @@ def kill_and_check(location: Path, *, writers: int, seconds: float, seed: int) -
     )
     alive = [KilledWriter(location, worker) for worker in range(writers)]
     lives = 0
-    until = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: [writer.process.kill() for writer in alive if writer.process is not None])
         for writer in alive:
             writer.start()
+        until = time.monotonic() + seconds
         while True:
             time.sleep(chance.uniform(0, 0.5))
             writer = chance.choice(alive)
             writer.kill()
             lives += 1
             _check_rows(location, alive, still_running=True)
-            if time.monotonic() > until:
+            if lives >= LEAST_KILLS and time.monotonic() > until:
                 break
             writer.start()
         for writer in alive:

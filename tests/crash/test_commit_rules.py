@@ -128,6 +128,24 @@ def test_rule_2_a_snapshot_kept_and_answered_503_is_ours(times: int) -> None:
     assert numbers_in(store) == [1, 2]
 
 
+class SendsTwice(DecoratedStore):
+    """A client or proxy that sends the create of a snapshot again by itself, and so finds its own object."""
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        created = super().put_if_absent(path, data)
+        return super().put_if_absent(path, data) if "/snapshot/" in path else created
+
+
+def test_rule_2_a_create_repeated_on_the_way_is_ours() -> None:
+    store = MemoryStore()
+    table = new_table(SendsTwice(store))
+    made = table.write(rows((1, "a")))
+    assert made is not None
+    assert made.id == 1
+    table.write(rows((2, "a")))
+    assert numbers_in(store) == [1, 2]
+
+
 def test_rule_2_a_snapshot_not_kept_and_answered_503_is_sent_again() -> None:
     store = MemoryStore()
     new_table(store, 1)

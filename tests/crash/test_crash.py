@@ -11,7 +11,7 @@ from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
 from tests.crash.operations import OPERATIONS, Operation
-from tests.crash.warehouse import State, copied, fingerprint, lake_on, prepared, state
+from tests.crash.warehouse import State, copied, fingerprint, lake_on, listing, prepared, state
 
 ON_DISK = ("create_table", "append", "overwrite_dynamic", "delete", "add_column", "rename_table", "drop_table")
 
@@ -69,6 +69,9 @@ def crash_everywhere(operation: Operation, start: ObjectStore, fresh: Iterator[O
             assert found in allowed, where
             repeat(operation, store, had_effect=found == after)
             assert state(store) == (twice if found == after else after), f"{where}; then repeated"
+            assert operation.name != "drop_table" or listing(store) == {}, (
+                f"{where}: files are left that nobody can drop"
+            )
     assert next(iter(seen.values())) == before
     assert left is not None
     assert seen[left] == after

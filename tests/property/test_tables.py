@@ -168,7 +168,8 @@ class Tables(RuleBasedStateMachine):
     def _input(self, data: st.DataObject, table: Table, rows: Sequence[Row], omitted: set[str]) -> Any:
         columns = [column for column in self.model.columns.columns if column.name not in omitted]
         lines = [{column.name: plain(row[column.identity], column.type) for column in columns} for row in rows]
-        if rows and data.draw(st.booleans(), label="as dicts"):
+        as_dicts = data.draw(st.booleans(), label="as dicts")
+        if rows and as_dicts:
             return lines
         order = data.draw(st.permutations([column.name for column in columns]), label="order of columns")
         schema = pa.schema([table.scan().arrow_schema.field(name) for name in order])
@@ -360,7 +361,7 @@ def _rows(arrow: pa.Table, columns: Struct, names: Sequence[str] | None = None) 
 
 TestTables = Tables.TestCase
 TestTables.settings = settings(
-    max_examples=max(1, int(100 * CASES)),
+    max_examples=max(1, int(60 * CASES)),
     stateful_step_count=14,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

@@ -29,6 +29,7 @@ from lakelet.storage.home import TableHome
 # Removals are cleared when they are this share of the additions, and at least this many.
 _REMOVED_SHARE = 3
 _REMOVED_LEAST = 512
+_PLACE = "_PLACE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +97,27 @@ def _merge_fully(home: TableHome, manifests: Sequence[ManifestFile], files: Mani
     removed = (
         entries.filter(pc.equal(entries.column("_KIND"), int(EntryKind.DELETE))).column("_FILE_NAME").combine_chunks()
     )
-    kept: list[ManifestFile] = []
+    # The new manifests take the places of those they replace, so that files keep their order.
+    places: list[ManifestFile | int] = []
     rewritten: list[pa.Table] = []
     for manifest in manifests:
         if not manifest.deleted_files:
             names = read_manifest(home, manifest, ["_FILE_NAME"]).column("_FILE_NAME")
             if not pc.any(pc.is_in(names, value_set=removed)).as_py():
-                kept.append(manifest)
+                places.append(manifest)
                 continue
-        rewritten.append(read_manifest(home, manifest))
+        if not places or isinstance(places[-1], ManifestFile):
+            places.append(len(places))
+        rewritten.append(_with_place(read_manifest(home, manifest), len(places) - 1))
     merged = cancel(pa.concat_tables(rewritten), whole=True)
-    return [*kept, *files.write_entries(merged)]
+    result: list[ManifestFile] = []
+    for place in places:
+        if isinstance(place, ManifestFile):
+            result.append(place)
+        else:
+            result += files.write_entries(merged.filter(pc.equal(merged.column(_PLACE), place)).drop_columns(_PLACE))
+    return result
+
+
+def _with_place(entries: pa.Table, place: int) -> pa.Table:
+    return entries.append_column(_PLACE, pa.repeat(pa.scalar(place, pa.int32()), entries.num_rows))

@@ -50,7 +50,11 @@ def snapshot_ids(home: TableHome) -> range:
     if not numbers:
         return range(0)
     latest = earliest = max(numbers)
-    while earliest - 1 in numbers:
+    oldest = min(numbers)
+    # A listing is no point in time: commits made while it ran can show a newer snapshot and miss the one before it.
+    while earliest - 1 in numbers or (
+        earliest > oldest and home.store.head(home.paths.snapshot(earliest - 1)) is not None
+    ):
         earliest -= 1
     return range(earliest, latest + 1)
 

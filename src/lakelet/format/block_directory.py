@@ -52,7 +52,9 @@ def decode_directory(metadata: Mapping[str, bytes], *, path: str) -> list[BlockP
         return None
     try:
         return [
-            BlockPartitions(int(count), Stats(b64decode(low), b64decode(high), tuple(nulls)))
+            BlockPartitions(
+                int(count), Stats(b64decode(low, validate=True), b64decode(high, validate=True), tuple(nulls))
+            )
             for count, low, high, nulls in json.loads(text)
         ]
     except (ValueError, TypeError) as error:

@@ -1,9 +1,8 @@
 """Parquet data files.
 
 What Java Paimon reads is what is written: field ids on every field, DECIMAL up to 18 digits as INT32 or INT64, TIME as
-INT32 milliseconds, TIMESTAMP(0-3) and (4-6) as INT64 milliseconds and microseconds, TIMESTAMP(7-9) as INT96. Arrow's
-writer knows INT96 for all timestamps of a file or none, so a table with one nanosecond column stores its other
-timestamps as INT96 as well, which every reader takes.
+INT32 milliseconds, TIMESTAMP(0-3) and (4-6) as INT64 milliseconds and microseconds, TIMESTAMP(7-9) as INT96, which
+`parquet_int96_write` brings about.
 
 INT96 holds any date, Arrow's nanoseconds only 1677-09-21 to 2262-04-11; a value beyond is refused when it is read as
 nanoseconds. `parquet_int96` reads such columns, since Arrow's own reader is wrong before 1970.
@@ -14,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakelet.errors import CorruptionError, InvalidError
@@ -21,6 +21,7 @@ from lakelet.format.data_file_errors import decoding, open_input
 from lakelet.format.data_file_format import FormatWriter, WriteSettings
 from lakelet.format.field_ids import schema_with_ids
 from lakelet.format.parquet_int96 import metadata_with_raw_int96
+from lakelet.format.parquet_int96_write import Int96Output, encode_int96, raw_int96_schema
 from lakelet.format.restore import restore_batch
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Map, Multiset, Row
@@ -28,6 +29,8 @@ from lakelet.storage.store import ObjectStore, OutputFile
 
 NAME = "parquet"
 _MICRO = 6
+_SAMPLE_RUNS = 8
+_SAMPLE_RUN_ROWS = 1024
 _LONG_DIGITS = 18
 _COMPRESSIONS = {"zstd", "snappy", "gzip", "lz4", "brotli", "none"}
 _ALIASES = {"uncompressed": "none", "lz4_raw": "lz4", "null": "none"}
@@ -77,44 +80,79 @@ class _Writer:
     ) -> None:
         self._output = output
         self._schema = schema_with_ids(fields)
-        compression = parquet_compression(settings.compression)
+        self._raw_schema = raw_int96_schema(self._schema) if needs_int96(fields) else None
+        self._int96 = Int96Output(output) if self._raw_schema is not None else None
+        self._settings = settings
+        self._compression = parquet_compression(settings.compression)
+        self._without_ranges = without_ranges
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, table: pa.Table) -> None:
+        rows = table.cast(self._schema) if table.schema != self._schema else table
+        writer = self._writer or self._begin(rows)
+        if self._raw_schema is not None:
+            rows = encode_int96(rows, self._raw_schema)
+        writer.write_table(rows, row_group_size=rows.num_rows or None)
+
+    def _begin(self, first: pa.Table) -> pq.ParquetWriter:
+        """Starts the file; which columns are worth a dictionary is told from its first rows."""
+        # Ranges of INT96 are in no order that anybody agreed on.
+        unordered = {field.name for field in self._raw_schema or () if pa.types.is_fixed_size_binary(field.type)}
+        excluded = self._without_ranges | unordered
         self._writer = pq.ParquetWriter(
-            output,
-            self._schema,
-            compression=compression,
-            compression_level=settings.compression_level if compression == "zstd" else None,
-            use_dictionary=_dictionary(self._schema, settings.extra),
-            write_statistics=[column for column in self._schema.names if column not in without_ranges] or False,
+            self._int96 or self._output,
+            self._raw_schema or self._schema,
+            compression=self._compression,
+            compression_level=self._settings.compression_level if self._compression == "zstd" else None,
+            use_dictionary=_dictionary(self._schema, self._settings.extra, first),
+            write_statistics=[name for name in self._schema.names if name not in excluded] or False,
             store_decimal_as_integer=True,
-            use_deprecated_int96_timestamps=needs_int96(fields),
             store_schema=False,
             version="2.6",
         )
-
-    def write(self, table: pa.Table) -> None:
-        self._writer.write_table(
-            table.cast(self._schema) if table.schema != self._schema else table, row_group_size=table.num_rows or None
-        )
+        return self._writer
 
     def size(self) -> int:
         return self._output.tell()
 
     def close(self) -> None:
-        self._writer.close()
+        writer = self._writer or self._begin(self._schema.empty_table())
+        if self._int96 is None:
+            writer.close()
+            return
+        self._int96.hold()
+        writer.close()
+        self._int96.release()
 
 
-def _dictionary(schema: pa.Schema, extra: Mapping[str, str]) -> bool | list[str]:
-    """The columns to encode with a dictionary: all but DECIMAL beyond 18 digits.
+def _dictionary(schema: pa.Schema, extra: Mapping[str, str], first: pa.Table) -> bool | list[str]:
+    """The columns to encode with a dictionary: all but DECIMAL beyond 18 digits and, unless the option asks for all,
+    columns whose values hardly repeat in the first rows, for which building one takes time and saves nothing.
 
-    Java Paimon looks for a literal in the dictionary of such a column by other bytes than it is stored with, and takes
+    Java Paimon looks for a literal in the dictionary of such a DECIMAL by other bytes than it is stored with, and takes
     the value for absent. Its own files have no dictionary there.
     """
-    if extra.get("parquet.enable.dictionary", "true").lower() == "false":
+    asked = extra.get("parquet.enable.dictionary", "").lower()
+    if asked == "false":
         return False
-    wide = [field.name for field in schema if pa.types.is_decimal(field.type) and field.type.precision > _LONG_DIGITS]
-    if not wide:
+    without = {
+        field.name for field in schema if pa.types.is_decimal(field.type) and field.type.precision > _LONG_DIGITS
+    }
+    if asked != "true":
+        without |= {name for name in schema.names if name not in without and _hardly_repeats(first.column(name))}
+    if not without:
         return True
-    return [path for field in schema if field.name not in wide for path in _leaf_paths(field.type, field.name)]
+    return [path for field in schema if field.name not in without for path in _leaf_paths(field.type, field.name)]
+
+
+def _hardly_repeats(column: pa.ChunkedArray) -> bool:
+    """Whether nine in ten of some thousand values, in runs spread over the column, are different ones."""
+    if len(column) < _SAMPLE_RUNS * _SAMPLE_RUN_ROWS or pa.types.is_nested(column.type):
+        return False
+    step = len(column) // _SAMPLE_RUNS
+    runs = [column.slice(run * step, _SAMPLE_RUN_ROWS) for run in range(_SAMPLE_RUNS)]
+    sample = pa.chunked_array([chunk for run in runs for chunk in run.chunks], column.type)
+    return bool(10 * pc.count_distinct(sample).as_py() > 9 * len(sample))
 
 
 def _leaf_paths(arrow: pa.DataType, path: str) -> list[str]:

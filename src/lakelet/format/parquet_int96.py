@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from lakelet.errors import InvalidError
 
 INT96_BYTES = 12
-_EPOCH_DAY = 2_440_588
+EPOCH_DAY = 2_440_588
 _DAY_US = 86_400_000_000
 _MAX_DAYS = 2**63 // _DAY_US - 1
 _INT96, _FIXED = 3, 7
@@ -56,13 +56,34 @@ def metadata_with_raw_int96(source: pa.NativeFile) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(b"PAR1" + patched + len(patched).to_bytes(4, "little") + b"PAR1"))
 
 
+def footer_with_int96(tail: bytes) -> bytes:
+    """The end of a file, footer and all, in which binary columns of twelve bytes without a meaning have become INT96."""
+    length = int.from_bytes(tail[-_TAIL:-4], "little")
+    start = len(tail) - _TAIL - length
+    footer, _ = _read_struct(tail[start:-_TAIL], 0)
+    raw = []
+    for element in footer[2][1][1]:
+        if 1 not in element:
+            continue
+        raw.append(element[1] == (_I32, _FIXED) and element[2] == (_I32, INT96_BYTES) and not {6, 10} & element.keys())
+        if raw[-1]:
+            element[1] = (_I32, _INT96)
+            del element[2]
+    for group in footer[4][1][1]:
+        for is_raw, chunk in zip(raw, group[1][1][1], strict=True):
+            if is_raw:
+                chunk[3][1][1] = (_I32, _INT96)
+    patched = _write_struct(footer)
+    return tail[:start] + patched + len(patched).to_bytes(4, "little") + tail[-4:]
+
+
 def decode_int96(array: pa.FixedSizeBinaryArray, target: pa.DataType) -> pa.Array:
     """Timestamps of the target's unit; InvalidError for a value that it cannot hold."""
     data = np.frombuffer(array.buffers()[1] or b"", np.uint8)
     cells = data[array.offset * INT96_BYTES : (array.offset + len(array)) * INT96_BYTES]
     pairs = cells.view(np.dtype([("nanos", "<i8"), ("day", "<i4")]))
     valid = array.is_valid().to_numpy(zero_copy_only=False)
-    days = np.where(valid, pairs["day"].astype(np.int64) - _EPOCH_DAY, 0)
+    days = np.where(valid, pairs["day"].astype(np.int64) - EPOCH_DAY, 0)
     nanos = np.where(valid, pairs["nanos"], 0)
     if (np.abs(days) > _MAX_DAYS).any():
         raise InvalidError("a timestamp is too far away for microseconds")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lakelet.errors import InvalidError
-from lakelet.model.types import BINARIES, INTEGERS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
+from lakelet.model.types import BINARIES, FLOATS, INTEGERS, MAX_LENGTH, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 
 _DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
 # The largest integers that FLOAT and DOUBLE represent one by one are 2^24 and 2^53.
@@ -20,6 +22,34 @@ def check_widening(old: DataType, new: DataType, where: str) -> None:
     raise InvalidError(
         f"column {where!r} cannot change from {old} to {new}: only a type that holds every {old} value is accepted"
     )
+
+
+def casts_as_paimon(old: Atomic, new: Atomic) -> bool:
+    """Whether Arrow's cast gives what Paimon reads from older files after such a change.
+
+    Paimon lets a column change to types that do not hold all its values, and then wraps, cuts, pads or rounds in ways of
+    its own; Arrow does the same for some pairs, and others must be refused rather than read as other values.
+    """
+    if replace(old, nullable=new.nullable) == new or _widens(old, new):
+        return True
+    texts = new.kind is Kind.VARCHAR and new.precision == MAX_LENGTH
+    match old.kind:
+        case Kind.BOOLEAN | Kind.TINYINT | Kind.SMALLINT | Kind.INT | Kind.BIGINT:
+            return texts or new.kind in (*INTEGERS, *FLOATS, Kind.BOOLEAN)
+        case Kind.DOUBLE:
+            return new.kind is Kind.FLOAT
+        case Kind.DECIMAL:
+            return texts
+        case Kind.CHAR | Kind.VARCHAR:
+            return new.kind in (*INTEGERS, *FLOATS) or (new.kind is Kind.VARBINARY and new.precision == MAX_LENGTH)
+        case Kind.DATE:
+            return texts or new.kind in TIMESTAMPS
+        case Kind.TIMESTAMP:
+            return texts or new.kind is Kind.TIMESTAMP_LTZ
+        case Kind.TIMESTAMP_LTZ:
+            return new.kind is Kind.TIMESTAMP and new.precision >= old.precision
+        case _:
+            return False
 
 
 def _widens(old: Atomic, new: Atomic) -> bool:

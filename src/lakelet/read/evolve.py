@@ -14,6 +14,7 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.types import Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
+from lakelet.model.widening import casts_as_paimon
 
 
 def same_layout(stored: DataType, wanted: DataType) -> bool:
@@ -28,7 +29,7 @@ def same_layout(stored: DataType, wanted: DataType) -> bool:
         case Map(old_key, old_value), Map(new_key, new_value):
             return same_layout(old_key, new_key) and same_layout(old_value, new_value)
         case Atomic(), Atomic():
-            return bool(to_arrow(stored) == to_arrow(wanted))
+            return bool(to_arrow(stored) == to_arrow(wanted)) and casts_as_paimon(stored, wanted)
         case _:
             return False
 
@@ -95,12 +96,15 @@ def _mask(array: pa.Array) -> pa.Array | None:
 
 
 def _cast(array: pa.Array, stored: Atomic, wanted: Atomic, target: pa.DataType, where: str) -> pa.Array:
+    if not casts_as_paimon(stored, wanted):
+        raise InvalidError(
+            f"column {where!r} was changed from {stored} to {wanted}, and an older file still holds {stored}; "
+            "this conversion loses values and is not supported here: let Paimon compact the table first"
+        )
     try:
-        if stored.kind is Kind.BOOLEAN and pa.types.is_string(target):
-            return array.cast(target)
         if stored.kind is Kind.TIMESTAMP and wanted.kind is Kind.TIMESTAMP_LTZ:
             return array.cast(pa.timestamp(array.type.unit, tz="UTC")).cast(target)
-        if pa.types.is_decimal(array.type) and pa.types.is_decimal(target):
+        if pa.types.is_decimal(target) or pa.types.is_binary(array.type):
             return array.cast(target)
         return array.cast(target, safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -26,7 +26,7 @@ def row_difference(
     connection.execute("CREATE TABLE right_rows AS SELECT * FROM right_stream")
 
     def difference(first: str, second: str) -> Iterator[pa.RecordBatch]:
-        rows = connection.cursor().execute(f"SELECT * FROM {first} EXCEPT ALL SELECT * FROM {second}")
+        rows = connection.cursor().sql(f"SELECT * FROM {first} EXCEPT ALL SELECT * FROM {second}")
         reader: pa.RecordBatchReader = rows.to_arrow_reader(65_536)
         for batch in reader:
             yield pa.RecordBatch.from_arrays(

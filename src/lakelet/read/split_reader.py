@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyarrow.fs import LocalFileSystem
 
 from lakelet.errors import CorruptionError, NotFoundError
 from lakelet.format import deletion_vectors
@@ -35,11 +36,13 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 _BATCH_ROWS = 131_072
-# Where all rows are wanted at once, larger batches save work and hold nothing that is not held anyway.
+# Where all rows are wanted at once, larger batches and more read-ahead hold nothing that is not held anyway.
 _TABLE_BATCH_ROWS = 1 << 20
-# A local disk needs little read-ahead; memory is batches in flight times their size.
-_BATCH_READAHEAD = 8
-_FRAGMENT_READAHEAD = 2
+_TABLE_BATCH_READAHEAD = 16
+_TABLE_FRAGMENT_READAHEAD = 4
+# A stream of batches holds the row groups in flight, decoded; more of them than these take memory and save no time.
+_BATCH_READAHEAD = 4
+_FRAGMENT_READAHEAD = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,7 @@ class SplitReader:
         for (schema_id, plain), files in groups:
             if plain and not self._filter.residual:
                 with _named(self._home, files):
-                    scanner = self._scanner(files, schema_id, _TABLE_BATCH_ROWS)
-                    tables.append(self._conform(scanner.to_table()))
+                    tables.append(self._conform(self._scanner(files, schema_id, whole=True).to_table()))
             else:
                 tables.append(pa.Table.from_batches(self.batches_of(files, schema_id, plain), self.schema))
         return pa.concat_tables(tables) if tables else self.schema.empty_table()
@@ -111,12 +113,14 @@ class SplitReader:
                 return False
         return bool(self._fields) and not needs_int96(tuple(stored.values()))
 
-    def _scanner(self, files: Sequence[_File], schema_id: int, batch_rows: int = _BATCH_ROWS) -> ds.Scanner:
+    def _scanner(self, files: Sequence[_File], schema_id: int, *, whole: bool = False) -> ds.Scanner:
         import pyarrow.dataset as ds  # noqa: PLC0415 - it loads pandas where that is installed, which takes a second.
 
         store = self._home.store
-        parquet = ds.ParquetFileFormat()
         located = [store.arrow_path(file.path) for file in files]
+        # Column chunks are fetched ahead only where a request takes long; buffered chunks stay until their file is done.
+        remote = not isinstance(located[0][0], LocalFileSystem)
+        parquet = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=remote))
         fragments = [parquet.make_fragment(path, filesystem=filesystem) for filesystem, path in located]
         schema = pa.schema([field.with_nullable(True) for field in arrow_schema(self._schema_of(schema_id).fields)])
         dataset = ds.FileSystemDataset(fragments, schema, parquet, located[0][0])
@@ -124,9 +128,9 @@ class SplitReader:
         return dataset.scanner(
             columns=list(names),
             filter=self._filter.pushdown,
-            batch_size=batch_rows,
-            batch_readahead=_BATCH_READAHEAD,
-            fragment_readahead=_FRAGMENT_READAHEAD,
+            batch_size=_TABLE_BATCH_ROWS if whole else _BATCH_ROWS,
+            batch_readahead=_TABLE_BATCH_READAHEAD if whole else _BATCH_READAHEAD,
+            fragment_readahead=_TABLE_FRAGMENT_READAHEAD if whole else _FRAGMENT_READAHEAD,
             use_threads=True,
         )
 

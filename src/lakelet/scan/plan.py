@@ -269,7 +269,7 @@ class Planner:
                 index = places[column.id]
                 nulls = _element(stats.field("_NULL_COUNTS"), index)
                 # Some writers leave NaN, the greatest value, out of their statistics, so a float's maximum bounds nothing.
-                high = None if _is_float(column.type) else high_values[index]
+                high = _unbounded(high_values[index]) if _is_float(column.type) else high_values[index]
                 low = _lower_bound(low_values[index], covered[index].type)
                 ranges[column.name] = ColumnRange(low, high, nulls, counts)
         return ranges
@@ -293,6 +293,11 @@ def snapshot_is_gone(home: TableHome, snapshot: Snapshot) -> bool:
 
 def _same_type(stored: DataType, wanted: DataType) -> bool:
     return bool(to_arrow(stored) == to_arrow(wanted))
+
+
+def _unbounded(maxima: pa.Array) -> pa.Array:
+    """NaN for every known maximum: nothing is greater."""
+    return pc.if_else(maxima.is_valid(), pa.scalar(float("nan"), maxima.type), maxima)
 
 
 def _is_float(data_type: DataType) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
+from lakelet.model.python_values import is_kept
 
 
 def batches_of(data: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -53,6 +54,14 @@ def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.Rec
         )
     fields = [field.with_nullable(True) for field in schema if field.name in names]
     try:
-        yield from pa.Table.from_pylist(rows, schema=pa.schema(fields)).to_batches()
+        table = pa.Table.from_pylist(rows, schema=pa.schema(fields))
     except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
         raise InvalidError(f"the rows do not fit the table's types: {error}") from error
+    for field in fields:
+        for number, row in enumerate(rows):
+            if not is_kept(row.get(field.name), field.type):
+                raise InvalidError(
+                    f"the rows do not fit the table's types: row {number} has {row[field.name]!r} for column {field.name!r}, "
+                    f"which {field.type} cannot hold"
+                )
+    yield from table.to_batches()

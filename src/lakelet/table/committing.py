@@ -22,6 +22,7 @@ from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.partition_path import parse_partition_value
+from lakelet.model.python_values import is_kept
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakelet.model.types import STRINGS, Atomic
@@ -164,6 +165,8 @@ def partition_spec(partition: Mapping[str, object], schema: TableSchema) -> dict
             spec[name] = None
         elif isinstance(value, str) and not is_text:
             spec[name] = parse_partition_value(value, data_type)
+        elif not is_kept(value, to_arrow(data_type)):
+            raise InvalidError(f"partition column {name!r} is {data_type}; {value!r} does not fit")
         else:
             try:
                 spec[name] = pa.scalar(value, to_arrow(data_type)).as_py() if not is_text else str(value)

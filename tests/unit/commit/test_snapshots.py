@@ -16,10 +16,12 @@ from lakelet.commit.snapshots import (
 from lakelet.errors import CorruptionError, NotFoundError
 from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.home import TableHome
 from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
-from lakelet.storage.paths import TablePaths
+from lakelet.storage.paths import TablePaths, file_number
+from lakelet.storage.store import Listing
 
 PATHS = TablePaths.of("d", "t")
 
@@ -111,6 +113,21 @@ def test_a_good_hint_spares_the_listing() -> None:
     counting = CountingStore(home.store)
     assert latest_id(TableHome(counting, PATHS)) == 5
     assert "list_folder" not in counting.counts()
+
+
+@pytest.mark.parametrize("missed", [{4}, {2, 3}, {3, 5}])
+def test_a_listing_that_missed_snapshots_made_meanwhile_shows_no_gap(missed: set[int]) -> None:
+    class Hasty(DecoratedStore):
+        def list_folder(self, folder: str) -> Listing:
+            found = super().list_folder(folder)
+            return Listing(
+                tuple(info for info in found.files if file_number(info.path, "snapshot") not in missed), found.folders
+            )
+
+    home = home_with(*range(1, 7), latest=b"6")
+    hasty = TableHome(Hasty(home.store), PATHS)
+    assert snapshot_ids(hasty) == range(1, 7)
+    assert continues_the_line(hasty, 2)
 
 
 def test_other_names_are_no_snapshots() -> None:

@@ -51,7 +51,7 @@ class TestRoundTrip:
         assert parquet(store).num_row_groups == 2
 
     def test_every_type_comes_back_beside_nanoseconds(self) -> None:
-        """One TIMESTAMP(9) makes all timestamps INT96, the years 1 and 9999 of the others among them."""
+        """Only TIMESTAMP(9) is INT96; the others keep their years 1 and 9999."""
         fields, table = every_type(60, extra=_TIMES | _NANOS)
         got = read(FORMAT, write(FORMAT, fields, [table]), fields, batch_rows=7)
         assert got.schema.types == table.schema.types

@@ -4,7 +4,8 @@ import pytest
 
 from lakelet.errors import InvalidError
 from lakelet.model.type_parser import parse_type
-from lakelet.model.widening import check_widening
+from lakelet.model.types import Atomic
+from lakelet.model.widening import casts_as_paimon, check_widening
 
 ACCEPTED = {
     "BOOLEAN": ["BOOLEAN"],
@@ -60,3 +61,27 @@ def test_every_pair(old: str) -> None:
 def test_nullability_is_not_its_business() -> None:
     check_widening(parse_type("INT NOT NULL"), parse_type("BIGINT"), "c")
     check_widening(parse_type("ARRAY<INT> NOT NULL"), parse_type("ARRAY<INT>"), "c")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "alike"),
+    [
+        ("INT", "INT NOT NULL", True),
+        ("CHAR(5)", "CHAR(5)", True),
+        ("BIGINT", "INT", True),
+        ("INT", "STRING", True),
+        ("DOUBLE", "FLOAT", True),
+        ("DOUBLE", "INT", False),
+        ("STRING", "VARCHAR(3)", False),
+        ("STRING", "CHAR(5)", False),
+        ("BYTES", "BINARY(4)", False),
+        ("TIMESTAMP(3)", "TIMESTAMP(0)", False),
+        ("BIGINT", "TIMESTAMP(3)", False),
+        ("DECIMAL(10, 3)", "DECIMAL(5, 1)", False),
+    ],
+)
+def test_lossy_casts_that_are_read_as_paimon_reads_them(old: str, new: str, alike: bool) -> None:
+    before, after = parse_type(old), parse_type(new)
+    assert isinstance(before, Atomic)
+    assert isinstance(after, Atomic)
+    assert casts_as_paimon(before, after) is alike

@@ -52,6 +52,8 @@ def test_dicts_are_read_as_the_tables_types() -> None:
         ([{"a": "x"}], "do not fit the table's types"),
         ([{"a": 2**40}], "do not fit the table's types"),
         ([{"l": 3}], "do not fit the table's types"),
+        ([{"a": 1}, {"a": 1.5}], "row 1 has 1.5 for column 'a', which int32 cannot hold"),
+        ([{"l": [1, 2.5]}], r"row 0 has \[1, 2.5\] for column 'l'"),
         (7, "cannot write a int"),
         ("text", "cannot write a str"),
         (b"bytes", "cannot write a bytes"),

@@ -41,6 +41,21 @@ def test_manifests_equal_fastavro(
         assert array.to_pylist() == entries
 
 
+@pytest.mark.parametrize("null_first", [True, False])
+def test_rows_may_stand_in_a_union_with_null(engine: str, null_first: bool) -> None:
+    """The native library of pypaimon writes its manifests so; a row that is null is damage."""
+    schema = ["null", record(a="int")] if null_first else [record(a="int"), "null"]
+    row, null = (b"\x02", b"\x00") if null_first else (b"\x00", b"\x02")
+    header = write_header(json.dumps(schema), codec="null", sync=SYNC, metadata={})
+
+    def file(payload: bytes) -> bytes:
+        return header + write_block(payload, rows=2, codec="null", level=None, sync=SYNC)
+
+    assert decode(file(row + b"\x0a" + row + b"\x01"), path="m").to_pylist() == [{"a": 5}, {"a": -1}]
+    with pytest.raises(CorruptionError, match="branch"):
+        decode(file(row + b"\x0a" + null + b"\x00"), path="m")
+
+
 def test_projection_selects_subtrees(
     engine: str, entry_schema: dict[str, Any], make_entries: Callable[..., Any], by_fastavro: Callable[..., bytes]
 ) -> None:
