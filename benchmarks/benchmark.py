@@ -26,7 +26,7 @@ class Scale:
 class Result:
     """One comparison: Lakelet's number and a peer's, how they relate, and what they should.
 
-    `ratio` is written so that `text` reads as a sentence; `reached` is whether the target holds.
+    `text` says it in words; `reached` is whether the target holds, None where there is none.
     """
 
     name: str
@@ -35,10 +35,12 @@ class Result:
     ratio: float
     text: str
     target: str
-    reached: bool
+    reached: bool | None
 
     def line(self) -> str:
         """For the terminal."""
+        if self.reached is None:
+            return f"        {self.name}: {self.text}"
         return f"{'ok    ' if self.reached else 'MISSED'}  {self.name}: {self.text}; target {self.target}"
 
     def as_json(self) -> dict[str, Any]:
@@ -54,12 +56,12 @@ def at_most(name: str, ours: Measured, peer: Measured, limit: float, key: str = 
     )
 
 
-def faster(name: str, ours: Measured, peer: Measured, least: float, key: str = "seconds") -> Result:
-    """Lakelet is to be at least `least` times as fast as the peer."""
+def faster(name: str, ours: Measured, peer: Measured, least: float | None, key: str = "seconds") -> Result:
+    """Lakelet is to be at least `least` times as fast as the peer; None is for information."""
     ratio = peer[key] / ours[key]
-    return Result(
-        name, ours, peer, ratio, _sentence(f"{ratio:.1f} × as fast", ours, peer, key), f"≥ {least} ×", ratio >= least
-    )
+    text = _sentence(f"{ratio:.1f} × as fast", ours, peer, key)
+    target, reached = ("", None) if least is None else (f"≥ {least} ×", ratio >= least)
+    return Result(name, ours, peer, ratio, text, target, reached)
 
 
 def _sentence(comparison: str, ours: Measured, peer: Measured, key: str) -> str:

@@ -192,7 +192,7 @@ def test_java_finds_every_value_of_ours(warehouse: Warehouse, file_format: str) 
     for writer in (LAKELET, JAVA):
         warehouse.create(JAVA, writer, columns, options={"file.format": file_format})
         for part in (rows[:3], rows[3:6], rows[6:]):
-            warehouse.write(writer, writer, part * 20)
+            warehouse.write(writer, writer, part * 4)
     fields = warehouse.table(JAVA).schema.fields
     for field in fields[1:]:
         values = {row[field.name] for row in spell_rows(rows, fields)} - {None, "NaN"}

@@ -90,6 +90,8 @@ class Run:
         self.rows = {id_: p for id_, p in self.rows.items() if id_ % divisor}
 
     def compact(self) -> None:
+        if not self.rows:
+            return  # Java's coordinator ends with an exception where there is no file.
         self.log.append("java compacts")
         self.warehouse.java.compact(self.warehouse.folder, f"db.{self.name}")
 

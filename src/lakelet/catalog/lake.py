@@ -9,7 +9,7 @@ The catalog is the folder itself: `<db>.db/<table>/schema/schema-0` makes a tabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from lakelet.ids import Ids, RandomIds
 from lakelet.model.arrow_types import from_arrow
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, new_schema
+from lakelet.model.text import check_text
 from lakelet.model.types import Field
 from lakelet.options import PARTITION, PRIMARY_KEY, Option, TableOptions, check_options
 from lakelet.storage.home import TableHome
@@ -55,7 +56,8 @@ class Lake:
     def databases(self) -> list[str]:
         """The names of all databases."""
         folders = self._store.list_folder("").folders
-        return sorted(name for folder in folders if (name := database_of_folder(folder)) is not None)
+        names = (database_of_folder(folder) for folder in folders)
+        return sorted(name for name in names if name is not None and _is_name(name))
 
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Makes a database."""
@@ -67,7 +69,7 @@ class Lake:
         self._store.make_folder(folder)
 
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
-        """Removes a database, with its tables only if `cascade` is given."""
+        """Removes a database; with its tables, and whatever else is in its folder, only if `cascade` is given."""
         if name not in self.databases():
             if if_exists:
                 return
@@ -76,6 +78,12 @@ class Lake:
         if tables and not cascade:
             raise InvalidError(
                 f"database {name!r} holds {len(tables)} tables ({', '.join(tables[:5])}): drop them first, or pass cascade=True"
+            )
+        inside = self._store.list_folder(database_folder(name))
+        others = [*inside.folders, *(info.path for info in inside.files)]
+        if others and not cascade:
+            raise InvalidError(
+                f"database {name!r} holds no tables, but {self.location}/{others[0]}: remove it first, or pass cascade=True"
             )
         for table in tables:
             self.drop_table(f"{name}.{table}")
@@ -125,10 +133,12 @@ class Lake:
             if if_not_exists:
                 return Table(name, home)
             raise AlreadyExistsError(f"table {name!r} exists in {self.location}")
-        leftover = next(iter(self._store.list(home.paths.snapshot_folder)), None)
+        paths = home.paths
+        kept = (paths.snapshot_folder, paths.tag_folder, paths.branch_folder)
+        leftover = next((info for folder in kept for info in self._store.list(folder)), None)
         if leftover is not None:
             raise InvalidError(
-                f"{home.where(leftover.path)} is left over from another table: remove {home.paths.root} first"
+                f"{home.where(leftover.path)} is left over from another table: remove {paths.root} first"
             )
         try:
             create_first_schema(home, schema)
@@ -167,6 +177,11 @@ class Lake:
             raise self._no_database(_split(new_name)[0])
         if schema_ids(self._home(new)):
             raise AlreadyExistsError(f"table {new_name!r} exists in {self.location}")
+        found = next(iter(self._store.list(new.root)), None)
+        if found is not None:
+            raise AlreadyExistsError(
+                f"{self.location}/{found.path} is in the way of {new_name!r}: remove {new.root} first"
+            )
         move_table(self._store, old, new)
         return Table(new_name, self._home(new))
 
@@ -241,6 +256,10 @@ def _is_name(name: str) -> bool:
 
 
 def _fields(columns: Columns) -> list[Field]:
+    if isinstance(columns, (Mapping, str)) or not isinstance(columns, (pa.Schema, Iterable)):
+        raise InvalidError(
+            f"columns: expected an Arrow schema or a list of (name, type) pairs, found a {type(columns).__name__}"
+        )
     if isinstance(columns, pa.Schema):
         fields = []
         for column in columns:
@@ -248,7 +267,11 @@ def _fields(columns: Columns) -> list[Field]:
             comment = (column.metadata or {}).get(b"comment")
             fields.append(Field(-1, column.name, data_type, comment.decode() if comment else None))
         return fields
-    return [
-        column if isinstance(column, Field) else Field(-1, column[0], as_type(column[1], f"column {column[0]!r}"))
-        for column in columns
-    ]
+    return [column if isinstance(column, Field) else _pair(column) for column in columns]
+
+
+def _pair(column: object) -> Field:
+    if not isinstance(column, (tuple, list)) or len(column) != 2:
+        raise InvalidError(f"column {column!r}: expected a pair of name and type, such as ('id', 'BIGINT')")
+    name, data_type = column
+    return Field(-1, check_text(name, "name of a column"), as_type(data_type, f"column {name!r}"))

@@ -1,8 +1,14 @@
 """Moving a table's folder, on stores that can rename and on those that cannot.
 
 A folder is a table as soon as it has a schema. Where the store can only copy, schemas are therefore copied last and removed
-first: whatever a crash leaves behind, exactly one of the two names is the table, and it is complete, or both are and
-the rename can be run again after dropping one. Nobody may write to the table meanwhile.
+first. What a crash midway leaves there:
+
+    before the schemas    the table under the old name, and files under the new one that are no table: remove them
+    among the schemas     the table under the old name; with several schema versions the new one may be visible as well, but
+                          incomplete: drop it, then rename again
+    while removing        the table under the new name, and perhaps an incomplete one under the old: drop that
+
+Nobody may write to the table meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ from lakelet.storage.store import ObjectStore
 
 
 def move_table(store: ObjectStore, old: TablePaths, new: TablePaths) -> None:
-    """Gives the folder `old` the name `new`, under which there is no table."""
+    """Gives the folder `old` the name `new`, under which there is nothing."""
     if store.moves_atomically:
         store.move_folder(old.root, new.root)
         return

@@ -6,6 +6,7 @@ takes away must be live in the snapshot it lands on; an overwrite takes whatever
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -72,7 +73,9 @@ def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str,
             found = column.is_null()
         else:
             scalar = pa.scalar(value, to_arrow(schema.field(name).type))
-            found = pc.fill_null(pc.equal(column, scalar), False)
+            # NaN is one partition like any other, although it equals no number; -0.0 and 0.0 are equal.
+            is_nan = isinstance(value, float) and math.isnan(value)
+            found = pc.fill_null(pc.is_nan(column) if is_nan else pc.equal(column, scalar), False)
         mask &= found.to_numpy(zero_copy_only=False)
     return mask
 

@@ -8,8 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
+from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot, snapshots_backwards
+from lakelet.errors import InvalidError
+from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
 # Clocks of writers and committers may disagree by this much.
@@ -23,13 +27,7 @@ def committed_files(home: TableHome, messages: Sequence[CommitMessage]) -> set[s
     if latest is None or not files:
         return set()
     names = pa.array([file.name for file in files], pa.string())
-    partitions = pa.array({message.partition for message in messages}, pa.binary())
-
-    def keep(entries: pa.Table) -> pa.Table:
-        return entries.filter(pc.is_in(entries.column("_PARTITION"), value_set=partitions))
-
-    live = live_entries(home, snapshot_manifests(home, latest), columns=(), keep=keep)
-    found = _among(live, names)
+    found = _live_among(home, latest, messages)
     oldest = min(file.creation_ms or 0 for file in files) - _CLOCK_SKEW_MS
     for snapshot in snapshots_backwards(home, latest.id):
         if snapshot.time_ms < oldest or len(found) == len(files):
@@ -37,6 +35,42 @@ def committed_files(home: TableHome, messages: Sequence[CommitMessage]) -> set[s
         added = read_entries(home, read_manifest_list(home, snapshot.delta_manifest_list), columns=["_FILE_NAME"])
         found |= _among(added, names)
     return found
+
+
+def remove_uncommitted(home: TableHome, messages: Sequence[CommitMessage]) -> None:
+    """Removes the new files of messages, except those of a commit that stands."""
+    kept = committed_files(home, messages)
+    folders = PartitionFolders(home.paths, latest_schema(home))
+    paths = [
+        f"{folders.bucket_folder(message.partition, message.bucket)}/{file.name}"
+        for message in messages
+        for file in message.new_files
+        if file.name not in kept
+    ]
+    home.store.delete(paths)
+
+
+def check_not_committed(home: TableHome, messages: Sequence[CommitMessage]) -> None:
+    """InvalidError if a file of the messages is live: they were committed before, and their rows would be there twice."""
+    latest = latest_snapshot(home)
+    live = _live_among(home, latest, messages) if latest is not None else set()
+    if live:
+        raise InvalidError(
+            f"these messages are committed already: {sorted(live)[0]} is in {home.where(home.paths.root)}"
+        )
+
+
+def _live_among(home: TableHome, latest: Snapshot, messages: Sequence[CommitMessage]) -> set[str]:
+    """The names of new files in `messages` that a snapshot holds."""
+    names = pa.array([file.name for message in messages for file in message.new_files], pa.string())
+    if not len(names):
+        return set()
+    partitions = pa.array({message.partition for message in messages}, pa.binary())
+
+    def keep(entries: pa.Table) -> pa.Table:
+        return entries.filter(pc.is_in(entries.column("_PARTITION"), value_set=partitions))
+
+    return _among(live_entries(home, snapshot_manifests(home, latest), columns=(), keep=keep), names)
 
 
 def _among(entries: pa.Table, names: pa.Array) -> set[str]:

@@ -12,8 +12,8 @@ order of steps is chosen so that a crash between any two leaves the table whole:
 - "Already exists" may be our own object, kept by a store that then failed to answer. It is read and compared.
 - An error from the store leaves the outcome open. The same bytes are sent again until the store answers; if it never does,
   `CommitUnknownError` says so and every file stays where it is.
-- A create that succeeds on an id that was expired or rolled back in the meantime is no commit: unless its predecessor
-  still stands and nothing newer stands beyond a gap, the snapshot is removed again and the commit repeated.
+- A create that succeeds on an id that was expired or rolled back in the meantime is no commit (`standing` finds out): the
+  snapshot is removed again and the commit repeated.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.index_changes import carry_index_manifest
 from lakelet.commit.manifest_merge import MergePolicy, merge_manifests
-from lakelet.commit.manifests import ManifestFiles, ManifestSettings, read_entries, read_manifest_list
+from lakelet.commit.manifests import ManifestFiles, ManifestSettings
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import (
-    continues_the_line,
     latest_snapshot,
+    snapshot_is_gone,
     snapshots_backwards,
     try_snapshot,
     write_latest_hint,
 )
-from lakelet.errors import CommitUnknownError, ConflictError, LakeletError, UnavailableError
+from lakelet.commit.standing import stands
+from lakelet.errors import CommitUnknownError, ConflictError, CorruptionError, LakeletError, UnavailableError
 from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
@@ -95,10 +96,17 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
             return done
         seen = latest.id if latest is not None else 0
         schema = latest_schema(home)
-        changes = compute_changes(home, request, latest, schema, ManifestSettings.of(TableOptions(schema.options)))
-        if changes.entries.num_rows == 0 and request.ignore_empty:
-            return None
-        made = _attempt(home, request, latest, schema, changes, delta)
+        made = None
+        try:
+            settings = ManifestSettings.of(TableOptions(schema.options))
+            changes = compute_changes(home, request, latest, schema, settings)
+            if changes.entries.num_rows == 0 and request.ignore_empty:
+                return None
+            made = _attempt(home, request, latest, schema, changes, delta)
+        except CorruptionError:
+            # Manifests of a snapshot that was expired while it was read are no corruption, but a race lost.
+            if latest is None or not snapshot_is_gone(home, latest):
+                raise
         if made is not None:
             _write_hint(home, made)
             return made
@@ -212,7 +220,7 @@ def _create(home: TableHome, snapshot: Snapshot, files: ManifestFiles) -> _Outco
     """
     path, data = home.paths.snapshot(snapshot.id), encode_snapshot(snapshot)
     lost, sent = _Outcome.LOST, False
-    trouble: LakeletError | None = None
+    trouble: Exception | None = None
     for attempt in range(_UNKNOWN_TRIES):
         try:
             if not home.store.put_if_absent(path, data):
@@ -220,11 +228,14 @@ def _create(home: TableHome, snapshot: Snapshot, files: ManifestFiles) -> _Outco
                 if found is None or not _same(found, snapshot):
                     return lost
             sent = True
-            if continues_the_line(home, snapshot.id) and _is_followed(home, snapshot):
+            verdict = stands(home, snapshot)
+            if verdict is None:
+                break
+            if verdict:
                 return _Outcome.MADE
             home.store.delete([path])
             return _Outcome.WITHDRAWN
-        except LakeletError as error:
+        except Exception as error:
             if not sent and not isinstance(error, UnavailableError) and _is_absent(home, snapshot):
                 files.remove()
                 raise
@@ -233,18 +244,8 @@ def _create(home: TableHome, snapshot: Snapshot, files: ManifestFiles) -> _Outco
             home.clock.sleep(0.05 * 2**attempt)
     raise CommitUnknownError(
         f"{home.where(path)}: the store did not say whether snapshot {snapshot.id} of user {snapshot.commit_user} was created "
-        f"({trouble}); its files were left in place, look for it before writing again"
+        f"({trouble or 'it was expired meanwhile'}); its files were left in place, look for it before writing again"
     ) from trouble
-
-
-def _is_followed(home: TableHome, snapshot: Snapshot) -> bool:
-    """Whether the second snapshot, where there is one, was made on top of ours: the first has no predecessor to look for."""
-    second = try_snapshot(home, 2) if snapshot.id == 1 else None
-    if second is None:
-        return True
-    ours, base = (read_manifest_list(home, name) for name in (snapshot.delta_manifest_list, second.base_manifest_list))
-    added, known = (read_entries(home, manifests, columns=["_FILE_NAME"]) for manifests in (ours, base))
-    return set(added.column("_FILE_NAME").to_pylist()) <= set(known.column("_FILE_NAME").to_pylist())
 
 
 def _is_absent(home: TableHome, snapshot: Snapshot) -> bool:

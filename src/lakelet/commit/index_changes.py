@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakelet.commit.manifests import ManifestFiles
+from lakelet.commit.manifests import ManifestFiles, get_named
 from lakelet.format.index_manifest import decode_index_manifest, encode_index_manifest
 from lakelet.format.manifest import avro_codec
 from lakelet.model.manifest import IndexManifestEntry
@@ -21,7 +21,7 @@ def read_index_entries(home: TableHome, snapshot: Snapshot) -> list[IndexManifes
     if snapshot.index_manifest is None:
         return []
     path = home.paths.manifest(snapshot.index_manifest)
-    return decode_index_manifest(home.store.get(path), path=home.where(path))
+    return decode_index_manifest(get_named(home, path), path=home.where(path))
 
 
 def carry_index_manifest(

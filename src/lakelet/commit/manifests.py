@@ -74,7 +74,7 @@ class ManifestSettings:
 def read_manifest_list(home: TableHome, name: str) -> list[ManifestFile]:
     """The manifests a list names."""
     path = home.paths.manifest(name)
-    return decode_manifest_list(_get(home, path), path=home.where(path))
+    return decode_manifest_list(get_named(home, path), path=home.where(path))
 
 
 def snapshot_manifests(home: TableHome, snapshot: Snapshot) -> list[ManifestFile]:
@@ -92,7 +92,7 @@ def read_manifest(
 ) -> pa.Table:
     """The entries of one manifest."""
     path = home.paths.manifest(manifest.name)
-    return decode_manifest(_get(home, path), path=home.where(path), columns=columns, keep=keep_blocks)
+    return decode_manifest(get_named(home, path), path=home.where(path), columns=columns, keep=keep_blocks)
 
 
 def read_entries(
@@ -313,7 +313,8 @@ def _ranks(columns: Sequence[pa.Array]) -> Rows:
     return ranks
 
 
-def _get(home: TableHome, path: str) -> bytes:
+def get_named(home: TableHome, path: str) -> bytes:
+    """A file that a snapshot names; CorruptionError where it is missing."""
     try:
         return home.store.get(path)
     except NotFoundError as error:

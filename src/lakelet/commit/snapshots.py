@@ -40,13 +40,15 @@ def try_snapshot(home: TableHome, number: int) -> Snapshot | None:
         return None
 
 
+def listed_ids(home: TableHome) -> set[int]:
+    """The ids of all snapshot files, stray ones included."""
+    files = home.store.list_folder(home.paths.snapshot_folder).files
+    return {number for info in files if (number := file_number(info.path, "snapshot")) is not None}
+
+
 def snapshot_ids(home: TableHome) -> range:
     """The ids of the live snapshots: the contiguous run that ends in the greatest id."""
-    numbers = {
-        number
-        for info in home.store.list_folder(home.paths.snapshot_folder).files
-        if (number := file_number(info.path, "snapshot")) is not None
-    }
+    numbers = listed_ids(home)
     if not numbers:
         return range(0)
     latest = earliest = max(numbers)
@@ -82,18 +84,6 @@ def latest_snapshot(home: TableHome) -> Snapshot | None:
             return found
 
 
-def earliest_id(home: TableHome) -> int | None:
-    """The id of the oldest snapshot, None for a table without any."""
-    hint = _read_hint(home, home.paths.earliest_hint)
-    if hint is not None and home.store.head(home.paths.snapshot(hint)) is not None:
-        before = hint > 1 and home.store.head(home.paths.snapshot(hint - 1)) is not None
-        after = home.store.head(home.paths.snapshot(hint + 1)) is not None
-        if not before and after:
-            return hint
-    ids = snapshot_ids(home)
-    return ids[0] if ids else None
-
-
 def snapshots_backwards(home: TableHome, newest: int) -> Iterator[Snapshot]:
     """Snapshots from `newest` down to the oldest that exists."""
     for number in range(newest, 0, -1):
@@ -123,6 +113,13 @@ def snapshot_at(home: TableHome, time_ms: int) -> Snapshot:
             f"no snapshot of {home.where(home.paths.branch_root)} was made at or before {time_ms} ms: {oldest}"
         )
     return read_snapshot(home, ids[low - 1])
+
+
+def snapshot_is_gone(home: TableHome, snapshot: Snapshot) -> bool:
+    """Whether the snapshot has been expired; one that a tag keeps has no snapshot file but still its manifest lists."""
+    lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+    listless = any(home.store.head(home.paths.manifest(name)) is None for name in lists)
+    return listless and home.store.head(home.paths.snapshot(snapshot.id)) is None
 
 
 def write_latest_hint(home: TableHome, number: int) -> None:

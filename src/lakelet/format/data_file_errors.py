@@ -28,6 +28,17 @@ def open_input(store: ObjectStore, path: str) -> pa.NativeFile:
         raise UnavailableError(f"{store.location}/{path}: cannot be opened ({error})") from error
 
 
+def store_failed(error: BaseException) -> bool:
+    """Whether the store is to blame: decoders report bad bytes as an OSError without a number, the operating system's
+    have one, S3's have a text."""
+    is_missing = isinstance(error, FileNotFoundError)
+    return (
+        isinstance(error, OSError)
+        and not is_missing
+        and (error.errno is not None or any(word in str(error) for word in _NETWORK))
+    )
+
+
 @contextmanager
 def decoding(store: ObjectStore, path: str, kind: str) -> Iterator[None]:
     """Turns Arrow's errors into a CorruptionError that names the file, or UnavailableError when the store failed."""
@@ -36,8 +47,7 @@ def decoding(store: ObjectStore, path: str, kind: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise NotFoundError(f"{store.location}/{path} does not exist") from error
     except OSError as error:
-        # Decoders report bad bytes as an OSError without a number; the operating system's have one, S3's have a text.
-        if error.errno is not None or any(word in str(error) for word in _NETWORK):
+        if store_failed(error):
             raise UnavailableError(f"{store.location}/{path}: cannot be read ({error})") from error
         raise CorruptionError(f"{store.location}/{path}: not a sound {kind} file ({error})") from error
     except (pa.ArrowException, KeyError, UnicodeDecodeError) as error:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lakelet.errors import CorruptionError, InvalidError
+from lakelet.errors import CorruptionError, InternalError, InvalidError
 from lakelet.model.snapshot import SNAPSHOT_VERSION, CommitKind, Snapshot
 
 _MEMBERS = (
@@ -53,13 +53,16 @@ _TEXT = ("baseManifestList", "deltaManifestList", "changelogManifestList", "inde
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The bytes of a snapshot file."""
+    """The bytes of a snapshot file, which are sure to decode: a snapshot that cannot be read makes the table unusable."""
     value: dict[str, Any] = {}
     for member, attribute in _MEMBERS:
         found = getattr(snapshot, attribute)
         if found is not None:
             value[member] = found.value if isinstance(found, CommitKind) else found
-    return json.dumps(value, indent=2, ensure_ascii=False).encode()
+    data = json.dumps(value, indent=2, ensure_ascii=False).encode()
+    if decode_snapshot(data, path=f"snapshot {snapshot.id}") != snapshot:
+        raise InternalError(f"snapshot {snapshot.id} would not be read as it was written: {snapshot}")
+    return data
 
 
 def decode_snapshot(data: bytes, *, path: str) -> Snapshot:

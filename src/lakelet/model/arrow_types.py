@@ -51,6 +51,18 @@ def timestamp_unit(precision: int) -> str:
     return "ms" if precision <= _MILLI else "us" if precision <= _MICRO else "ns"
 
 
+def precision_step(data_type: DataType) -> int:
+    """By how many of its Arrow units two neighbouring values of a time type differ: 1000 for TIMESTAMP(0), kept in
+    milliseconds; 1 for types that are no times."""
+    match data_type:
+        case Atomic(Kind.TIMESTAMP | Kind.TIMESTAMP_LTZ, precision):
+            return int(10 ** (_UNIT_PRECISION[timestamp_unit(precision)] - precision))
+        case Atomic(Kind.TIME, precision):
+            return int(10 ** max(_MILLI - precision, 0))
+        case _:
+            return 1
+
+
 def to_arrow(data_type: DataType) -> pa.DataType:
     """The Arrow type in which values of `data_type` are read and written."""
     match data_type:

@@ -195,7 +195,9 @@ def change_options(schema: TableSchema, changes: Mapping[str, str | None]) -> Ta
 
 def change_table_comment(schema: TableSchema, comment: str | None) -> TableSchema:
     """With another comment on the table."""
-    return replace(schema, comment=comment)
+    changed = replace(schema, comment=comment)
+    check_schema(changed)
+    return changed
 
 
 def _split(schema: TableSchema, path: Path, *, new: bool = False) -> tuple[tuple[str, ...], str]:
@@ -204,8 +206,8 @@ def _split(schema: TableSchema, path: Path, *, new: bool = False) -> tuple[tuple
         parts = (path,) if path in schema.names or "." not in path else tuple(path.split("."))
     else:
         parts = tuple(path)
-    if not parts or not all(parts):
-        raise InvalidError(f"column path {path!r} has an empty part")
+    if not parts or not all(isinstance(part, str) and part for part in parts):
+        raise InvalidError(f"column path {path!r} has an empty part, or one that is no text")
     if not new:
         _find(schema.fields, parts, path)
     return parts[:-1], parts[-1]
@@ -287,7 +289,8 @@ def _descend(
         case Map(key) if parts and parts[0] == "key":
             return replace(data_type, key=_descend(key, parts[1:], path, go))
         case _:
-            raise NotFoundError(f"column {_text(path)!r}: {data_type} has no field at {'.'.join(parts) or 'its end'!r}")
+            inside = f" {'.'.join(parts)!r}" if parts else "s inside it"
+            raise NotFoundError(f"column {_text(path)!r} is {data_type}, which has no field{inside}")
 
 
 def _renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:

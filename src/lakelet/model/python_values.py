@@ -1,13 +1,17 @@
-"""Python values that Arrow would cut to fit a type without a word: 1.5 becomes the integer 1, a datetime loses its time.
+"""Python values that Arrow would change to fit a type without a word: 1.5 becomes the integer 1, 0.1 the nearest 32-bit
+number, a datetime loses its time or its zone, a dict the members that a ROW does not have.
 
 Rows handed over as dicts and values of a partition spec are looked at before Arrow takes them. What Arrow refuses by itself
-(text for a number, a number out of range) is left to it, and a FLOAT is the nearest number to what was given.
+(text for a number, a number out of range) is left to it. Times are datetimes, never bare numbers, whose unit nobody told;
+one with a zone is an instant, one without is not, and neither stands in for the other.
 """
 
 from __future__ import annotations
 
+import ctypes
 import datetime as dt
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,18 +26,58 @@ def is_kept(value: Any, arrow: pa.DataType) -> bool:
         return True
     types = pa.types
     if types.is_integer(arrow):
-        return not isinstance(value, (float, np.floating)) or float(value).is_integer()
+        return _is_whole(value)
+    if types.is_floating(arrow):
+        return not isinstance(value, (bool, np.bool_)) and (arrow.bit_width == 64 or _fits_single(value))
     if types.is_date(arrow):
-        whole = not isinstance(value, dt.datetime) or value.time() == dt.time()
-        return whole and not isinstance(value, (float, np.floating))
-    if types.is_timestamp(arrow) or types.is_time(arrow):
-        finest = _FINEST_US.get(arrow.unit, 1)
-        return not isinstance(value, (float, np.floating)) and getattr(value, "microsecond", 0) % finest == 0
-    if types.is_struct(arrow) and isinstance(value, Mapping):
-        return all(is_kept(value.get(inner.name), inner.type) for inner in arrow)
+        midnight = not isinstance(value, dt.datetime) or (value.time() == dt.time() and value.tzinfo is None)
+        return midnight and not _is_number(value)
+    if types.is_timestamp(arrow):
+        zoned = getattr(value, "tzinfo", None) is not None
+        return zoned == (arrow.tz is not None) and _is_fine(value, arrow.unit)
+    if types.is_time(arrow):
+        return getattr(value, "tzinfo", None) is None and _is_fine(value, arrow.unit)
+    return _is_kept_inside(value, arrow)
+
+
+def _is_kept_inside(value: Any, arrow: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_struct(arrow) and isinstance(value, Iterable):
+        members = value if isinstance(value, Mapping) else _members(value)
+        known = {inner.name: inner.type for inner in arrow}
+        return all(name in known and is_kept(member, known[name]) for name, member in members.items())
     if types.is_map(arrow) and isinstance(value, Iterable):
         pairs = value.items() if isinstance(value, Mapping) else value
         return all(is_kept(key, arrow.key_type) and is_kept(item, arrow.item_type) for key, item in pairs)
     if types.is_list(arrow) and isinstance(value, Iterable):
         return all(is_kept(item, arrow.value_type) for item in value)
     return True
+
+
+def _members(pairs: Iterable[Any]) -> dict[Any, Any]:
+    """A ROW given as pairs of name and value."""
+    return {name: member for name, member in pairs}  # noqa: C416 - each pair is taken apart, so that others fail here.
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating, Decimal))
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return not isinstance(value, (float, np.floating)) or float(value).is_integer()
+
+
+def _fits_single(value: Any) -> bool:
+    """Whether a number has 32 bits' precision at most; integers are left to Arrow, which counts their digits."""
+    if not isinstance(value, (float, np.floating)):
+        return True
+    number = float(value)
+    return number != number or ctypes.c_float(number).value == number  # noqa: PLR0124 - only NaN differs from itself.
+
+
+def _is_fine(value: Any, unit: str) -> bool:
+    """Whether a time has no digits beyond its unit."""
+    below_us = getattr(value, "nanosecond", 0) if unit != "ns" else 0
+    return not _is_number(value) and below_us == 0 and getattr(value, "microsecond", 0) % _FINEST_US.get(unit, 1) == 0

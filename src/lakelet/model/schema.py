@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakelet.errors import InvalidError, NotFoundError
+from lakelet.model.text import check_text
 from lakelet.model.types import Array, Atomic, DataType, Field, Kind, Map, Multiset, Row, renumber, with_nullable
+from lakelet.options import BUCKET, TableOptions
 
 SCHEMA_VERSION = 3
-SPECIAL_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID")
+# The first five are columns that Paimon adds to rows of its own accord, the others columns that Lakelet adds while it works.
+SPECIAL_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind", "__lakelet_row")
 KEY_PREFIX = "_KEY_"
 
 
@@ -88,7 +91,11 @@ def check_schema(schema: TableSchema) -> None:
     if not schema.fields:
         raise InvalidError("a table needs at least one column")
     _check_names(schema.names, "column")
+    _check_comment(schema.comment, "comment of the table")
+    for key, text in schema.options.items():
+        check_text(text, f"option {key!r}")
     for field in schema.fields:
+        _check_comment(field.description, f"comment of column {field.name!r}")
         if field.name in SPECIAL_NAMES or field.name.startswith(KEY_PREFIX):
             raise InvalidError(f"column name {field.name!r} is reserved")
         _check_type(field.type, field.name)
@@ -107,7 +114,6 @@ def check_schema(schema: TableSchema) -> None:
 
 
 def _check_bucket(schema: TableSchema) -> None:
-    buckets = int(schema.options.get("bucket", "-1"))
     keys = schema.bucket_keys
     if "bucket-key" in schema.options:
         _check_names(keys, "bucket-key column")
@@ -118,12 +124,18 @@ def _check_bucket(schema: TableSchema) -> None:
                 )
             if not isinstance(schema.field(name).type, Atomic):
                 raise InvalidError(f"option 'bucket-key': {name!r} has the nested type {schema.field(name).type}")
-    if buckets > 0 and not keys:
+    if TableOptions(schema.options).get(BUCKET) == -1 and "bucket-key" in schema.options and not schema.primary_keys:
+        raise InvalidError("option 'bucket-key' needs a fixed 'bucket'; found 'bucket' = -1")
+    check_bucket_count(schema)
+
+
+def check_bucket_count(schema: TableSchema) -> None:
+    """Raises InvalidError unless rows can be put into as many buckets as the table asks for."""
+    buckets = TableOptions(schema.options).get(BUCKET)
+    if buckets > 0 and not schema.bucket_keys:
         raise InvalidError(
             f"option 'bucket' is {buckets}, so 'bucket-key' must name the columns that decide the bucket"
         )
-    if buckets == -1 and "bucket-key" in schema.options and not schema.primary_keys:
-        raise InvalidError("option 'bucket-key' needs a fixed 'bucket'; found 'bucket' = -1")
     if buckets == 0 or buckets < -1:
         raise InvalidError(f"option 'bucket': expected -1 or a number above 0 for this table, found {buckets}")
 
@@ -131,11 +143,17 @@ def _check_bucket(schema: TableSchema) -> None:
 def _check_names(names: Sequence[str], role: str) -> None:
     seen: set[str] = set()
     for name in names:
+        check_text(name, f"name of a {role}")
         if not name or not name.strip():
             raise InvalidError(f"a {role} has an empty name")
         if name in seen:
             raise InvalidError(f"{role} {name!r} is given twice")
         seen.add(name)
+
+
+def _check_comment(comment: object, what: str) -> None:
+    if comment is not None:
+        check_text(comment, what)
 
 
 def _check_type(data_type: DataType, where: str) -> None:
@@ -145,6 +163,7 @@ def _check_type(data_type: DataType, where: str) -> None:
                 raise InvalidError(f"column {where!r}: a ROW needs at least one field")
             _check_names([field.name for field in fields], f"field of {where!r}")
             for field in fields:
+                _check_comment(field.description, f"comment of column {where + '.' + field.name!r}")
                 _check_type(field.type, f"{where}.{field.name}")
         case Array(element) | Multiset(element):
             _check_type(element, f"{where}.element")

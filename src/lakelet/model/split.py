@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lakelet.model.data_file import DataFile, DeletionVectorRange
@@ -36,3 +37,8 @@ class Split:
     def size(self) -> int:
         """Bytes of the files."""
         return sum(file.size for file in self.files)
+
+    def single_files(self) -> Iterator[Split]:
+        """The same files, a split each."""
+        for file, path, vector in zip(self.files, self.paths, self.deletion_vectors, strict=True):
+            yield Split(self.snapshot_id, self.partition, self.bucket, self.total_buckets, (file,), (path,), (vector,))

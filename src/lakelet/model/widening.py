@@ -9,19 +9,25 @@ from lakelet.model.types import BINARIES, FLOATS, INTEGERS, MAX_LENGTH, STRINGS,
 
 _DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
 # The largest integers that FLOAT and DOUBLE represent one by one are 2^24 and 2^53.
+_MICRO = 6
 _EXACT_IN_FLOAT = (Kind.TINYINT, Kind.SMALLINT)
 _EXACT_IN_DOUBLE = (*_EXACT_IN_FLOAT, Kind.INT, Kind.FLOAT)
 
 
 def check_widening(old: DataType, new: DataType, where: str) -> None:
     """InvalidError unless every value of `old` is a value of `new`."""
-    if isinstance(old, Atomic) and isinstance(new, Atomic) and _widens(old, new):
+    if isinstance(old, Atomic) and isinstance(new, Atomic) and _widens(old, new) and not _reaches_nanos(old, new):
         return
     if str(old).removesuffix(" NOT NULL") == str(new).removesuffix(" NOT NULL"):
         return
     raise InvalidError(
         f"column {where!r} cannot change from {old} to {new}: only a type that holds every {old} value is accepted"
     )
+
+
+def _reaches_nanos(old: Atomic, new: Atomic) -> bool:
+    """Nanoseconds are held in 64 bits and end in 2262, so that they do not hold what coarser timestamps may."""
+    return new.kind in TIMESTAMPS and old.precision <= _MICRO < new.precision
 
 
 def casts_as_paimon(old: Atomic, new: Atomic) -> bool:

@@ -28,7 +28,9 @@ TYPE = declare(
     mutable=False,
     supported=("table",),
 )
-PATH = declare("path", STRING, None, "Where the table's folder is.", ACTED, mutable=False)
+PATH = declare(
+    "path", STRING, None, "Where the table's folder is; Lakelet's is always that of its name.", REFUSED, mutable=False
+)
 BRANCH = declare("branch", FILE_NAME_PART, "main", "Branch that is read and written.", REFUSED)
 PRIMARY_KEY = declare(
     "primary-key", COLUMNS, None, "Primary key columns, for those who cannot name them otherwise.", ACTED, mutable=False
@@ -104,15 +106,13 @@ ALTER_COLUMN_NULL_TO_NOT_NULL_DISABLED = declare(
     "alter-column-null-to-not-null.disabled",
     BOOL,
     "true",
-    "Whether making a nullable column NOT NULL is forbidden.",
-    ACTED,
+    "Whether other engines refuse to make a nullable column NOT NULL; Lakelet always does.",
 )
 DISABLE_EXPLICIT_TYPE_CASTING = declare(
     "disable-explicit-type-casting",
     BOOL,
     "false",
-    "Whether a column's type may only be widened, never changed by a cast that can lose values.",
-    ACTED,
+    "Whether other engines refuse to change a column's type by a cast that can lose values; Lakelet only ever widens.",
 )
 
 LAYOUT_OPTIONS: tuple[Option[Any], ...] = (

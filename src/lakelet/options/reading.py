@@ -31,8 +31,8 @@ SCAN_MODE = declare(
         "incremental",
     ),
     "default",
-    "Where a read begins; by default the other scan options decide, and without them it is the latest snapshot.",
-    ACTED,
+    "Where a read begins. The other scan options decide what Lakelet reads, without them the latest snapshot; modes that "
+    "would give a batch read other rows are refused.",
     supported=("default", "latest-full", "full", "latest", "from-timestamp", "from-snapshot", "from-snapshot-full"),
     older_names=("log.scan",),
 )
@@ -61,7 +61,7 @@ SOURCE_SPLIT_TARGET_SIZE = declare(
 SOURCE_SPLIT_OPEN_FILE_COST = declare(
     "source.split.open-file-cost", SIZE, "4 mb", "Least size that a file counts for when splits are packed.", ACTED
 )
-READ_BATCH_SIZE = declare("read.batch-size", POSITIVE, "1024", "Rows that a file reader gives at once.", ACTED)
+READ_BATCH_SIZE = declare("read.batch-size", POSITIVE, "1024", "Rows that other engines' file readers give at once.")
 
 READING_OPTIONS: tuple[Option[Any], ...] = (
     SCAN_MODE,

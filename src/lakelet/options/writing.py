@@ -28,14 +28,23 @@ DYNAMIC_PARTITION_OVERWRITE = declare(
     "dynamic-partition-overwrite",
     BOOL,
     "true",
-    "Whether an overwrite without a named partition replaces only the partitions it has rows for.",
-    ACTED,
+    "Whether other engines' overwrites without a named partition replace only the partitions they have rows for; "
+    "Lakelet's mode= says which overwrite is meant.",
 )
 COMMIT_MAX_RETRIES = declare(
-    "commit.max-retries", COUNT, "10", "Further attempts after a commit lost against another one.", ACTED
+    "commit.max-retries",
+    COUNT,
+    "10",
+    "Further attempts after a commit lost against another one. The default is other engines': where it is unset, Lakelet does "
+    "not count, and repeats a commit for five minutes (docs/decisions/0004).",
+    ACTED,
 )
 COMMIT_TIMEOUT = declare(
-    "commit.timeout", DURATION, None, "Time after which a commit makes no further attempt; unset sets no bound.", ACTED
+    "commit.timeout",
+    DURATION,
+    None,
+    "Time after which a commit makes no further attempt; unset means five minutes.",
+    ACTED,
 )
 COMMIT_MIN_RETRY_WAIT = declare(
     "commit.min-retry-wait", DURATION, "PT0.01S", "Wait before the second attempt of a commit.", ACTED

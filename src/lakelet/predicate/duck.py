@@ -61,13 +61,21 @@ def decide(condition: str, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray:
 
 
 def check(condition: str, schema: pa.Schema) -> None:
-    """InvalidError unless the condition can stand in a WHERE over columns of this schema.
+    """InvalidError unless this is a condition, TRUE, FALSE or NULL, over columns of this schema.
 
-    It is tried on one row of NULLs: some casts that DuckDB does not have fail only once there is a row.
+    DuckDB itself takes a number for a condition, too, and any but 0 for TRUE. It is tried on one row of NULLs: some
+    casts that DuckDB does not have fail only once there is a row.
     """
     nulls = [pa.nulls(1, field.type) for field in schema or _NOTHING]
     row = pa.table(nulls, names=schema.names or _NOTHING.names)
-    _arrow(f"SELECT 1 AS one FROM {_BATCH} WHERE ({condition})", row)
+    found = _arrow(f"SELECT ({condition}) AS kept FROM {_BATCH} WHERE ({condition})", row).schema.field("kept").type
+    check_condition(found, condition)
+
+
+def check_condition(found: pa.DataType, condition: str) -> None:
+    """InvalidError unless an expression of this type is a condition."""
+    if not pa.types.is_boolean(found) and not pa.types.is_null(found):
+        raise InvalidError(f"expected a condition, found an expression of type {found}: {condition}")
 
 
 def type_name(arrow: pa.DataType) -> str:

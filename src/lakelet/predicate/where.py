@@ -146,7 +146,9 @@ class _Reader:
     def folded(self, node: exp.Expr) -> Constant:
         """`1 = 1` and the like, which tools put in front of generated conditions."""
         try:
-            value = duck.fold([f"CAST(({node.sql(dialect=_Where)}) AS BOOLEAN)"])[0]
+            sql = node.sql(dialect=_Where)
+            value = duck.fold([sql])[0]
+            duck.check_condition(value.type, sql)
         except InvalidError as error:
             raise self.error(node, str(error)) from error
         return Constant(value.as_py())

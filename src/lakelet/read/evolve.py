@@ -86,9 +86,7 @@ def _evolve_row(
             children.append(pa.nulls(len(array), to_arrow(field.type)))
         else:
             children.append(evolve_array(array.field(index), old[index].type, field.type, f"{where}.{field.name}"))
-    fields = [target.field(i).with_nullable(True) for i in range(target.num_fields)]
-    rows = pa.StructArray.from_arrays(children, fields=fields, mask=_mask(array))
-    return rows.cast(target) if all(target.field(i).nullable for i in range(target.num_fields)) else rows
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=_mask(array))
 
 
 def _mask(array: pa.Array) -> pa.Array | None:
@@ -104,7 +102,8 @@ def _cast(array: pa.Array, stored: Atomic, wanted: Atomic, target: pa.DataType, 
     try:
         if stored.kind is Kind.TIMESTAMP and wanted.kind is Kind.TIMESTAMP_LTZ:
             return array.cast(pa.timestamp(array.type.unit, tz="UTC")).cast(target)
-        if pa.types.is_decimal(target) or pa.types.is_binary(array.type):
+        # A wider decimal or timestamp may still be too small: nanoseconds end in 2262.
+        if pa.types.is_decimal(target) or pa.types.is_binary(array.type) or pa.types.is_timestamp(target):
             return array.cast(target)
         return array.cast(target, safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

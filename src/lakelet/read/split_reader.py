@@ -16,10 +16,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow.fs import LocalFileSystem
+from pyarrow.fs import LocalFileSystem, PyFileSystem
 
-from lakelet.errors import CorruptionError, NotFoundError
+from lakelet.errors import CorruptionError, NotFoundError, UnavailableError
 from lakelet.format import deletion_vectors
+from lakelet.format.data_file_errors import store_failed
 from lakelet.format.data_files import format_of_file
 from lakelet.format.parquet_file import NAME as PARQUET
 from lakelet.format.parquet_file import needs_int96, open_parquet
@@ -116,16 +117,14 @@ class SplitReader:
     def _scanner(self, files: Sequence[_File], schema_id: int, *, whole: bool = False) -> ds.Scanner:
         import pyarrow.dataset as ds  # noqa: PLC0415 - it loads pandas where that is installed, which takes a second.
 
-        store = self._home.store
-        located = [store.arrow_path(file.path) for file in files]
+        filesystem, _ = self._home.store.arrow_path(files[0].path)
         # Column chunks are fetched ahead only where a request takes long; buffered chunks stay until their file is done.
-        remote = not isinstance(located[0][0], LocalFileSystem)
+        remote = not isinstance(filesystem, LocalFileSystem)
         parquet = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=remote))
-        fragments = [parquet.make_fragment(path, filesystem=filesystem) for filesystem, path in located]
+        fragments = [self._fragment(parquet, file) for file in files]
         schema = pa.schema([field.with_nullable(True) for field in arrow_schema(self._schema_of(schema_id).fields)])
-        dataset = ds.FileSystemDataset(fragments, schema, parquet, located[0][0])
         names = self._columns if not self._filter.residual else [field.name for field in self._fields]
-        return dataset.scanner(
+        return ds.FileSystemDataset(fragments, schema, parquet, filesystem).scanner(
             columns=list(names),
             filter=self._filter.pushdown,
             batch_size=_TABLE_BATCH_ROWS if whole else _BATCH_ROWS,
@@ -133,6 +132,13 @@ class SplitReader:
             fragment_readahead=_TABLE_FRAGMENT_READAHEAD if whole else _FRAGMENT_READAHEAD,
             use_threads=True,
         )
+
+    def _fragment(self, parquet: ds.ParquetFileFormat, file: _File) -> ds.ParquetFileFragment:
+        filesystem, path = self._home.store.arrow_path(file.path)
+        if isinstance(filesystem, PyFileSystem):
+            # Arrow's threads would call Python from a scan that nobody finished while the interpreter shuts down, and hang.
+            return parquet.make_fragment(pa.py_buffer(self._home.store.get(file.path)))
+        return parquet.make_fragment(path, filesystem=filesystem)
 
     def _scan_dataset(self, files: Sequence[_File], schema_id: int) -> Iterator[pa.RecordBatch]:
         with _named(self._home, files):
@@ -158,10 +164,14 @@ class SplitReader:
     def _deleted(self, file: _File) -> deletion_vectors.Positions | None:
         if file.vector is None:
             return None
-        place = file.vector.place
+        path, place = file.vector.index_path, file.vector.place
+        info = self._home.store.head(path)
+        if info is None:
+            raise NotFoundError(f"{self._home.where(path)} does not exist")
         # The recorded length leaves out the size before and the checksum after the vector, except in the 64-bit form.
-        data = self._home.store.get(file.vector.index_path)
-        return deletion_vectors.decode(data[place.offset :], path=self._home.where(file.vector.index_path))
+        length = min(place.length + deletion_vectors.READ_SLACK, info.size - place.offset)
+        data = self._home.store.get_range(path, place.offset, length)
+        return deletion_vectors.decode(data, path=self._home.where(path))
 
     def _project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([batch.column(name) for name in self._columns], schema=self.schema)
@@ -192,6 +202,10 @@ class _named:
             return
         for file in self._files:
             self._blame(file, error)
+        if store_failed(error):
+            raise UnavailableError(
+                f"reading below {self._home.where(self._home.paths.root)} failed: {error}"
+            ) from error
         raise CorruptionError(
             f"one of {len(self._files)} files below {self._home.where(self._home.paths.root)} cannot be read: {error}"
         ) from error
@@ -207,6 +221,8 @@ class _named:
             raise CorruptionError(f"{where} is missing, although snapshot {file.snapshot_id} names it") from error
         if info.size != file.data.size:
             raise CorruptionError(f"{where} has {info.size} bytes; its manifest says {file.data.size}") from error
+        if store_failed(error):
+            return
         if len(self._files) == 1:
             raise CorruptionError(f"{where} cannot be read: {error}") from error
         if file.data.name.endswith(f".{PARQUET}"):

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, snapshot_manifests
+from lakelet.commit.snapshots import snapshot_is_gone
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.block_directory import BlockPartitions
@@ -28,7 +29,7 @@ from lakelet.format.manifest_columns import READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.data_file import Stats
-from lakelet.model.manifest import ManifestFile
+from lakelet.model.manifest import EntryKind, ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import DeletionVector, Split
@@ -92,7 +93,7 @@ class Planner:
         """
         with self._noticing_expiry(snapshot):
             selected = self._select(snapshot, where, whole_entries)
-            vectors = self._deletion_vectors(snapshot) if selected.entries.num_rows else {}
+            vectors = self.deletion_vectors(snapshot) if selected.entries.num_rows else {}
             splits = self._pack(snapshot.id, selected.entries, vectors)
             return Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
 
@@ -100,21 +101,17 @@ class Planner:
         """How many rows metadata alone proves to match, and the splits whose rows must be looked at."""
         with self._noticing_expiry(snapshot):
             entries = self._select(snapshot, where, whole_entries=False).entries
-            vectors = self._deletion_vectors(snapshot) if entries.num_rows else {}
+            vectors = self.deletion_vectors(snapshot) if entries.num_rows else {}
             sure = self._surely_match(entries, where)
             sizes = entries.column("_ROW_COUNT").to_numpy() - self._deleted_counts(entries, vectors, sure)
             rest = entries.filter(pa.array(~sure))
             return int(sizes[sure].sum()), Plan(snapshot.id, self._pack(snapshot.id, rest, vectors))
 
-    def plan_manifests(
-        self, snapshot_id: int, manifests: Sequence[ManifestFile], kind: int, where: Where = None
-    ) -> Plan:
-        """Splits of the files that these manifests add (kind 0) or remove (kind 1), for reading changes."""
-        entries = read_entries(self.home, manifests, columns=list(dict.fromkeys([*READ_COLUMNS, *STATS_COLUMNS])))
-        chosen = entries.filter(pc.equal(entries.column("_KIND"), kind))
-        chosen = chosen.filter(pa.array(self._partition_keep(chosen, where)))
-        chosen = self._prune_by_stats(chosen, where)
-        return Plan(snapshot_id, self._pack(snapshot_id, chosen, {}))
+    def plan_entries(self, snapshot: Snapshot, manifests: Sequence[ManifestFile], kind: EntryKind) -> tuple[Split, ...]:
+        """Splits of the files that these manifests add or remove, less the rows deleted in `snapshot`."""
+        entries = read_entries(self.home, manifests, columns=READ_COLUMNS)
+        chosen = entries.filter(pc.equal(entries.column("_KIND"), int(kind)))
+        return self._pack(snapshot.id, chosen, self.deletion_vectors(snapshot))
 
     def _select(self, snapshot: Snapshot, where: Where, whole_entries: bool) -> _Selected:
         """The live files that may hold matching rows."""
@@ -217,7 +214,8 @@ class Planner:
         ranges = {}
         for index, name in enumerate(self.schema.partition_keys):
             nulls = pa.array([_count(stats.null_counts, index) for stats in groups], pa.int64())
-            ranges[name] = ColumnRange(lows[index], highs[index], nulls, sizes)
+            high = _unbounded(highs[index]) if _is_float(types[index]) else highs[index]
+            ranges[name] = ColumnRange(lows[index], high, nulls, sizes)
         return self._match(where, ranges, len(groups))
 
     def _partition_keep(self, entries: pa.Table, where: Where) -> Mask:
@@ -274,7 +272,8 @@ class Planner:
                 ranges[column.name] = ColumnRange(low, high, nulls, counts)
         return ranges
 
-    def _deletion_vectors(self, snapshot: Snapshot) -> dict[str, DeletionVector]:
+    def deletion_vectors(self, snapshot: Snapshot) -> dict[str, DeletionVector]:
+        """The deletion vectors of a snapshot, by the name of the data file."""
         found: dict[str, DeletionVector] = {}
         for entry in read_index_entries(self.home, snapshot):
             if entry.file.index_type == DELETION_VECTORS:
@@ -282,13 +281,6 @@ class Planner:
                 for place in entry.file.deletion_vectors or ():
                     found[place.data_file] = DeletionVector(path, place)
         return found
-
-
-def snapshot_is_gone(home: TableHome, snapshot: Snapshot) -> bool:
-    """Whether the snapshot has been expired; one that a tag keeps has no snapshot file but still its manifest lists."""
-    lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-    listless = any(home.store.head(home.paths.manifest(name)) is None for name in lists)
-    return listless and home.store.head(home.paths.snapshot(snapshot.id)) is None
 
 
 def _same_type(stored: DataType, wanted: DataType) -> bool:

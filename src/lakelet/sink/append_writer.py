@@ -61,13 +61,12 @@ class AppendWriter:
         self._buffered = 0
         self._prefix = f"{self._settings.file_prefix}{home.ids.uuid()}"
         self._files = 0
-        self._done = False
+        self._over: str | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Takes rows in the table's columns."""
-        if self._done:
-            raise InvalidError("this writer has prepared its commit; start a new one")
-        with _naming_the_store(self._home):
+        self._check_usable()
+        with self._all_or_nothing():
             for routed in self._router.route(batch):
                 bucket = self._bucket(routed.partition, routed.bucket)
                 self._buffered += bucket.add(routed.rows)
@@ -78,20 +77,39 @@ class AppendWriter:
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
         """Closes all files and says what was written."""
-        self._done = True
+        self._check_usable()
         messages = []
         for (partition, bucket), writer in self._buckets.items():
-            with _naming_the_store(self._home):
+            with self._all_or_nothing():
                 files = writer.finish()
             if files:
                 messages.append(CommitMessage(partition, bucket, self._router.total_buckets, files))
+        self._over = "it has prepared its commit"
         return tuple(messages)
 
     def abort(self) -> None:
         """Removes everything written."""
-        self._done = True
+        self._over = "it was aborted"
         for writer in self._buckets.values():
             writer.abort()
+
+    def _check_usable(self) -> None:
+        if self._over is not None:
+            raise InvalidError(f"this writer cannot go on, for {self._over}; start a new one")
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """After an error rows may be missing from what was written, so that nothing but an abort may follow."""
+        try:
+            yield
+        except OSError as error:
+            # What Arrow's writers meet comes out as it is: a full disk, a closed connection.
+            self._over = "writing failed"
+            where = self._home.where(self._home.paths.root)
+            raise UnavailableError(f"writing below {where} failed: {error}") from error
+        except BaseException:
+            self._over = "writing failed"
+            raise
 
     def next_file_name(self) -> str:
         """A name no other file has."""
@@ -181,12 +199,13 @@ class _BucketWriter:
 
     def roll(self) -> None:
         """Closes the open file."""
-        file, self._open = self._open, None
+        file = self._open
         if file is None:
             return
         file.writer.close()
         size = file.output.tell()
         file.output.close()
+        self._open = None
         value_stats, columns = file.stats.finish()
         self._finished.append(
             DataFile(
@@ -229,9 +248,13 @@ class _BucketWriter:
         name = self._owner.next_file_name()
         path = f"{self._folder}/{name}"
         output = self._home.store.open_output(path)
-        writer = data_file_format(self._settings.file_format).open_writer(
-            output, self._schema.fields, self._settings.encoding, without_ranges=self._nan_columns
-        )
+        try:
+            writer = data_file_format(self._settings.file_format).open_writer(
+                output, self._schema.fields, self._settings.encoding, without_ranges=self._nan_columns
+            )
+        except Exception:
+            output.abort()
+            raise
         self._paths.append(path)
         self._open = _OpenFile(name, path, output, writer, self._settings.collector(self._schema.fields))
         return self._open
@@ -240,15 +263,6 @@ class _BucketWriter:
         self._open = None
         self._paths.remove(file.path)
         file.output.abort()
-
-
-@contextmanager
-def _naming_the_store(home: TableHome) -> Iterator[None]:
-    """Errors of the operating system come out of Arrow's writers as they are: a full disk, a closed connection."""
-    try:
-        yield
-    except OSError as error:
-        raise UnavailableError(f"writing below {home.where(home.paths.root)} failed: {error}") from error
 
 
 def _nan_columns(table: pa.Table) -> frozenset[str]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow_types import arrow_schema, precision_step
 from lakelet.model.types import (
     BINARIES,
     FLOATS,
@@ -178,8 +178,8 @@ _ACCEPTS: dict[Kind, Callable[[pa.DataType], bool]] = {
 def _convert(array: pa.Array, target: pa.DataType, field: Field, first_row: int) -> pa.Array:
     if array.type == target:
         return array
-    if _TYPES.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    if _holds_dictionary(array.type):
+        array = _without_dictionaries(array)
         if array.type == target:
             return array
     try:
@@ -189,6 +189,32 @@ def _convert(array: pa.Array, target: pa.DataType, field: Field, first_row: int)
         raise InvalidError(
             f"column {field.name!r} is {field.type}; {_offender(array, target, first_row)} does not fit ({error})"
         ) from error
+
+
+def _holds_dictionary(arrow: pa.DataType) -> bool:
+    if _TYPES.is_dictionary(arrow):
+        return True
+    return any(_holds_dictionary(arrow.field(index).type) for index in range(arrow.num_fields))
+
+
+def _without_dictionaries(array: pa.Array) -> pa.Array:
+    """The values themselves, in ROWs and ARRAYs too; a dictionary of views, as polars makes, is one Arrow cannot look up in."""
+    arrow = array.type
+    if _TYPES.is_dictionary(arrow):
+        values = array.dictionary
+        if _TYPES.is_string_view(values.type) or _TYPES.is_binary_view(values.type):
+            values = values.cast(pa.string() if _TYPES.is_string_view(values.type) else pa.binary())
+        return pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
+    if not _holds_dictionary(arrow):
+        return array
+    if _TYPES.is_struct(arrow):
+        members = [_without_dictionaries(member) for member in array.flatten()]
+        return pa.StructArray.from_arrays(members, names=[inner.name for inner in arrow], mask=array.is_null())
+    if _TYPES.is_list(arrow) or _TYPES.is_large_list(arrow):
+        whole = pa.concat_arrays([array])
+        lists = pa.ListArray if _TYPES.is_list(arrow) else pa.LargeListArray
+        return lists.from_arrays(whole.offsets, _without_dictionaries(whole.values), mask=whole.is_null())
+    return array
 
 
 def _cast_array(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -276,7 +302,7 @@ def _offender(array: pa.Array, target: pa.DataType, first_row: int) -> str:
 
 
 def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:
-    """Refuses NULL in NOT NULL columns and fields, and text or bytes longer than the type allows."""
+    """Refuses NULL in NOT NULL columns and fields, text or bytes longer than the type allows, and times with more digits."""
     _check_inside(array, data_type, where, lambda row: first_row + row)
 
 
@@ -294,6 +320,14 @@ def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Call
                 raise InvalidError(
                     f"column {where!r} is {data_type}, but row {row_of(index)} has a value of length {lengths[index].as_py()}"
                 )
+        case Atomic() if (step := precision_step(data_type)) > 1:
+            units = array.view(pa.int32() if _TYPES.is_time32(array.type) else pa.int64())
+            surplus = np.flatnonzero(units.fill_null(0).to_numpy() % step)
+            if surplus.size:
+                index = int(surplus[0])
+                raise InvalidError(
+                    f"column {where!r} is {data_type}, but row {row_of(index)} has {array[index].as_py()!s}, with more digits"
+                )
         case Row(fields) if _needs_check(data_type):
             # Values below a NULL struct do not count.
             present, inner_row = _present(array, row_of)
@@ -302,6 +336,8 @@ def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Call
         case Array(element) if _needs_check(data_type):
             present, inner_row = _present(array, row_of)
             _check_inside(present.flatten(), element, f"{where}.element", _owner(present.offsets, inner_row))
+        case Multiset(element) if _needs_check(data_type):
+            _check_inside(array, Map(element, Atomic(Kind.INT, nullable=False), data_type.nullable), where, row_of)
         case Map(key, value) if _needs_check(data_type):
             present, inner_row = _present(array, row_of)
             # Copied, for keys and items of a sliced map are those of the whole.
@@ -336,5 +372,5 @@ def _needs_check(data_type: DataType) -> bool:
         case Row(fields):
             inner = tuple(field.type for field in fields)
         case Atomic(kind, precision):
-            return kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH
+            return (kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH) or precision_step(data_type) > 1
     return any(not child.nullable or _needs_check(child) for child in inner)

@@ -1,19 +1,29 @@
-"""Whatever people hand to `write`, as a stream of record batches."""
+"""Whatever people hand to `write`, as a stream of record batches.
+
+What is no table fails here, with its kind; whether columns and values fit is checked by the caster that comes next. Dicts
+are the exception: they are read as the table's types, so that their values are checked here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
 from lakelet.model.python_values import is_kept
+from lakelet.model.types import Field
+from lakelet.sink.defaults import default_array
 
 
-def batches_of(data: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def batches_of(data: Any, schema: pa.Schema, fields: Sequence[Field] = ()) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow table, batch or reader, a pandas or polars frame, anything with an Arrow stream, a list of
-    dicts (read as the table's types), or an iterable of any of these."""
+    dicts (read as the table's types), or an iterable of any of these.
+
+    `fields` are the table's columns: a dict without a column that other dicts have takes its default from there.
+    """
     if isinstance(data, pa.RecordBatch):
         yield data
     elif isinstance(data, pa.Table):
@@ -21,23 +31,27 @@ def batches_of(data: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     elif isinstance(data, pa.RecordBatchReader):
         yield from data
     elif _library(data) == "pandas":
-        yield from pa.Table.from_pandas(data, preserve_index=False).to_batches()
+        yield from _opened(data, lambda: pa.Table.from_pandas(data, preserve_index=False)).to_batches()
     elif _library(data) == "polars" and hasattr(data, "collect"):
         yield from pa.table(data.collect()).to_batches()
     elif hasattr(data, "__arrow_c_stream__"):
-        yield from pa.RecordBatchReader.from_stream(data)
+        yield from _opened(data, lambda: pa.RecordBatchReader.from_stream(data))
     elif hasattr(data, "__arrow_c_array__"):
-        yield pa.record_batch(data)
+        yield _opened(data, lambda: pa.record_batch(data))
     elif isinstance(data, list) and data and isinstance(data[0], dict):
-        yield from _from_rows(data, schema)
+        yield from _from_rows(data, schema, fields)
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
         for part in data:
-            yield from batches_of(part, schema)
+            yield from batches_of(part, schema, fields)
     else:
-        raise InvalidError(
-            f"cannot write a {type(data).__name__}: expected an Arrow table, batch or reader, a pandas or polars frame, "
-            "a list of dicts, or an iterable of these"
-        )
+        raise _not_a_table(data)
+
+
+def _not_a_table(data: Any, reason: str = "") -> InvalidError:
+    return InvalidError(
+        f"cannot write a {type(data).__name__}{reason}: expected an Arrow table, batch or reader, a pandas or polars frame, "
+        "a list of dicts, or an iterable of these"
+    )
 
 
 def _library(data: Any) -> str:
@@ -45,23 +59,54 @@ def _library(data: Any) -> str:
     return type(data).__module__.partition(".")[0]
 
 
-def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    names = {name for row in rows for name in row}
-    unknown = sorted(names - set(schema.names))
+def _opened(data: Any, opens: Callable[[], Any]) -> Any:
+    """What `opens` gives; InvalidError for a single column, columns of mixed values and other things that are no table."""
+    if _library(data) == "pandas" and not hasattr(data, "columns"):
+        raise _not_a_table(data)
+    try:
+        return opens()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise _not_a_table(data, f" ({error})") from error
+
+
+def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+    names: set[str] = set()
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InvalidError(f"row {number} is a {type(row).__name__}, the rows before are dicts")
+        names.update(row)
+    unknown = sorted((name for name in names if name not in schema.names), key=str)
     if unknown:
         raise InvalidError(
             f"the data has the column {unknown[0]!r}, which is not in the table; its columns are {', '.join(schema.names)}"
         )
-    fields = [field.with_nullable(True) for field in schema if field.name in names]
+    if not names:
+        # A table without columns would not know its number of rows.
+        yield pa.RecordBatch.from_struct_array(pa.array(rows, pa.struct([])))
+        return
+    columns = [field.with_nullable(True) for field in schema if field.name in names]
     try:
-        table = pa.Table.from_pylist(rows, schema=pa.schema(fields))
+        table = pa.Table.from_pylist(rows, schema=pa.schema(columns))
     except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
         raise InvalidError(f"the rows do not fit the table's types: {error}") from error
-    for field in fields:
+    for field in columns:
         for number, row in enumerate(rows):
             if not is_kept(row.get(field.name), field.type):
                 raise InvalidError(
                     f"the rows do not fit the table's types: row {number} has {row[field.name]!r} for column {field.name!r}, "
-                    f"which {field.type} cannot hold"
+                    f"which {field.type} cannot hold without loss"
                 )
-    yield from table.to_batches()
+    yield from _with_defaults(table, rows, fields).to_batches()
+
+
+def _with_defaults(table: pa.Table, rows: list[dict[str, Any]], fields: Sequence[Field]) -> pa.Table:
+    """With the defaults of columns that some rows leave out; one that says None keeps NULL."""
+    for field in fields:
+        if field.default is None or field.name not in table.column_names:
+            continue
+        left_out = [field.name not in row for row in rows]
+        if any(left_out):
+            filled = pc.if_else(pa.array(left_out), default_array(field, 1)[0], table.column(field.name))
+            place = table.column_names.index(field.name)
+            table = table.set_column(place, table.schema.field(place), filled)
+    return table

@@ -73,16 +73,13 @@ class Router:
         if not self._partition_keys:
             return [EMPTY_ROW], np.zeros(batch.num_rows, np.int64)
         codes = np.zeros(batch.num_rows, np.int64)
-        dictionaries = []
+        columns: list[pa.Array] = []
         for name in self._partition_keys:
             encoded = batch.column(name).dictionary_encode(null_encoding="encode")
-            dictionaries.append(encoded.dictionary)
-            codes = codes * max(len(encoded.dictionary), 1) + encoded.indices.to_numpy()
-        combined = pa.array(codes).dictionary_encode()
-        distinct = combined.dictionary.to_numpy()
-        columns: list[pa.Array] = []
-        for dictionary in reversed(dictionaries):
-            columns.append(dictionary.take(pa.array(distinct % len(dictionary))))
-            distinct = distinct // len(dictionary)
-        rows = encode_rows(columns[::-1], self._partition_types)
-        return rows.to_pylist(), combined.indices.to_numpy().astype(np.int64)
+            size = len(encoded.dictionary)
+            # Codes are made dense again after every key, so that they never grow past the number of rows.
+            combined = pa.array(codes * size + encoded.indices.to_numpy()).dictionary_encode()
+            before, own = np.divmod(combined.dictionary.to_numpy(), size)
+            columns = [*(column.take(pa.array(before)) for column in columns), encoded.dictionary.take(pa.array(own))]
+            codes = combined.indices.to_numpy().astype(np.int64)
+        return encode_rows(columns, self._partition_types).to_pylist(), codes

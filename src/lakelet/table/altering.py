@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelet.commit.schemas import change_schema
 from lakelet.commit.snapshots import latest_id
-from lakelet.errors import LakeletError, NotFoundError
+from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.format.table_metadata import decode_metadata, encode_metadata
 from lakelet.model import evolution
 from lakelet.model.arrow_types import from_arrow
@@ -94,8 +94,8 @@ class Altering:
 
     def _change_options(self, changes: Mapping[str, str | None]) -> TableSchema:
         def change(schema: TableSchema) -> TableSchema:
-            changed = evolution.change_options(schema, changes)
             check_options({key: text for key, text in changes.items() if text is not None})
+            changed = evolution.change_options(schema, changes)
             if latest_id(self._home) is not None:
                 check_alter(schema.options, changed.options)
             return changed
@@ -126,7 +126,9 @@ def as_type(data_type: TypeLike, where: str) -> DataType:
         return parse_type(data_type)
     if isinstance(data_type, pa.DataType):
         return from_arrow(data_type, where=where)
-    return data_type
+    if isinstance(data_type, DataType):
+        return data_type
+    raise InvalidError(f"{where}: expected a type such as 'BIGINT' or pyarrow.int64(), found {data_type!r}")
 
 
 def _literal(value: object) -> str:

@@ -7,7 +7,7 @@ so the two sides are subtracted from one another. Compaction changes no row and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -19,11 +19,12 @@ from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.model.split import Split
 from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.row_difference import row_difference
 from lakelet.read.split_reader import SplitReader
-from lakelet.scan.plan import Plan, Planner
+from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
 
 ROW_KIND = "_row_kind"
@@ -55,20 +56,44 @@ def _snapshot_changes(home: TableHome, schema: TableSchema, snapshot: Snapshot) 
 
     planner = Planner(home, schema, schema_of, TableOptions(schema.options))
     reader = SplitReader(home, schema.fields, schema.names, row_filter(None, schema.fields), schema_of)
+    before = read_snapshot(home, snapshot.id - 1) if snapshot.id > 1 else None
     manifests = read_manifest_list(home, snapshot.delta_manifest_list)
-    added = planner.plan_manifests(snapshot.id, manifests, EntryKind.ADD)
-    removed = planner.plan_manifests(snapshot.id, manifests, EntryKind.DELETE)
-    if added.splits and removed.splits:
+    added = planner.plan_entries(snapshot, manifests, EntryKind.ADD)
+    removed = planner.plan_entries(before, manifests, EntryKind.DELETE) if before else ()
+    if before is not None:
+        were, are = _with_other_vectors(planner, before, snapshot)
+        removed, added = (*removed, *were), (*added, *are)
+    if added and removed:
         gone, come = row_difference(_stream(reader, removed), _stream(reader, added))
         yield from _marked(gone, "-D")
         yield from _marked(come, "+I")
         return
-    yield from _marked(reader.batches(removed.splits), "-D")
-    yield from _marked(reader.batches(added.splits), "+I")
+    yield from _marked(reader.batches(removed), "-D")
+    yield from _marked(reader.batches(added), "+I")
 
 
-def _stream(reader: SplitReader, plan: Plan) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(reader.schema, reader.batches(plan.splits))
+def _with_other_vectors(
+    planner: Planner, before: Snapshot, snapshot: Snapshot
+) -> tuple[tuple[Split, ...], tuple[Split, ...]]:
+    """The files that stand in both snapshots but with other deletion vectors, as they were and as they are."""
+    if before.index_manifest == snapshot.index_manifest:
+        return (), ()
+    old, new = planner.deletion_vectors(before), planner.deletion_vectors(snapshot)
+    changed = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+    if not changed:
+        return (), ()
+    were, are = ({one.files[0].name: one for one in _single_files(planner, version)} for version in (before, snapshot))
+    both = sorted(changed & were.keys() & are.keys())
+    return tuple(were[name] for name in both), tuple(are[name] for name in both)
+
+
+def _single_files(planner: Planner, snapshot: Snapshot) -> Iterator[Split]:
+    for split in planner.plan(snapshot).splits:
+        yield from split.single_files()
+
+
+def _stream(reader: SplitReader, splits: Sequence[Split]) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(reader.schema, reader.batches(splits))
 
 
 def _marked(batches: Iterator[pa.RecordBatch], kind: str) -> Iterator[pa.RecordBatch]:

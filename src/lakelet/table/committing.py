@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from lakelet.commit.changes import partition_mask
-from lakelet.commit.committed_files import committed_files
+from lakelet.commit.committed_files import check_not_committed, remove_uncommitted
 from lakelet.commit.committer import already_done, commit
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.table_identity import check_same_table
 from lakelet.errors import InvalidError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow
@@ -25,6 +27,7 @@ from lakelet.model.partition_path import parse_partition_value
 from lakelet.model.python_values import is_kept
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakelet.model.text import check_text
 from lakelet.model.types import STRINGS, Atomic
 from lakelet.options import (
     COMMIT_FORCE_CREATE_SNAPSHOT,
@@ -48,6 +51,7 @@ class TableCommit:
     event_watermark: int | None = None
     snapshot_properties: Mapping[str, str] | None = None
     searched: int | None = None
+    fresh: bool = False
 
     @staticmethod
     def of(home: TableHome, user: str | None, identifier: int | None) -> TableCommit:
@@ -58,14 +62,15 @@ class TableCommit:
             return TableCommit(
                 home, f"{prefix}_{generated}" if prefix else generated, BATCH_COMMIT_IDENTIFIER, named=False
             )
-        if not user or identifier is None:
+        if user is None or user == "" or identifier is None:
             raise InvalidError(
                 "a commit needs both a user and an identifier, by which a repeated commit is recognised, or neither; "
                 f"found user {user!r} and identifier {identifier!r}"
             )
-        if not 0 <= identifier < BATCH_COMMIT_IDENTIFIER:
-            raise InvalidError(f"commit identifier {identifier}: expected 0 to 2^63 - 2")
-        return TableCommit(home, user, identifier, named=True)
+        number = _whole_number(identifier, "commit identifier")
+        if not 0 <= number < BATCH_COMMIT_IDENTIFIER:
+            raise InvalidError(f"commit identifier {number}: expected 0 to 2^63 - 2")
+        return TableCommit(home, check_text(user, "commit user"), number, named=True)
 
     def overwrite(self, partition: Mapping[str, object] | None = None, *, dynamic: bool = False) -> TableCommit:
         """Replaces the files of a static partition (of the whole table for an empty or no mapping), or, `dynamic`, of the
@@ -84,11 +89,22 @@ class TableCommit:
 
     def watermark(self, watermark: int | None) -> TableCommit:
         """The event time up to which data is complete, in milliseconds."""
-        return replace(self, event_watermark=watermark)
+        if watermark is None:
+            return replace(self, event_watermark=None)
+        number = _whole_number(watermark, "watermark")
+        if not -(2**63) <= number < 2**63:
+            raise InvalidError(f"watermark {number}: expected milliseconds in 64 bits")
+        return replace(self, event_watermark=number)
 
     def properties(self, properties: Mapping[str, str] | None) -> TableCommit:
         """Text kept in the snapshot."""
-        return replace(self, snapshot_properties=properties)
+        if properties is not None and not isinstance(properties, Mapping):
+            raise InvalidError(f"properties: expected a mapping of text to text, found {type(properties).__name__}")
+        checked = {
+            check_text(key, "name of a property"): check_text(text, f"property {key!r}")
+            for key, text in (properties or {}).items()
+        }
+        return replace(self, snapshot_properties=checked)
 
     def look_back(self) -> tuple[TableCommit, Snapshot | None]:
         """Looks for an earlier sending of this commit: the snapshot it made, and a commit that need not look so far again.
@@ -104,8 +120,14 @@ class TableCommit:
 
     def commit(self, messages: Sequence[CommitMessage]) -> Snapshot | None:
         """Commits; the snapshot made (or made earlier by the same commit), None where there was nothing to commit."""
+        for message in messages:
+            if not isinstance(message, CommitMessage):
+                raise InvalidError(f"cannot commit a {type(message).__name__}: expected messages of prepare_commit()")
         schema = latest_schema(self.home)
         self._check_partitions(messages, schema)
+        check_same_table(self.home, messages)
+        if not self.named and not self.fresh:
+            check_not_committed(self.home, messages)
         request = CommitRequest(
             user=self.user,
             messages=tuple(messages),
@@ -121,15 +143,7 @@ class TableCommit:
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
         """Removes the files of messages that will not be committed; files of a commit that stands are left alone."""
-        kept = committed_files(self.home, messages)
-        folders = PartitionFolders(self.home.paths, latest_schema(self.home))
-        paths = [
-            f"{folders.bucket_folder(message.partition, message.bucket)}/{file.name}"
-            for message in messages
-            for file in message.new_files
-            if file.name not in kept
-        ]
-        self.home.store.delete(paths)
+        remove_uncommitted(self.home, messages)
 
     def _ignores_empty(self, options: TableOptions) -> bool:
         if self.empty_ignored is not None:
@@ -150,6 +164,13 @@ class TableCommit:
             raise InvalidError(
                 f"the overwrite replaces partition {dict(self.replaces.partition)}, but there are rows of {stray}"
             )
+
+
+def _whole_number(value: object, what: str) -> int:
+    """The int that a value is, numpy's integers included."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    raise InvalidError(f"{what}: expected a whole number, found {value!r} of type {type(value).__name__}")
 
 
 def partition_spec(partition: Mapping[str, object], schema: TableSchema) -> dict[str, object]:

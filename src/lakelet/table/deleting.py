@@ -7,8 +7,8 @@ meanwhile, the whole is done again on the new snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,7 @@ class RowDeletion:
 
     def run(self) -> Snapshot | None:
         """Deletes and commits; None where no row matches."""
-        commit, done = self.commit.look_back()
+        commit, done = replace(self.commit, fresh=True).look_back()
         if done is not None:
             return done
         for attempt in range(_ATTEMPTS):
@@ -61,7 +61,9 @@ class RowDeletion:
         return None
 
     def _prepare(self) -> tuple[CommitMessage, ...]:
-        schema, snapshot = latest_schema(self.home), latest_snapshot(self.home)
+        # The snapshot comes first: a schema read after it knows every column of its files.
+        snapshot = latest_snapshot(self.home)
+        schema = latest_schema(self.home)
         where = self.where_of(schema)
         if snapshot is None:
             return ()
@@ -79,7 +81,7 @@ class RowDeletion:
         writer = AppendWriter(self.home, schema)
         removed: dict[tuple[bytes, int, int], list[Split]] = {}
         try:
-            for one in _single_files(plan.splits):
+            for one in (one for split in plan.splits for one in split.single_files()):
                 if self._rewrite(one, schema, schema_of, matching, writer):
                     removed.setdefault((one.partition, one.bucket, one.total_buckets), []).append(one)
             added = writer.prepare_commit()
@@ -122,11 +124,3 @@ def _without_matches(batch: pa.RecordBatch, matching: RowFilter) -> pa.RecordBat
     keep = np.ones(batch.num_rows, bool)
     keep[matching.apply(numbered).column(_ROW).to_numpy()] = False
     return batch.filter(pa.array(keep))
-
-
-def _single_files(splits: tuple[Split, ...]) -> Iterator[Split]:
-    for split in splits:
-        for file, path, vector in zip(split.files, split.paths, split.deletion_vectors, strict=True):
-            yield Split(
-                split.snapshot_id, split.partition, split.bucket, split.total_buckets, (file,), (path,), (vector,)
-            )

@@ -8,6 +8,7 @@ orders.scan(where="dt = '2026-01-01'").to_arrow()
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,10 +18,9 @@ import pyarrow.compute as pc
 from lakelet.commit.schemas import latest_schema, read_schema, schema_ids
 from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at, snapshot_ids
 from lakelet.commit.tags import read_tag, tag_names
-from lakelet.errors import CommitUnknownError, InvalidError, NotFoundError
-from lakelet.model.commit_message import CommitMessage
+from lakelet.errors import CommitUnknownError, InvalidError, LakeletError, NotFoundError
 from lakelet.model.data_file import DataFile
-from lakelet.model.schema import TableSchema
+from lakelet.model.schema import TableSchema, check_bucket_count
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
     SCAN_SNAPSHOT_ID,
@@ -126,15 +126,18 @@ class Table(Altering):
             return done
         schema = self.schema
         write = TableWrite(self._home, schema, partition_spec(partition or {}, schema))
-        messages: tuple[CommitMessage, ...] | None = None
         try:
             write.write(data)
-            messages = write.prepare_commit()
-            return commit.commit(messages)
+            return replace(commit, fresh=True).commit(write.prepare_commit())
         except CommitUnknownError:
             raise
+        except LakeletError:
+            write.discard()
+            raise
         except Exception:
-            write.abort()
+            # Of other errors nobody knows when they happened: a commit that stands must keep its files.
+            if not write.is_prepared:
+                write.discard()
             raise
 
     def new_write(self) -> TableWrite:
@@ -150,6 +153,9 @@ class Table(Altering):
         self, *, where: str | pc.Expression, commit_user: str | None = None, commit_identifier: int | None = None
     ) -> Snapshot | None:
         """Deletes the rows that match, rewriting only the files that hold some; None where no row matches."""
+        if where is None:
+            raise InvalidError("delete needs a condition; where='true' deletes every row")
+        _check_where(where)
         commit = self.new_commit(commit_user, commit_identifier)
         return RowDeletion(self._home, lambda schema: _predicate(where, schema), commit).run()
 
@@ -170,8 +176,10 @@ class Table(Altering):
         home = self._home.on_branch(branch) if branch is not None else self._home
         schema, snapshot = _version(home, version, timestamp, tag)
         check_usable(schema)
-        if limit is not None and limit < 0:
-            raise InvalidError(f"limit {limit}: expected 0 or more")
+        _check_limit(limit)
+        _check_where(where)
+        if isinstance(columns, str):
+            raise InvalidError(f"columns {columns!r}: expected a list of names, such as [{columns!r}]")
         names = schema.names if columns is None else tuple(schema.field(name).name for name in columns)
         if not names or len(set(names)) != len(names):
             raise InvalidError(f"columns {list(names)}: expected at least one column, each once")
@@ -219,6 +227,17 @@ def check_usable(schema: TableSchema) -> None:
             f"primary-key tables are not supported by this version; the key is {', '.join(schema.primary_keys)}"
         )
     check_stored(schema.options)
+    check_bucket_count(schema)
+
+
+def _check_limit(limit: object) -> None:
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise InvalidError(f"limit {limit!r}: expected a whole number from 0 on")
+
+
+def _check_where(where: object) -> None:
+    if where is not None and not isinstance(where, (str, pc.Expression)):
+        raise InvalidError(f"where: expected SQL text or a pyarrow expression, found {type(where).__name__}")
 
 
 def _predicate(where: str | pc.Expression | None, schema: TableSchema) -> Where:
@@ -238,11 +257,13 @@ def _version(
     ]
     if len(chosen) > 1:
         raise InvalidError(f"a scan reads one version; both {chosen[0]} and {chosen[1]} were given")
+    # The snapshot comes first: a schema read after it knows every column of its files.
+    newest = latest_snapshot(home) if not chosen else None
     latest = latest_schema(home)
     if not chosen:
         version, timestamp, tag = _stored_version(TableOptions(latest.options))
         if version is None and timestamp is None and tag is None:
-            return latest, latest_snapshot(home)
+            return latest, newest
     if timestamp is not None:
         snapshot = snapshot_at(home, _milliseconds(timestamp))
     elif tag is not None:
@@ -289,8 +310,12 @@ def _named_version(home: TableHome, version: int | str | None) -> Snapshot:
 
 def _milliseconds(timestamp: datetime | str | int) -> int:
     """A point in time; text and datetimes without a zone are in UTC."""
-    if isinstance(timestamp, int):
+    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
         return timestamp
+    if not isinstance(timestamp, (str, datetime)):
+        raise InvalidError(
+            f"timestamp {timestamp!r}: expected a datetime, ISO 8601 text or milliseconds, found {type(timestamp).__name__}"
+        )
     try:
         moment = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
     except ValueError as error:

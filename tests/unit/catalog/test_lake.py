@@ -215,3 +215,65 @@ def test_a_refused_table_leaves_nothing(
         lake.create_table("d.t", columns, **more)  # type: ignore[arg-type]
     assert lake.tables("d") == []
     assert not [path for path in paths(store) if "/t/" in path]
+
+
+class TestWhatIsNoTable:
+    def test_stays_when_its_database_is_dropped(self, lake: Lake, store: MemoryStore) -> None:
+        for path in ("d.db/notes/a.txt", "d.db/readme"):
+            store.put(path, b"x")
+            with pytest.raises(InvalidError, match=r"database 'd' holds no tables, but .*/d.db/(notes|readme)"):
+                lake.drop_database("d")
+            assert store.get(path) == b"x"
+            store.delete_folder("d.db/notes")
+        lake.drop_database("d", cascade=True)
+        assert paths(store) == []
+
+    def test_is_no_database(self, lake: Lake, store: MemoryStore) -> None:
+        for folder in ("a.b.db", "x$y.db", " e.db"):
+            store.put(f"{folder}/t/schema/schema-0", b"{}")
+        assert lake.databases() == ["d"]
+
+    @pytest.mark.parametrize("path", ["snapshot/LATEST", "tag/tag-a", "branch/branch-b/schema/schema-0"])
+    def test_is_not_mixed_with_a_new_table(self, lake: Lake, store: MemoryStore, path: str) -> None:
+        store.put(f"d.db/t/{path}", b"1")
+        with pytest.raises(InvalidError, match=f"d.db/t/{path} is left over from another table"):
+            lake.create_table("d.t", COLUMNS)
+        assert lake.tables("d") == []
+
+    @pytest.mark.parametrize("moves", [True, False])
+    def test_is_not_renamed_over(self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, moves: bool) -> None:
+        monkeypatch.setattr(MemoryStore, "moves_atomically", property(lambda _: moves))
+        lake = Lake(store)
+        lake.create_database("d")
+        lake.create_table("d.t", COLUMNS).write([{"id": 1}])
+        store.put("d.db/u/bucket-0/data-1.parquet", b"x")
+        before = paths(store)
+        with pytest.raises(AlreadyExistsError, match=r"d.db/u/bucket-0/data-1.parquet is in the way of 'd.u'"):
+            lake.rename_table("d.t", "d.u")
+        assert paths(store) == before
+        assert lake.rename_table("d.t", "d.v").scan().count() == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"id": "BIGINT"}, "expected an Arrow schema or a list of .* pairs, found a dict"),
+        (5, "found a int"),
+        ("id", "found a str"),
+        (["id"], "column 'id': expected a pair of name and type"),
+        ([("id",)], r"column \('id',\): expected a pair"),
+        ([(5, "INT")], "name of a column: expected text, found 5"),
+        ([("id", 5)], "column 'id': expected a type such as 'BIGINT'"),
+        ([("id\ud800", "INT")], "not valid Unicode"),
+    ],
+)
+def test_columns_that_are_none(lake: Lake, store: MemoryStore, columns: object, reason: str) -> None:
+    before = paths(store)
+    with pytest.raises(InvalidError, match=reason):
+        lake.create_table("d.t", columns)  # type: ignore[arg-type]
+    assert paths(store) == before
+
+
+def test_a_path_is_refused_by_name(lake: Lake) -> None:
+    with pytest.raises(InvalidError, match="option 'path'"):
+        lake.create_table("d.t", COLUMNS, options={"path": "/elsewhere"})

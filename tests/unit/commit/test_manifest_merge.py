@@ -119,3 +119,24 @@ def test_a_merge_of_the_newest_keeps_removals_of_older_files() -> None:
     after = merge_manifests(home, before, policy, files, 1)
     assert names(live_entries(home, after)) == names(live_entries(home, before))
     assert len(small) == len(before) - 1 or after == before
+
+
+def test_a_full_merge_keeps_files_in_their_order() -> None:
+    store = MemoryStore()
+    lake = lake_on(store, "0")
+    lake.create_database("d")
+    table = lake.create_table(TABLE, [("id", "BIGINT"), ("p", "STRING")])
+    for number in range(6):
+        table.write(rows((number, "a")))
+    # The second file goes and the last but one; both share no manifest with the others.
+    table.delete(where="id = 1")
+    table.delete(where="id = 4")
+    home, snapshot = home_on(store), table.latest_snapshot()
+    assert snapshot is not None
+    before = snapshot_manifests(home, snapshot)
+    names = live_entries(home, before).column("_FILE_NAME").to_pylist()
+    files = ManifestFiles(home, ManifestSettings("avro", "zstd", 8_000_000, 1), (), 0)
+    merged = merge_manifests(home, before, MergePolicy(8_000_000, 1000, 1), files, 1)
+    assert sum(manifest.deleted_files for manifest in merged) == 0
+    assert len(merged) < len(before)
+    assert live_entries(home, merged).column("_FILE_NAME").to_pylist() == names

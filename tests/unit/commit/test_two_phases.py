@@ -153,12 +153,77 @@ def test_a_writer_left_by_an_error_removes_its_files(store: MemoryStore, table: 
     def write_too_much() -> None:
         with table.new_write() as write:
             write.write(rows((3, "a")))
-            write.prepare_commit()
-            write.write(rows((4, "a")))
+            write.write(pa.table({"unknown": [1]}))
 
     with pytest.raises(InvalidError):
         write_too_much()
     assert listing(store) == before
+
+
+def test_files_whose_messages_are_out_stay_whatever_happens_to_the_writer(store: MemoryStore, table: Table) -> None:
+    def fail_after_the_commit() -> None:
+        with table.new_write() as write:
+            write.write(rows((3, "a")))
+            table.new_commit().commit(write.prepare_commit())
+            raise KeyError("elsewhere")
+
+    with pytest.raises(KeyError):
+        fail_after_the_commit()
+    assert ids(store) == [1, 2, 3]
+
+
+def test_an_abort_after_the_commit_removes_nothing(store: MemoryStore, table: Table) -> None:
+    write = table.new_write()
+    write.write(rows((3, "a")))
+    table.new_commit().commit(write.prepare_commit())
+    write.abort()
+    assert ids(store) == [1, 2, 3]
+
+
+def test_an_abort_before_the_commit_removes_the_files(store: MemoryStore, table: Table) -> None:
+    before = listing(store)
+    write = table.new_write()
+    write.write(rows((3, "a")))
+    write.prepare_commit()
+    write.abort()
+    assert listing(store) == before
+
+
+def test_messages_are_prepared_once(table: Table) -> None:
+    write = table.new_write()
+    write.write(rows((3, "a")))
+    write.prepare_commit()
+    with pytest.raises(InvalidError, match="prepared its commit"):
+        write.prepare_commit()
+
+
+def test_a_write_that_failed_cannot_be_committed_in_part(store: MemoryStore, table: Table) -> None:
+    write = table.new_write()
+    with pytest.raises(InvalidError, match="unknown"):
+        write.write([rows((3, "a")), pa.table({"unknown": [1]})])
+    with pytest.raises(InvalidError, match="failed"):
+        write.prepare_commit()
+    write.abort()
+    assert ids(store) == [1, 2]
+
+
+def test_messages_without_an_identifier_are_not_committed_twice(store: MemoryStore, table: Table) -> None:
+    messages = prepared(table, rows((3, "a")))
+    commit = table.new_commit()
+    commit.commit(messages)
+    with pytest.raises(InvalidError, match="committed already"):
+        commit.commit(messages)
+    assert ids(store) == [1, 2, 3]
+
+
+def test_messages_for_a_table_that_was_made_again_are_refused(store: MemoryStore, table: Table) -> None:
+    messages = prepared(table, rows((3, "a")))
+    lake = lake_on(store, "again")
+    lake.drop_table(TABLE)
+    new = lake.create_table(TABLE, [("id", "BIGINT"), ("p", "STRING")], partitioned_by=["p"])
+    with pytest.raises(ConflictError, match="dropped and created again"):
+        new.new_commit().commit(messages)
+    assert new.scan().count() == 0
 
 
 @pytest.mark.parametrize(

@@ -97,3 +97,13 @@ def test_a_member_that_must_be_there(member: str) -> None:
     if member in ("id", "schemaId", "commitIdentifier", "commitKind", "timeMillis"):
         with pytest.raises(CorruptionError, match="not a snapshot file"):
             decode_snapshot(json.dumps(value).encode(), path="s")
+
+
+def test_a_snapshot_that_would_not_decode_is_not_encoded() -> None:
+    good = decode_snapshot(encode_snapshot(SNAPSHOT), path="")
+    with pytest.raises(LakeletError):
+        encode_snapshot(replace(good, watermark="x"))  # type: ignore[arg-type]
+    with pytest.raises(LakeletError):
+        encode_snapshot(replace(good, watermark=1.5))  # type: ignore[arg-type]
+    with pytest.raises(LakeletError):
+        encode_snapshot(replace(good, properties={"a": 1}))  # type: ignore[dict-item]

@@ -249,3 +249,15 @@ class TestTheRest:
         assert changed.options == {"bucket": "2", "bucket-key": "id", "file.format": "orc"}
         with pytest.raises(InvalidError, match="'zz' is not a column"):
             evolution.change_options(schema, {"bucket-key": "zz"})
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("n.x", r"column 'n' is INT, which has no fields inside it"),
+        ("m.values.a", r"column 'm.values' is MAP<.*>, which has no field 'values'"),
+    ],
+)
+def test_a_column_without_fields_says_so(schema: TableSchema, path: str, reason: str) -> None:
+    with pytest.raises(NotFoundError, match=reason):
+        evolution.add_column(schema, path, parse_type("INT"))

@@ -73,3 +73,16 @@ def test_values(text: str, kind: str, value: object) -> None:
 def test_text_that_is_no_such_value(text: str, kind: str) -> None:
     with pytest.raises(InvalidError, match="default of column 'x'"):
         parse_literal(text, parse_type(kind), "default of column 'x'")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("2024-01-01 00:00:00.5", "TIMESTAMP(0)"),
+        ("2024-01-01 00:00:00.12345", "TIMESTAMP(4)"),
+        ("2024-01-01 00:00:00.5", "TIMESTAMP(0) WITH LOCAL TIME ZONE"),
+    ],
+)
+def test_times_with_more_digits_than_their_type(text: str, kind: str) -> None:
+    with pytest.raises(InvalidError, match="expected a value of type"):
+        parse_literal(text, parse_type(kind), "default")

@@ -93,3 +93,16 @@ def test_the_page_shows_every_option_once(generator: ModuleType) -> None:
     page = generator.render()
     for option in (*TABLE_OPTIONS, *CONNECTION_OPTIONS):
         assert page.count(f"\n| `{option.name}` |") == 1
+
+
+def test_every_option_that_is_acted_on_is_read_somewhere() -> None:
+    package = ROOT / "src" / "lakelet"
+    sources = [path for path in package.rglob("*.py") if path.parent.name != "options"]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in [*sources, package / "options" / "values.py"])
+    names = {id(value): name for name, value in vars(options_package).items() if isinstance(value, Option)}
+    acted = [option for option in TABLE_OPTIONS if option.effect is ACTED]
+    assert [
+        option.name
+        for option in acted
+        if f'"{option.name}' not in code and names.get(id(option), option.name) not in code
+    ] == []

@@ -173,7 +173,6 @@ class TestCheckAlter:
             ("bucket-key", "a", "b"),
             ("primary-key", "a", "a,b"),
             ("partition", None, "a"),
-            ("path", "/a", "/b"),
             ("data-file.path-directory", None, "data"),
             ("partition.default-name", None, "none"),
             ("deletion-vectors.enabled", "true", None),

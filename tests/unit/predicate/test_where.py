@@ -189,7 +189,6 @@ def test_like() -> None:
         ('"odd name" % 2 = 0', ("odd name",)),
         ('"quo""ted" + 1 > 1', ('quo"ted',)),
         ("pairs['k'] = 1", ("pairs",)),
-        ("NOT i", ("i",)),
         ("random() < 0.5", ()),
         ("s SIMILAR TO 'a.*'", ("s",)),
     ],

@@ -144,3 +144,25 @@ def test_deleted_positions_of_a_batch() -> None:
     assert deleted_mask(positions, 5, 5).to_pylist() == [True] * 5
     assert deleted_mask(positions, 10, 3).to_pylist() == [False, False, True]
     assert deleted_mask(np.array([], np.int64), 0, 2).to_pylist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("column", "added", "value", "expected"),
+    [
+        ("ROW<x INT NOT NULL>", "c.z", {"x": 1}, {"x": 1, "z": None}),
+        ("ARRAY<ROW<x INT NOT NULL>>", "c.element.z", [{"x": 1}], [{"x": 1, "z": None}]),
+        ("MAP<STRING, ROW<x INT NOT NULL>>", "c.value.z", [("k", {"x": 1})], [("k", {"x": 1, "z": None})]),
+    ],
+)
+def test_fields_can_be_added_beside_members_that_are_not_null(
+    column: str, added: str, value: Any, expected: Any
+) -> None:
+    old = schema(("c", column))
+    new = evolution.add_column(old, added, parse_type("INT"))
+    assert evolve(old, new, [{"c": value}, {"c": None}]) == [{"c": expected}, {"c": None}]
+
+
+def test_a_timestamp_that_nanoseconds_cannot_hold_is_refused_not_wrapped() -> None:
+    array = pa.array([dt.datetime(3000, 1, 1)], pa.timestamp("us"))
+    with pytest.raises(InvalidError, match="'c'"):
+        evolve_array(array, parse_type("TIMESTAMP(6)"), parse_type("TIMESTAMP(9)"), "c")

@@ -74,6 +74,20 @@ class TestDeletionVectors:
         assert ids(table.scan(limit=8)) == kept[:8]
         assert [row["id"] for batch in table.scan().to_batches() for row in batch.to_pylist()] == kept
 
+    def test_vectors_are_changes(self, store: MemoryStore) -> None:
+        table = make(store)
+        table.write(pa.table({"id": range(10)}))
+        ((_, first),) = table.files()
+        table.write(pa.table({"id": [10]}))
+        delete_rows(table, {first.name: [2, 3]})
+        table.write(pa.table({"id": [5]}), mode="overwrite")
+
+        def changed(start: int, end: int) -> list[tuple[str, int]]:
+            return sorted((row["_row_kind"], row["id"]) for row in table.changes(start, end).to_pylist())
+
+        assert changed(1, 2) == [("+I", 10), ("-D", 2), ("-D", 3)]
+        assert changed(2, 3) == [("-D", number) for number in (0, 1, 4, 6, 7, 8, 9, 10)]
+
     def test_a_delete_rewrites_what_is_left(self, store: MemoryStore) -> None:
         table = make(store)
         table.write(pa.table({"id": range(10)}))

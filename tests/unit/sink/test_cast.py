@@ -4,10 +4,12 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
 from lakelet.errors import InvalidError
+from lakelet.model.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.sink.cast import RowCaster
@@ -255,3 +257,60 @@ class TestColumns:
         caster.cast(pa.record_batch({"a": [1]}))
         with pytest.raises(InvalidError, match="does not convert"):
             caster.cast(pa.record_batch({"a": ["1"]}))
+
+
+MS, US, NS = (pa.timestamp(unit) for unit in ("ms", "us", "ns"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "arrow", "good", "bad"),
+    [
+        ("TIMESTAMP(0)", MS, -2000, 1),
+        ("TIMESTAMP(1)", MS, 1100, 1110),
+        ("TIMESTAMP(2)", MS, 1110, 1111),
+        ("TIMESTAMP(4)", US, 1_000_100, 1_000_010),
+        ("TIMESTAMP(5)", US, 1_000_010, 1_000_001),
+        ("TIMESTAMP(7)", NS, 100, 10),
+        ("TIMESTAMP(8)", NS, 10, 1),
+        ("TIMESTAMP(0) WITH LOCAL TIME ZONE", pa.timestamp("ms", "UTC"), 1000, 999),
+        ("TIME(0)", pa.time32("ms"), 1000, 1001),
+        ("TIME(2)", pa.time32("ms"), 1010, 1011),
+    ],
+)
+def test_times_have_the_digits_of_their_type(kind: str, arrow: pa.DataType, good: int, bad: int) -> None:
+    kept = pa.array([None, good, good], arrow)
+    assert cast(kept, kind) == kept
+    values = pa.array([good, None, bad], arrow)
+    reason = "column 'c.*' is TIME.*, but row {} has .*, with more digits"
+    with pytest.raises(InvalidError, match=reason.format(12)):
+        cast(values, kind, first_row=10)
+    lists = pa.ListArray.from_arrays([0, 2, 3], values)
+    with pytest.raises(InvalidError, match=reason.format(1)):
+        cast(lists, f"ARRAY<{kind}>")
+    with pytest.raises(InvalidError, match=reason.format(2)):
+        cast(pa.StructArray.from_arrays([values], names=["a"]), f"ROW<a {kind}>")
+    maps = pa.MapArray.from_arrays([0, 1, 2], pa.array([good, bad], arrow), pa.array([1, 1], pa.int32()))
+    for outer in (f"MAP<{kind}, INT>", f"MULTISET<{kind}>"):
+        with pytest.raises(InvalidError, match=reason.format(1)):
+            cast(maps, outer)
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)"])
+def test_every_value_of_a_whole_unit_fits(kind: str) -> None:
+    assert cast(pa.array([1, -1], to_arrow(parse_type(kind))), kind).null_count == 0
+
+
+POLARS_WORDS = ["x", None, "y", "x"]
+
+
+@pytest.mark.parametrize("words", [pl.Categorical(), pl.Enum(["y", "x"])], ids=["categorical", "enum"])
+def test_categories_of_polars(words: pl.DataType) -> None:
+    def array(values: object, dtype: object) -> pa.Array:
+        return pa.table(pl.DataFrame({"c": values}, schema={"c": dtype})).column("c").combine_chunks()
+
+    assert cast(array(POLARS_WORDS, words), "STRING").to_pylist() == POLARS_WORDS
+    lists = [["x", None], None, [], ["y"]]
+    assert cast(array(lists, pl.List(words)), "ARRAY<STRING>").to_pylist() == lists
+    assert cast(array(lists, pl.List(words)).slice(2), "ARRAY<STRING>").to_pylist() == lists[2:]
+    rows = [{"a": "x"}, None, {"a": None}]
+    assert cast(array(rows, pl.Struct({"a": words})), "ROW<a STRING>").to_pylist() == rows

@@ -1,11 +1,16 @@
 """Everything `write` takes, as batches."""
 
+import datetime as dt
+
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from lakelet.errors import InvalidError
+from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.type_parser import parse_type
+from lakelet.model.types import Field
 from lakelet.sink.input import batches_of
 
 SCHEMA = pa.schema([pa.field("a", pa.int32(), nullable=False), ("b", pa.string()), ("l", pa.list_(pa.int16()))])
@@ -60,6 +65,15 @@ def test_dicts_are_read_as_the_tables_types() -> None:
         ({"a": [1]}, "cannot write a dict"),
         ([1, 2], "cannot write a int"),
         (None, "cannot write a NoneType"),
+        ([{"a": 1}, None], "row 1 is a NoneType"),
+        ([{"a": 1}, TABLE], "row 1 is a Table"),
+        ([{"a": 1, 5: 2}], "the column 5, which is not in the table"),
+        (pd.DataFrame({"a": [1, "x"]}), "cannot write a DataFrame .*column a"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "cannot write a DataFrame .*Duplicate column names"),
+        (pd.Series([1]), "cannot write a Series: expected"),
+        (pl.Series([1]), "cannot write a Series .*: expected"),
+        (pa.array([1]), "cannot write a Int64Array .*: expected"),
+        (pa.chunked_array([[1]]), "cannot write a ChunkedArray .*: expected"),
     ],
 )
 def test_what_is_refused(data: object, reason: str) -> None:
@@ -70,3 +84,43 @@ def test_what_is_refused(data: object, reason: str) -> None:
 @pytest.mark.parametrize("data", [[], iter([]), TABLE.slice(0, 0), pd.DataFrame({"a": []})])
 def test_nothing_is_nothing(data: object) -> None:
     assert rows(data) == []
+
+
+FIELDS = (
+    Field(0, "id", parse_type("INT NOT NULL"), default="7"),
+    Field(1, "at", parse_type("TIMESTAMP(3)"), default="2024-01-01 00:00:00.5"),
+    Field(2, "n", parse_type("INT")),
+)
+
+
+def test_a_dict_without_a_column_that_others_have_takes_its_default() -> None:
+    rows: list[dict[str, object]] = [{"id": 1, "at": None}, {"n": 2}, {}, {"id": 4, "at": dt.datetime(2025, 1, 1)}]
+    (batch,) = batches_of(rows, arrow_schema(FIELDS), FIELDS)
+    half = dt.datetime(2024, 1, 1, 0, 0, 0, 500_000)
+    assert batch.to_pydict() == {
+        "id": [1, 7, 7, 4],
+        "at": [None, half, half, dt.datetime(2025, 1, 1)],
+        "n": [None, 2, None, None],
+    }
+
+
+def test_empty_dicts_are_rows() -> None:
+    (batch,) = batches_of([{}, {}], SCHEMA)
+    assert (batch.num_rows, batch.num_columns) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("FLOAT", 0.1),
+        ("ARRAY<FLOAT>", [0.1]),
+        ("ROW<a INT>", {"a": 1, "z": 2}),
+        ("ARRAY<ROW<a INT>>", [{"z": 2}]),
+        ("TIMESTAMP(6)", dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
+        ("TIMESTAMP(6) WITH LOCAL TIME ZONE", dt.datetime(2024, 1, 1)),
+    ],
+)
+def test_a_dict_loses_nothing(kind: str, value: object) -> None:
+    schema = arrow_schema([Field(0, "c", parse_type(kind))])
+    with pytest.raises(InvalidError, match="row 1 has .* for column 'c', which .* cannot hold without loss"):
+        list(batches_of([{"c": None}, {"c": value}], schema))

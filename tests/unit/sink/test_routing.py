@@ -5,10 +5,11 @@ import random
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelet.format.binary_row import encode_row
+from lakelet.format.binary_row import decode_row, encode_row
 from lakelet.format.binary_row_columns import bucket_of, hash_rows
 from lakelet.format.manifest_columns import EMPTY_ROW
 from lakelet.model.arrow_types import arrow_schema
@@ -78,3 +79,23 @@ def test_a_slice_of_a_batch_is_routed_by_its_own_rows() -> None:
     batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(table.fields)).slice(10, 20)
     found = {(part.partition, part.bucket): part.rows.to_pylist() for part in Router(table).route(batch)}
     assert found == naive(rows[10:30], table, 3)
+
+
+def test_many_distinct_values_in_many_partition_keys_do_not_overflow() -> None:
+    rows, keys = 10_000, [f"k{number}" for number in range(5)]
+    fields = [(name, "BIGINT") for name in (*keys, "x")]
+    schema = new_schema(
+        [Field(-1, name, parse_type(text)) for name, text in fields],
+        partition_keys=keys,
+        primary_keys=(),
+        options={},
+        comment=None,
+        time_ms=0,
+    )
+    numbers = np.arange(rows)
+    batch = pa.record_batch({name: pa.array(numbers) for name in (*keys, "x")})
+    types = [parse_type("BIGINT")] * len(keys)
+    for routed in Router(schema).route(batch):
+        value = routed.rows.column("x")[0].as_py()
+        assert routed.rows.num_rows == 1
+        assert decode_row(routed.partition, types) == (value,) * len(keys)

@@ -1,0 +1,57 @@
+"""Whether a snapshot file that was just created is a commit.
+
+Creating `snapshot-N` only if absent succeeds again once expiry or a rollback has removed an older N. What was created then
+stands in a hole, or beside the live snapshots, and nobody builds on it. But the look comes after the creation, and another
+writer's commits and another tool's expiry may come between, so a missing predecessor alone proves nothing:
+
+    predecessor there, nothing newer beyond a gap     a commit
+    nothing else left                                 a commit: everything older was expired
+    something newer that knows our files              a commit: others have built on it
+    something newer that does not                     no commit, if our file is still there; if it is gone, nobody can tell
+    only older ones beyond a gap                      no commit: the table was rolled back
+"""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from lakelet.commit.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
+from lakelet.commit.snapshots import continues_the_line, listed_ids, try_snapshot
+from lakelet.model.manifest import EntryKind
+from lakelet.model.snapshot import Snapshot
+from lakelet.storage.home import TableHome
+
+
+def stands(home: TableHome, snapshot: Snapshot) -> bool | None:
+    """Whether the snapshot is a commit; None where that cannot be told any more."""
+    if continues_the_line(home, snapshot.id):
+        # The first snapshot has no predecessor to look for; its successor tells.
+        second = try_snapshot(home, 2) if snapshot.id == 1 else None
+        if second is None or _knows(home, second, snapshot):
+            return True
+    others = listed_ids(home) - {snapshot.id}
+    if not others:
+        return True
+    newer = [number for number in sorted(others) if number > snapshot.id]
+    for number in newer:
+        following = try_snapshot(home, number)
+        if following is not None:
+            if _knows(home, following, snapshot):
+                return True
+            return False if try_snapshot(home, snapshot.id) is not None else None
+    return False
+
+
+def _knows(home: TableHome, other: Snapshot, ours: Snapshot) -> bool:
+    """Whether another snapshot was made on top of ours: it names our manifests, or what they say holds in it."""
+    delta, manifests = read_manifest_list(home, ours.delta_manifest_list), snapshot_manifests(home, other)
+    if {manifest.name for manifest in delta} & {manifest.name for manifest in manifests}:
+        return True
+    changes = read_entries(home, delta, columns=["_KIND", "_FILE_NAME"])
+    is_added = pc.equal(changes.column("_KIND"), int(EntryKind.ADD))
+    added = set(changes.filter(is_added).column("_FILE_NAME").to_pylist())
+    if added:
+        known = read_entries(home, manifests, columns=["_FILE_NAME"])
+        return added <= set(known.column("_FILE_NAME").to_pylist())
+    live = live_entries(home, manifests, columns=())
+    return not set(changes.column("_FILE_NAME").to_pylist()) & set(live.column("_FILE_NAME").to_pylist())

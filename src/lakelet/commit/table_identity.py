@@ -1,0 +1,30 @@
+"""Which table stands at a path: one that was dropped and created again is another table under the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelet.errors import ConflictError, NotFoundError
+from lakelet.format.table_metadata import decode_metadata
+from lakelet.model.commit_message import CommitMessage
+from lakelet.storage.home import TableHome
+
+
+def table_uuid(home: TableHome) -> str | None:
+    """The table's UUID, None for a table of another writer, which has none."""
+    path = home.paths.metadata
+    try:
+        return decode_metadata(home.store.get(path), path=home.where(path)).table_uuid
+    except NotFoundError:
+        return None
+
+
+def check_same_table(home: TableHome, messages: Sequence[CommitMessage]) -> None:
+    """ConflictError if messages were written for a table that is not there any more."""
+    written_for = {message.table_uuid for message in messages} - {None}
+    if written_for:
+        now = table_uuid(home)
+        if now is not None and written_for != {now}:
+            raise ConflictError(
+                f"{home.where(home.paths.root)} was dropped and created again since these files were written: write them again"
+            )
