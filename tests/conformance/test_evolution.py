@@ -235,7 +235,8 @@ def test_every_widening(warehouse: Warehouse, writer: str, file_format: str) -> 
     )
     warehouse.write(writer, "t", rows)
     for number, (name, _, new, _) in enumerate(pairs):
-        apply(warehouse, (LAKELET, JAVA)[number % 2], "t", widen(name, new))
+        # Nanoseconds do not hold what coarser timestamps may, so that Lakelet leaves this one to Java.
+        apply(warehouse, JAVA if "(9)" in new else (LAKELET, JAVA)[number % 2], "t", widen(name, new))
     wide = [widened(row, warehouse) for row in rows]
     expected = spell_rows(wide, warehouse.table("t").schema.fields)
     same(warehouse.agree("t", readers=(LAKELET, JAVA)), expected, "all")

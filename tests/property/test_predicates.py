@@ -20,10 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.model.arrow_types import arrow_schema
-from lakelet.predicate.row_mask import evaluate
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.pruning import (
     ColumnRange,
     always_match,
@@ -32,6 +30,8 @@ from lakelet.predicate.pruning import (
     prune_expression,
     split_partition,
 )
+from lakelet.predicate.row_filter import row_filter
+from lakelet.predicate.row_mask import evaluate
 from lakelet.predicate.where import parse_where
 
 DAY = dt.date(2024, 1, 1)

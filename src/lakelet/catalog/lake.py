@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from lakelet.catalog.moving import move_table
+from lakelet.catalog.moving import in_the_way, move_table
 from lakelet.clock import Clock, SystemClock
 from lakelet.commit.schemas import create_first_schema, schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
@@ -25,7 +25,7 @@ from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.text import check_text
 from lakelet.model.types import Field
-from lakelet.options import PARTITION, PRIMARY_KEY, Option, TableOptions, check_options
+from lakelet.options import PARTITION, PATH, PRIMARY_KEY, Option, TableOptions, check_options
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
@@ -177,11 +177,9 @@ class Lake:
             raise self._no_database(_split(new_name)[0])
         if schema_ids(self._home(new)):
             raise AlreadyExistsError(f"table {new_name!r} exists in {self.location}")
-        found = next(iter(self._store.list(new.root)), None)
+        found = in_the_way(self._store, old, new)
         if found is not None:
-            raise AlreadyExistsError(
-                f"{self.location}/{found.path} is in the way of {new_name!r}: remove {new.root} first"
-            )
+            raise AlreadyExistsError(f"{self.location}/{found} is in the way of {new_name!r}: remove {new.root} first")
         move_table(self._store, old, new)
         return Table(new_name, self._home(new))
 
@@ -200,6 +198,8 @@ class Lake:
             for key, value in options.items()
         }
         check_options(texts)
+        if PATH.name in texts:
+            raise InvalidError(f"option {PATH.name!r}: a table stands where its name says, found {texts[PATH.name]!r}")
         fields = _fields(columns)
         partitioned_by = _moved_keys(texts, PARTITION, partitioned_by)
         primary_key = _moved_keys(texts, PRIMARY_KEY, primary_key)

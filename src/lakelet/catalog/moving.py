@@ -3,7 +3,7 @@
 A folder is a table as soon as it has a schema. Where the store can only copy, schemas are therefore copied last and removed
 first. What a crash midway leaves there:
 
-    before the schemas    the table under the old name, and files under the new one that are no table: remove them
+    before the schemas    the table under the old name, and copies under the new one that are no table: rename again
     among the schemas     the table under the old name; with several schema versions the new one may be visible as well, but
                           incomplete: drop it, then rename again
     while removing        the table under the new name, and perhaps an incomplete one under the old: drop that
@@ -17,8 +17,19 @@ from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore
 
 
+def in_the_way(store: ObjectStore, old: TablePaths, new: TablePaths) -> str | None:
+    """A file under the new name that is no copy which an earlier, crashed move of the same table made."""
+    sizes: dict[str, int] | None = None
+    for info in store.list(new.root):
+        if sizes is None:
+            sizes = {found.path[len(old.root) :]: found.size for found in store.list(old.root)}
+        if store.moves_atomically or sizes.get(info.path[len(new.root) :]) != info.size:
+            return info.path
+    return None
+
+
 def move_table(store: ObjectStore, old: TablePaths, new: TablePaths) -> None:
-    """Gives the folder `old` the name `new`, under which there is nothing."""
+    """Gives the folder `old` the name `new`, under which nothing is in the way."""
     if store.moves_atomically:
         store.move_folder(old.root, new.root)
         return

@@ -13,6 +13,7 @@ from dataclasses import replace
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, check_schema
+from lakelet.model.text import check_text
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, renumber, with_nullable
 from lakelet.model.widening import check_widening
 
@@ -206,8 +207,8 @@ def _split(schema: TableSchema, path: Path, *, new: bool = False) -> tuple[tuple
         parts = (path,) if path in schema.names or "." not in path else tuple(path.split("."))
     else:
         parts = tuple(path)
-    if not parts or not all(isinstance(part, str) and part for part in parts):
-        raise InvalidError(f"column path {path!r} has an empty part, or one that is no text")
+    if not parts or not all(check_text(part, f"column path {path!r}") for part in parts):
+        raise InvalidError(f"column path {path!r} has an empty part")
     if not new:
         _find(schema.fields, parts, path)
     return parts[:-1], parts[-1]

@@ -39,22 +39,24 @@ def parse_literal(text: str, data_type: DataType, where: str) -> pa.Scalar:
         if data_type.kind in BINARIES:
             return pa.scalar(text.encode(), target)
         if data_type.kind is Kind.TIMESTAMP_LTZ:
-            return _checked(_instant(text.strip(), target), data_type)
+            return _checked(_instant(text.strip(), target), data_type, where)
         if data_type.kind is Kind.TIME:
             moment = dt.time.fromisoformat(text.strip())
             # Three digits of a second at most are stored.
             if moment.tzinfo is None and moment.microsecond % 10 ** (6 - min(data_type.precision, 3)) == 0:
                 return pa.scalar(moment, target)
             raise InvalidError(f"{where}: expected a value of type {data_type}, found {text!r}")
-        return _checked(pc.cast(pa.scalar(text if pa.types.is_string(target) else text.strip()), target), data_type)
+        return _checked(
+            pc.cast(pa.scalar(text if pa.types.is_string(target) else text.strip()), target), data_type, where
+        )
     except (KeyError, ValueError, pa.ArrowException) as error:
         raise InvalidError(f"{where}: expected a value of type {data_type}, found {text!r}") from error
 
 
-def _checked(value: pa.Scalar, data_type: DataType) -> pa.Scalar:
-    """The value; ValueError for a time with more digits than its type has."""
+def _checked(value: pa.Scalar, data_type: DataType, where: str) -> pa.Scalar:
+    """The value; InvalidError for a time with more digits than its type has."""
     if pa.types.is_timestamp(value.type) and value.is_valid and value.value % precision_step(data_type):
-        raise ValueError(f"{value} has more digits than {data_type}")
+        raise InvalidError(f"{where}: expected a value of type {data_type}, found {value}, with more digits")
     return value
 
 

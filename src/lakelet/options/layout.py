@@ -29,7 +29,12 @@ TYPE = declare(
     supported=("table",),
 )
 PATH = declare(
-    "path", STRING, None, "Where the table's folder is; Lakelet's is always that of its name.", REFUSED, mutable=False
+    "path",
+    STRING,
+    None,
+    "Where the table's folder is, as other engines store it; refused for a new table, which stands where its name says.",
+    ACTED,
+    mutable=False,
 )
 BRANCH = declare("branch", FILE_NAME_PART, "main", "Branch that is read and written.", REFUSED)
 PRIMARY_KEY = declare(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from lakelet.errors import InvalidError
 
@@ -55,6 +54,8 @@ def _bound_type(expression: pc.Expression, table: pa.Table) -> pa.DataType:
 
 
 def _project(expression: pc.Expression, table: pa.Table) -> pa.Table:
+    from pyarrow import acero  # noqa: PLC0415 - it loads pyarrow.dataset and pandas, and few scans have such a condition.
+
     plan = acero.Declaration.from_sequence(
         [
             acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),

@@ -44,7 +44,7 @@ class TableWrite:
         """Takes rows: anything `Table.write` takes. After an error only `abort` is left, since some rows may be missing."""
         self._check_usable()
         self._failed = True
-        for batch in batches_of(data, self._arrow):
+        for batch in batches_of(data, self._arrow, self._schema.fields):
             filled = self._with_fixed(batch)
             self._writer.write(self._caster.cast(filled, first_row=self._rows))
             self._rows += batch.num_rows

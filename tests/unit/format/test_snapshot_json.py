@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from lakelet.errors import CorruptionError, InvalidError
+from lakelet.errors import CorruptionError, InvalidError, LakeletError
 from lakelet.format.snapshot_json import decode_snapshot, encode_snapshot
 from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 

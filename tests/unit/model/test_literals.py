@@ -84,5 +84,5 @@ def test_text_that_is_no_such_value(text: str, kind: str) -> None:
     ],
 )
 def test_times_with_more_digits_than_their_type(text: str, kind: str) -> None:
-    with pytest.raises(InvalidError, match="expected a value of type"):
+    with pytest.raises(InvalidError, match=r"default: expected a value of type TIMESTAMP.*, with more digits"):
         parse_literal(text, parse_type(kind), "default")

@@ -122,5 +122,5 @@ def test_empty_dicts_are_rows() -> None:
 )
 def test_a_dict_loses_nothing(kind: str, value: object) -> None:
     schema = arrow_schema([Field(0, "c", parse_type(kind))])
-    with pytest.raises(InvalidError, match="row 1 has .* for column 'c', which .* cannot hold without loss"):
+    with pytest.raises(InvalidError, match=r"row 1 has .* for column 'c', which .* cannot hold without loss"):
         list(batches_of([{"c": None}, {"c": value}], schema))

@@ -87,10 +87,9 @@ def test_numbers_of_numpy_are_numbers(table: Table, store: MemoryStore) -> None:
     assert made is not None
     stored = decode_snapshot(store.get(f"d.db/t/snapshot/snapshot-{made.id}"), path="")
     assert (stored.commit_identifier, stored.watermark, stored.properties) == (3, 5, {"a": "ä"})
-    for edge in (-(2**63), 2**63 - 1):
-        snapshot = table.write(ROWS, watermark=edge)
-        assert snapshot is not None
-        assert snapshot.watermark == edge
+    last = table.write(ROWS, watermark=2**63 - 1)
+    assert last is not None
+    assert last.watermark == 2**63 - 1
 
 
 ALTERED: dict[str, Callable[[Table], object]] = {
