@@ -28,10 +28,8 @@ from lakelet.predicate.pruning import (
     may_match,
     partition_range,
     prune_expression,
-    split_partition,
 )
 from lakelet.predicate.row_filter import row_filter
-from lakelet.predicate.row_mask import evaluate
 from lakelet.predicate.where import parse_where
 
 DAY = dt.date(2024, 1, 1)
@@ -329,19 +327,6 @@ def test_exact_ranges_decide_both_ways(judge: Judge, case: tuple[pa.Table, str])
     expected = judge.matches(table, condition)
     assert may_match(predicate, ranges, table.num_rows).tolist() == expected.tolist()
     assert always_match(predicate, ranges, table.num_rows).tolist() == expected.tolist()
-
-
-@settings(max_examples=150, deadline=None)
-@given(case=cases(), keys=st.sets(st.sampled_from(list(KINDS)), max_size=8))
-def test_the_two_halves_of_a_split_say_the_same_together(
-    judge: Judge, case: tuple[pa.Table, str], keys: set[str]
-) -> None:
-    table, condition = case
-    halves = split_partition(parse_where(condition, FIELDS), sorted(keys))
-    mask = np.ones(table.num_rows, dtype=bool)
-    for half in halves:
-        mask &= evaluate(half, table) if half is not None else True
-    assert mask.tolist() == judge.matches(table, condition).tolist()
 
 
 @st.composite

@@ -7,7 +7,7 @@ finds that version taken computes the change again, so that two ALTERs at once b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, NotFoundError, UnavailableError
 from lakelet.format.schema_json import decode_schema, encode_schema
@@ -28,6 +28,20 @@ def read_schema(home: TableHome, number: int) -> TableSchema:
     """One schema version."""
     path = home.paths.schema(number)
     return decode_schema(home.store.get(path), path=home.where(path))
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersions:
+    """Finds schema versions by id, each read once."""
+
+    home: TableHome
+    known: dict[int, TableSchema] = field(default_factory=dict)
+
+    def __call__(self, number: int) -> TableSchema:
+        """The version of that id."""
+        if number not in self.known:
+            self.known[number] = read_schema(self.home, number)
+        return self.known[number]
 
 
 def latest_schema(home: TableHome) -> TableSchema:

@@ -70,11 +70,6 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPED)
 
 
-def unescape(text: str) -> str:
-    """The text that `escape` made a part of a path of; a % that begins no such escape stays."""
-    return re.sub("%([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
-
-
 def partition_text(data_type: DataType, value: object, *, legacy: bool = True) -> str:
     """A partition value that is not NULL as text, before it is escaped for a path."""
     if not isinstance(data_type, Atomic):

@@ -16,7 +16,7 @@ What statistics promise (and what they do not):
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -38,8 +38,6 @@ from lakelet.predicate.tree import (
     Opaque,
     Or,
     Predicate,
-    conjunction,
-    conjuncts,
     needs_duckdb,
     normalise,
 )
@@ -53,7 +51,6 @@ __all__ = [
     "may_match",
     "partition_range",
     "prune_expression",
-    "split_partition",
 ]
 
 Mask = npt.NDArray[np.bool_]
@@ -88,19 +85,6 @@ def may_match(predicate: Predicate, columns: Mapping[str, ColumnRange], rows: in
 def always_match(predicate: Predicate, columns: Mapping[str, ColumnRange], rows: int) -> Mask:
     """True where provably every row matches; `rows` is the number of files."""
     return _Pruner(columns, rows).decide(normalise(predicate), np.ones(rows, np.bool_)).always
-
-
-def split_partition(predicate: Predicate, partition_keys: Sequence[str]) -> tuple[Predicate | None, Predicate | None]:
-    """The conjuncts that only touch partition keys, and the rest; None where nothing is left to check."""
-    keys = set(partition_keys)
-    inside: list[Predicate] = []
-    outside: list[Predicate] = []
-    for term in conjuncts(normalise(predicate)):
-        if term == Constant(True):
-            continue
-        volatile = isinstance(term, Opaque) and not term.columns
-        (inside if keys.issuperset(columns_of(term)) and not volatile else outside).append(term)
-    return (conjunction(inside) if inside else None, conjunction(outside) if outside else None)
 
 
 def prune_expression(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lakelet.commit.manifests import read_manifest_list
-from lakelet.commit.schemas import read_schema
+from lakelet.commit.schemas import SchemaVersions
 from lakelet.commit.snapshots import read_snapshot
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema
@@ -47,13 +47,7 @@ def read_changes(home: TableHome, schema: TableSchema, start: int, end: int) -> 
 
 
 def _snapshot_changes(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-    schemas: dict[int, TableSchema] = {schema.id: schema}
-
-    def schema_of(number: int) -> TableSchema:
-        if number not in schemas:
-            schemas[number] = read_schema(home, number)
-        return schemas[number]
-
+    schema_of = SchemaVersions(home, {schema.id: schema})
     planner = Planner(home, schema, schema_of, TableOptions(schema.options))
     reader = SplitReader(home, schema.fields, schema.names, row_filter(None, schema.fields), schema_of)
     before = read_snapshot(home, snapshot.id - 1) if snapshot.id > 1 else None

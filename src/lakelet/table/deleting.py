@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakelet.commit.schemas import latest_schema, read_schema
+from lakelet.commit.schemas import SchemaVersions, latest_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import CommitUnknownError, ConflictError
 from lakelet.model.commit_message import CommitMessage
@@ -67,13 +67,7 @@ class RowDeletion:
         where = self.where_of(schema)
         if snapshot is None:
             return ()
-        schemas: dict[int, TableSchema] = {schema.id: schema}
-
-        def schema_of(number: int) -> TableSchema:
-            if number not in schemas:
-                schemas[number] = read_schema(self.home, number)
-            return schemas[number]
-
+        schema_of = SchemaVersions(self.home, {schema.id: schema})
         plan = Planner(self.home, schema, schema_of, TableOptions(schema.options)).plan(
             snapshot, where, whole_entries=True
         )
@@ -98,7 +92,7 @@ class RowDeletion:
         self,
         one: Split,
         schema: TableSchema,
-        schema_of: Callable[[int], TableSchema],
+        schema_of: SchemaVersions,
         matching: RowFilter,
         writer: AppendWriter,
     ) -> bool:

@@ -9,13 +9,13 @@ its plan: another process reads a part with `scan.read(split)`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.schemas import read_schema
+from lakelet.commit.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
@@ -42,7 +42,6 @@ class TableScan:
     columns: tuple[str, ...]
     where: Where = None
     limit: int | None = None
-    _schemas: dict[int, TableSchema] = field(default_factory=dict, repr=False, compare=False)
 
     def plan(self) -> Plan:
         """The splits to read, and how much pruning spared."""
@@ -140,10 +139,15 @@ class TableScan:
         """The rows again, only some columns; an extra condition narrows what is read where this scan has none of its own."""
         names = self.columns if columns is None else tuple(name for name in self.columns if name in columns)
         where = condition if self.where is None and self.limit is None else self.where
-        return TableScan(self.home, self.schema, self.snapshot, names, where, self.limit, self._schemas).to_batches()
+        return TableScan(self.home, self.schema, self.snapshot, names, where, self.limit).to_batches()
 
     def _planner(self) -> Planner:
-        return Planner(self.home, self.schema, self._schema_of, TableOptions(self.schema.options))
+        return Planner(
+            self.home,
+            self.schema,
+            self._schema_versions(),
+            TableOptions(self.schema.options),
+        )
 
     def _reader(self, columns: Sequence[str] | None = None) -> SplitReader:
         return SplitReader(
@@ -151,12 +155,8 @@ class TableScan:
             self.schema.fields,
             self.columns if columns is None else columns,
             row_filter(self.where, self.schema.fields),
-            self._schema_of,
+            self._schema_versions(),
         )
 
-    def _schema_of(self, schema_id: int) -> TableSchema:
-        if schema_id == self.schema.id:
-            return self.schema
-        if schema_id not in self._schemas:
-            self._schemas[schema_id] = read_schema(self.home, schema_id)
-        return self._schemas[schema_id]
+    def _schema_versions(self) -> SchemaVersions:
+        return SchemaVersions(self.home, {self.schema.id: self.schema})

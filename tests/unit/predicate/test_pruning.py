@@ -11,7 +11,6 @@ from lakelet.predicate.pruning import (
     may_match,
     partition_range,
     prune_expression,
-    split_partition,
 )
 from lakelet.predicate.tree import (
     FALSE,
@@ -160,19 +159,6 @@ def test_exact_bounds_that_differ_are_only_bounds() -> None:
     manifests = ColumnRange(pa.array(["a"]), pa.array(["c"]), pa.array([0]), pa.array([3]), exact=True)
     assert may_match(Comparison("x", "=", pa.scalar("b")), {"x": manifests}, 1).tolist() == [T]
     assert may_match(Comparison("x", "=", pa.scalar("d")), {"x": manifests}, 1).tolist() == [F]
-
-
-def test_split_partition() -> None:
-    key, other = Comparison("dt", "=", pa.scalar("a")), compare(">", 1)
-    both = Or((key, other))
-    assert split_partition(And((key, other, both)), ["dt"]) == (key, And((other, both)))
-    assert split_partition(key, ["dt"]) == (key, None)
-    assert split_partition(other, ["dt"]) == (None, other)
-    assert split_partition(TRUE, ["dt"]) == (None, None)
-    assert split_partition(FALSE, []) == (FALSE, None)
-    # What has no columns and is no constant differs from row to row.
-    dice = Opaque("random() < 0.5", ())
-    assert split_partition(dice, ["dt"]) == (None, dice)
 
 
 def test_expressions_prune_by_what_statistics_prove() -> None:
