@@ -20,6 +20,7 @@ from lakelet.commit.request import CommitRequest
 from lakelet.errors import ConflictError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.manifest_columns import entries_to_columns
+from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import EntryKind, ManifestEntry, ManifestFile
@@ -48,7 +49,7 @@ def compute_changes(
     """The delta that `request` makes on top of `latest`; ConflictError if it cannot be applied any more."""
     previous = tuple(snapshot_manifests(home, latest)) if latest is not None else ()
     _check_buckets(request.messages, schema)
-    _check_old_files(home, request.messages)
+    _check_old_files(home, request.messages, schema)
     added = entries_to_columns(
         [
             ManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.total_buckets, file)
@@ -166,7 +167,7 @@ def _check_buckets(messages: Sequence[CommitMessage], schema: TableSchema) -> No
             )
 
 
-def _check_old_files(home: TableHome, messages: Sequence[CommitMessage]) -> None:
+def _check_old_files(home: TableHome, messages: Sequence[CommitMessage], schema: TableSchema) -> None:
     horizon = home.clock.now_ms() - _VERIFY_AFTER_MS
     old = [
         (message, file)
@@ -176,9 +177,9 @@ def _check_old_files(home: TableHome, messages: Sequence[CommitMessage]) -> None
     ]
     if not old:
         return
-    there = {info.path.rsplit("/", 1)[-1] for info in home.store.list(home.paths.root)}
-    for _, file in old:
-        if file.name not in there:
+    folders = PartitionFolders(home.paths, schema)
+    for message, file in old:
+        if home.store.head(f"{folders.bucket_folder(message.partition, message.bucket)}/{file.name}") is None:
             raise ConflictError(
                 f"data file {file.name} was written over 12 hours ago and has been removed since: write it again"
             )

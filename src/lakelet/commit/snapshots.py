@@ -8,6 +8,8 @@ snapshots themselves; where the check fails the folder is listed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from lakelet.errors import NotFoundError
 from lakelet.format.snapshot_json import decode_snapshot
@@ -17,6 +19,8 @@ from lakelet.storage.paths import file_number
 
 # A hint this many commits behind is followed step by step; one further behind costs a listing.
 _MAX_STEPS = 8
+_READERS = 16
+_LARGEST_GROUP = 64
 _MAX_DIGITS = 18
 
 
@@ -85,12 +89,16 @@ def latest_snapshot(home: TableHome) -> Snapshot | None:
 
 
 def snapshots_backwards(home: TableHome, newest: int) -> Iterator[Snapshot]:
-    """Snapshots from `newest` down to the oldest that exists."""
-    for number in range(newest, 0, -1):
-        found = try_snapshot(home, number)
-        if found is None:
-            return
-        yield found
+    """Snapshots from `newest` down to the oldest that exists, read in ever larger groups as the search goes on."""
+    size = 1
+    while newest > 0:
+        numbers = range(newest, max(newest - size, 0), -1)
+        with ThreadPoolExecutor(min(size, _READERS)) as pool:
+            for found in pool.map(partial(try_snapshot, home), numbers) if size > 1 else [try_snapshot(home, newest)]:
+                if found is None:
+                    return
+                yield found
+        newest, size = newest - size, min(size * 2, _LARGEST_GROUP)
 
 
 def snapshot_at(home: TableHome, time_ms: int) -> Snapshot:

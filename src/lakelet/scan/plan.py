@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -47,13 +47,14 @@ Where: TypeAlias = Predicate | pc.Expression | None
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a scan reads, and how much it was spared."""
+    """What a scan reads, and how much it was spared. `matching_files` hold only matching rows, where that was asked."""
 
     snapshot_id: int | None
     splits: tuple[Split, ...]
     manifests_total: int = 0
     manifests_read: int = 0
     files_total: int = 0
+    matching_files: frozenset[str] = frozenset()
 
     @property
     def files(self) -> int:
@@ -95,7 +96,10 @@ class Planner:
             selected = self._select(snapshot, where, whole_entries)
             vectors = self.deletion_vectors(snapshot) if selected.entries.num_rows else {}
             splits = self._pack(snapshot.id, selected.entries, vectors)
-            return Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
+            plan = Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
+            return (
+                replace(plan, matching_files=self._matching_files(selected.entries, where)) if whole_entries else plan
+            )
 
     def count(self, snapshot: Snapshot, where: Where) -> tuple[int, Plan]:
         """How many rows metadata alone proves to match, and the splits whose rows must be looked at."""
@@ -159,6 +163,11 @@ class Planner:
             exact = self._partition_ranges([column.take(places) for column in values])
             sure[rows] = always_match(where, {**ranges, **exact}, len(rows))
         return sure
+
+    def _matching_files(self, entries: pa.Table, where: Where) -> frozenset[str]:
+        if where is None:
+            return frozenset()
+        return frozenset(entries.filter(pa.array(self._surely_match(entries, where))).column("_FILE_NAME").to_pylist())
 
     def _deleted_counts(
         self, entries: pa.Table, vectors: Mapping[str, DeletionVector], sure: Mask

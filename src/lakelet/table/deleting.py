@@ -76,7 +76,7 @@ class RowDeletion:
         removed: dict[tuple[bytes, int, int], list[Split]] = {}
         try:
             for one in (one for split in plan.splits for one in split.single_files()):
-                if self._rewrite(one, schema, schema_of, matching, writer):
+                if one.files[0].name in plan.matching_files or self._rewrite(one, schema, schema_of, matching, writer):
                     removed.setdefault((one.partition, one.bucket, one.total_buckets), []).append(one)
             added = writer.prepare_commit()
         except Exception:

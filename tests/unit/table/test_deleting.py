@@ -5,6 +5,7 @@ import pytest
 
 from lakelet import Lake, LakeletError, Table
 from lakelet.model.snapshot import CommitKind
+from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 
 
@@ -91,3 +92,16 @@ def test_with_a_user_and_identifier_it_happens_once(table: Table) -> None:
     assert again is not None
     assert again.id == first.id
     assert 11 in ids(table)
+
+
+def test_files_that_metadata_decides_are_not_read() -> None:
+    store = CountingStore(MemoryStore())
+    lake = Lake(store)
+    lake.create_database("d")
+    table = lake.create_table("d.t", [("id", "BIGINT"), ("p", "STRING")], partitioned_by=["p"])
+    for number in range(6):
+        table.write([{"id": number, "p": "ab"[number % 2]}])
+    store.reset()
+    table.delete(where="p = 'a' OR id = 5")
+    assert not [path for _, path in store.log if path.endswith(".parquet")]
+    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == [1, 3]
