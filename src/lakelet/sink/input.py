@@ -17,6 +17,9 @@ from lakelet.model.python_values import is_kept
 from lakelet.model.types import Field
 from lakelet.sink.defaults import default_array
 
+# What Arrow raises for Python values that are not of a type.
+_REFUSALS = (pa.ArrowException, TypeError, OverflowError, ValueError)
+
 
 def batches_of(data: Any, schema: pa.Schema, fields: Sequence[Field] = ()) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow table, batch or reader, a pandas or polars frame, anything with an Arrow stream, a list of
@@ -87,8 +90,8 @@ def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[F
     columns = [field.with_nullable(True) for field in schema if field.name in names]
     try:
         table = pa.Table.from_pylist(rows, schema=pa.schema(columns))
-    except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
-        raise InvalidError(f"the rows do not fit the table's types: {error}") from error
+    except _REFUSALS as error:
+        raise InvalidError(f"the rows do not fit the table's types: {_misfit(rows, columns)}{error}") from error
     for field in columns:
         for number, row in enumerate(rows):
             if not is_kept(row.get(field.name), field.type):
@@ -97,6 +100,17 @@ def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[F
                     f"which {field.type} cannot hold without loss"
                 )
     yield from _with_defaults(table, rows, fields).to_batches()
+
+
+def _misfit(rows: list[dict[str, Any]], columns: Sequence[pa.Field]) -> str:
+    """The first value that Arrow refuses, for the message."""
+    for field in columns:
+        for number, row in enumerate(rows):
+            try:
+                pa.array([row.get(field.name)], field.type)
+            except _REFUSALS:
+                return f"row {number} has {row[field.name]!r} for column {field.name!r}, which is {field.type}; "
+    return ""
 
 
 def _with_defaults(table: pa.Table, rows: list[dict[str, Any]], fields: Sequence[Field]) -> pa.Table:
