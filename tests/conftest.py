@@ -1,6 +1,14 @@
-"""Fixtures every test may use: the real services, each started when first asked for."""
+"""What all tests share: how random examples are drawn, and the real services, each started when first asked for."""
+
+import os
 
 import pytest
+from hypothesis import settings
+
+# In CI a change is judged by the same examples every time; everywhere else each run looks at new ones.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI") == "true":
+    settings.load_profile("ci")
 
 pytest.register_assert_rewrite("tests.unit.storage.contract")
 
