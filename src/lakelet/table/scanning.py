@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -87,15 +88,15 @@ class TableScan:
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a pandas frame."""
+        _require("pandas", "to_pandas()")
         frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
         return frame
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a polars frame."""
-        try:
-            import polars  # noqa: PLC0415
-        except ImportError as error:
-            raise InvalidError("to_polars() needs the polars package: pip install polars") from error
+        _require("polars", "to_polars()")
+        import polars  # noqa: PLC0415
+
         frame = polars.from_arrow(self.to_arrow())
         assert isinstance(frame, polars.DataFrame)
         return frame
@@ -160,3 +161,9 @@ class TableScan:
 
     def _schema_versions(self) -> SchemaVersions:
         return SchemaVersions(self.home, {self.schema.id: self.schema})
+
+
+def _require(package: str, what: str) -> None:
+    """InvalidError unless an optional package is installed."""
+    if find_spec(package) is None:
+        raise InvalidError(f"{what} needs the {package} package: pip install {package}")

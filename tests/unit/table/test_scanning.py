@@ -190,3 +190,13 @@ def test_scans_and_splits_are_read_in_another_process(tmp_path: Path) -> None:
         )
         found.append(done.stdout.strip())
     assert sorted(found) == ["[1, 3, 5]", "[2, 4]"]
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_frame_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    lake = Lake(MemoryStore())
+    lake.create_database("d")
+    scan = lake.create_table("d.t", [("id", "BIGINT")]).scan()
+    monkeypatch.setattr("lakelet.table.scanning.find_spec", lambda name: None)
+    with pytest.raises(InvalidError, match=f"pip install {package}"):
+        getattr(scan, f"to_{package}")()
