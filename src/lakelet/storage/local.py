@@ -363,6 +363,8 @@ def _errors(full: str) -> Iterator[None]:
     except IsADirectoryError as error:
         raise NotFoundError(f"{full} is a folder; expected a file") from error
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InvalidError(f"{full}: a part of the path is longer than the file system allows") from error
         raise UnavailableError(f"{full}: {error.strerror or error}") from error
 
 

@@ -230,3 +230,11 @@ def test_leftovers_of_a_crash_are_removed_by_age(durable: LocalStore, tmp_path: 
     assert durable.remove_leftovers("", older_than_ms=0) == 0
     assert durable.remove_leftovers("", older_than_ms=2**62) == 2
     assert sorted(path.name for path in (tmp_path / "w").rglob("*")) == [".other", "seen", "t"]
+
+
+def test_a_name_that_is_too_long_is_the_callers_mistake(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    for action in (lambda path: store.put(path, b"x"), store.open_output, lambda path: store.put_if_absent(path, b"x")):
+        with pytest.raises(InvalidError, match="longer than the file system allows"):
+            action(f"p={'x' * 300}/data")
+    assert list(store.list("")) == []
