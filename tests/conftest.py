@@ -5,10 +5,11 @@ import os
 import pytest
 from hypothesis import settings
 
-# In CI a change is judged by the same examples every time; everywhere else each run looks at new ones.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI") == "true":
-    settings.load_profile("ci")
+# In CI a change is judged by the same examples every time; everywhere else each run looks at new ones. How long an example takes
+# says more about the machine than about the code.
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("anywhere", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "anywhere")
 
 pytest.register_assert_rewrite("tests.unit.storage.contract")
 

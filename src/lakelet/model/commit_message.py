@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.model.data_file import DataFile
+from lakelet.model.data_file import DataFile, IndexFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,15 @@ class CommitMessage:
     `base_snapshot` is the version the removed files were read from (None for a pure append): a file in
     `deleted_files` must still be live when the commit happens. `table_uuid` says for which table the files were written, so
     that they never end up in another one of the same name.
+
+    Tables with dynamic buckets add what the assignment of keys to buckets rests on. `new_hash_index` is the index of this
+    bucket with the keys that came in; it takes the place of the one there was. `hash_indexes` names the hash indexes of the
+    whole partition that were read: the commit conflicts unless exactly these stand. `assigned_at` is the snapshot
+    (0: none) in which keys were looked up over all partitions: the commit conflicts if rows were written since, or if another
+    `assigner`, as a name made up for one write, assigned rows of the same commit.
+
+    `sequenced_at` is the snapshot whose sequence numbers those of the new files go on from, as its id and its delta manifest
+    list (for a rollback frees ids), and (0, "") for none. While it is the newest, nobody's rows can be newer than these.
     """
 
     partition: bytes
@@ -23,3 +32,8 @@ class CommitMessage:
     deleted_files: tuple[DataFile, ...] = ()
     base_snapshot: int | None = None
     table_uuid: str | None = None
+    new_hash_index: IndexFile | None = None
+    hash_indexes: tuple[str, ...] | None = None
+    assigned_at: int | None = None
+    assigner: str | None = None
+    sequenced_at: tuple[int, str] | None = None

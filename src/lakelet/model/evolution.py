@@ -294,12 +294,16 @@ def _descend(
             raise NotFoundError(f"column {_text(path)!r} is {data_type}, which has no field{inside}")
 
 
+# Options whose text names columns.
+COLUMN_OPTIONS = ("bucket-key", "sequence.field", "rowkind.field")
+
+
 def _renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
     renamed = {}
     for key, text in options.items():
         if key.startswith(f"fields.{old}."):
             renamed[f"fields.{new}." + key.removeprefix(f"fields.{old}.")] = text
-        elif key == "bucket-key":
+        elif key in COLUMN_OPTIONS:
             renamed[key] = ",".join(new if name.strip() == old else name.strip() for name in text.split(","))
         else:
             renamed[key] = text

@@ -7,8 +7,20 @@ from dataclasses import dataclass, replace
 
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.text import check_text
-from lakelet.model.types import Array, Atomic, DataType, Field, Kind, Map, Multiset, Row, renumber, with_nullable
-from lakelet.options import BUCKET, TableOptions
+from lakelet.model.types import (
+    STRINGS,
+    Array,
+    Atomic,
+    DataType,
+    Field,
+    Kind,
+    Map,
+    Multiset,
+    Row,
+    renumber,
+    with_nullable,
+)
+from lakelet.options import BUCKET, IGNORE_DELETE, MERGE_ENGINE, ROWKIND_FIELD, SEQUENCE_FIELD, TableOptions
 
 SCHEMA_VERSION = 3
 # The first five are columns that Paimon adds to rows of its own accord, the others columns that Lakelet adds while it works.
@@ -53,12 +65,27 @@ class TableSchema:
         return tuple(field.type for field in self.partition_fields)
 
     @property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """The primary key without the partition columns: what tells rows of one partition apart, and what files sort by."""
+        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+
+    @property
+    def trimmed_key_fields(self) -> tuple[Field, ...]:
+        """The columns of the trimmed primary key, in key order."""
+        return tuple(self.field(name) for name in self.trimmed_primary_keys)
+
+    @property
+    def crosses_partitions(self) -> bool:
+        """Whether a row may move between partitions, since the primary key does not hold all partition columns."""
+        return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
+
+    @property
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns whose hash decides the bucket: `bucket-key`, else the primary key without the partition."""
         text = self.options.get("bucket-key")
         if text:
             return tuple(name.strip() for name in text.split(","))
-        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+        return self.trimmed_primary_keys
 
 
 def new_schema(
@@ -111,6 +138,50 @@ def check_schema(schema: TableSchema) -> None:
     if len(schema.partition_keys) == len(schema.fields):
         raise InvalidError("all columns are partition keys; at least one column must hold data")
     _check_bucket(schema)
+    _check_primary_key(schema)
+
+
+def _check_primary_key(schema: TableSchema) -> None:
+    """Keys must tell rows of a partition apart, and options about rows of one key must name columns."""
+    options = TableOptions(schema.options)
+    keys, partitions = ", ".join(schema.primary_keys), ", ".join(schema.partition_keys)
+    if schema.primary_keys and not schema.trimmed_primary_keys:
+        raise InvalidError(
+            f"the primary key ({keys}) consists of partition columns ({partitions}) alone: a partition would hold one row"
+        )
+    sequence = options.get(SEQUENCE_FIELD) or ()
+    if schema.crosses_partitions:
+        if options.get(BUCKET) != -1:
+            raise InvalidError(
+                f"the primary key ({keys}) lacks partition columns of ({partitions}), so that rows may change their partition: "
+                f"that needs 'bucket' = -1, found {options.get(BUCKET)}"
+            )
+        if sequence:
+            raise InvalidError(
+                f"option 'sequence.field' cannot be used where the primary key ({keys}) lacks partition columns of ({partitions})"
+            )
+        if options.get(IGNORE_DELETE) and options.get(MERGE_ENGINE) == "deduplicate":
+            raise InvalidError(
+                f"option 'ignore-delete' keeps a row in its old partition when its key moves to another: it cannot be used where "
+                f"the primary key ({keys}) lacks partition columns of ({partitions})"
+            )
+    for option, names in ((SEQUENCE_FIELD, sequence), (ROWKIND_FIELD, options.get(ROWKIND_FIELD))):
+        given = (names,) if isinstance(names, str) else names or ()
+        if given and not schema.primary_keys:
+            raise InvalidError(f"option '{option.name}' needs a table with a primary key")
+        if given:
+            _check_names(given, f"'{option.name}' column")
+        for name in given:
+            if name not in schema.names:
+                raise InvalidError(
+                    f"option '{option.name}': {name!r} is not a column; there are {', '.join(schema.names)}"
+                )
+            data_type = schema.field(name).type
+            if not isinstance(data_type, Atomic) or (option is ROWKIND_FIELD and data_type.kind not in STRINGS):
+                expected = "text" if option is ROWKIND_FIELD else "a type without children"
+                raise InvalidError(f"option '{option.name}': column {name!r} is {data_type}, expected {expected}")
+    if sequence and options.get(MERGE_ENGINE) == "first-row":
+        raise InvalidError("option 'sequence.field' cannot be used with 'merge-engine' = 'first-row'")
 
 
 def _check_bucket(schema: TableSchema) -> None:
@@ -124,7 +195,12 @@ def _check_bucket(schema: TableSchema) -> None:
                 )
             if not isinstance(schema.field(name).type, Atomic):
                 raise InvalidError(f"option 'bucket-key': {name!r} has the nested type {schema.field(name).type}")
-    if TableOptions(schema.options).get(BUCKET) == -1 and "bucket-key" in schema.options and not schema.primary_keys:
+            if schema.primary_keys and name not in schema.primary_keys:
+                raise InvalidError(
+                    f"option 'bucket-key': {name!r} is not in the primary key ({', '.join(schema.primary_keys)}), so that rows "
+                    "of one key could lie in two buckets"
+                )
+    if TableOptions(schema.options).get(BUCKET) == -1 and "bucket-key" in schema.options:
         raise InvalidError("option 'bucket-key' needs a fixed 'bucket'; found 'bucket' = -1")
     check_bucket_count(schema)
 
@@ -136,7 +212,7 @@ def check_bucket_count(schema: TableSchema) -> None:
         raise InvalidError(
             f"option 'bucket' is {buckets}, so 'bucket-key' must name the columns that decide the bucket"
         )
-    if buckets == 0 or buckets < -1:
+    if buckets == 0 or (buckets < -1 and not schema.primary_keys):
         raise InvalidError(f"option 'bucket': expected -1 or a number above 0 for this table, found {buckets}")
 
 

@@ -18,7 +18,11 @@ class DeletionVector:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Files to read together. `paths` and `deletion_vectors` run parallel to `files`."""
+    """Files to read together. `paths` and `deletion_vectors` run parallel to `files`.
+
+    Where `needs_merge`, rows of one key stand in several of the files, or some files hold deletes: the files are whole sections
+    of a bucket's tree, and only the newest row of each key counts. Otherwise every row of every file counts.
+    """
 
     snapshot_id: int
     partition: bytes
@@ -27,11 +31,23 @@ class Split:
     files: tuple[DataFile, ...]
     paths: tuple[str, ...]
     deletion_vectors: tuple[DeletionVector | None, ...]
+    needs_merge: bool = False
 
     @property
     def row_count(self) -> int:
         """Rows in the files, deleted ones included."""
         return sum(file.row_count for file in self.files)
+
+    @property
+    def least_rows(self) -> int:
+        """Rows that a read of the split without a condition surely gives."""
+        if self.needs_merge:
+            return 0
+        found = 0
+        for file, vector in zip(self.files, self.deletion_vectors, strict=True):
+            gone = 0 if vector is None else vector.place.cardinality
+            found += 0 if gone is None else file.row_count - gone
+        return found
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 The bottom of the tree: every stage reads its settings through `TableOptions.get`, none parses text itself.
 """
 
+from lakelet.options.compaction import LOOKUP_CACHE_MAX_MEMORY_SIZE
 from lakelet.options.connection import (
     CONNECTION_OPTIONS,
     S3_ACCESS_KEY,
@@ -15,6 +16,7 @@ from lakelet.options.connection import (
 )
 from lakelet.options.files import (
     DATA_FILE_PREFIX,
+    DATA_FILE_THIN_MODE,
     FIELD_STATS_MODE,
     FILE_BLOCK_SIZE,
     FILE_COMPRESSION,
@@ -40,6 +42,10 @@ from lakelet.options.layout import (
     DELETION_VECTORS_ENABLED,
     DELETION_VECTORS_MODIFIABLE,
     DISABLE_EXPLICIT_TYPE_CASTING,
+    DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
+    DYNAMIC_BUCKET_INITIAL_BUCKETS,
+    DYNAMIC_BUCKET_MAX_BUCKETS,
+    DYNAMIC_BUCKET_TARGET_ROW_NUM,
     PARTITION,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
@@ -48,8 +54,13 @@ from lakelet.options.layout import (
     TYPE,
 )
 from lakelet.options.merging import (
+    CHANGELOG_PRODUCER,
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
+    MERGE_ENGINE,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+    SEQUENCE_FIELD_SORT_ORDER,
 )
 from lakelet.options.option import (
     ACTED,
@@ -96,6 +107,7 @@ from lakelet.options.writing import (
     MANIFEST_TARGET_FILE_SIZE,
     SNAPSHOT_IGNORE_EMPTY_COMMIT,
     WRITE_BATCH_MEMORY,
+    WRITE_BUFFER_SIZE,
 )
 
 __all__ = [
@@ -105,6 +117,7 @@ __all__ = [
     "BRANCH",
     "BUCKET",
     "BUCKET_KEY",
+    "CHANGELOG_PRODUCER",
     "COMMIT_FORCE_CREATE_SNAPSHOT",
     "COMMIT_MAX_RETRIES",
     "COMMIT_MAX_RETRY_WAIT",
@@ -114,9 +127,14 @@ __all__ = [
     "CONNECTION_OPTIONS",
     "DATA_FILE_PATH_DIRECTORY",
     "DATA_FILE_PREFIX",
+    "DATA_FILE_THIN_MODE",
     "DELETION_VECTORS_ENABLED",
     "DELETION_VECTORS_MODIFIABLE",
     "DISABLE_EXPLICIT_TYPE_CASTING",
+    "DYNAMIC_BUCKET_ASSIGNER_PARALLELISM",
+    "DYNAMIC_BUCKET_INITIAL_BUCKETS",
+    "DYNAMIC_BUCKET_MAX_BUCKETS",
+    "DYNAMIC_BUCKET_TARGET_ROW_NUM",
     "DYNAMIC_PARTITION_OVERWRITE",
     "FIELD_STATS_MODE",
     "FILE_BLOCK_SIZE",
@@ -129,11 +147,13 @@ __all__ = [
     "IGNORE_DELETE",
     "IGNORE_UPDATE_BEFORE",
     "KEPT",
+    "LOOKUP_CACHE_MAX_MEMORY_SIZE",
     "MANIFEST_COMPRESSION",
     "MANIFEST_FORMAT",
     "MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE",
     "MANIFEST_MERGE_MIN_COUNT",
     "MANIFEST_TARGET_FILE_SIZE",
+    "MERGE_ENGINE",
     "METADATA_STATS_DENSE_STORE",
     "METADATA_STATS_KEEP_FIRST_N_COLUMNS",
     "METADATA_STATS_MODE",
@@ -146,6 +166,7 @@ __all__ = [
     "PRIMARY_KEY",
     "READ_BATCH_SIZE",
     "REFUSED",
+    "ROWKIND_FIELD",
     "S3_ACCESS_KEY",
     "S3_ALLOW_HTTP",
     "S3_ENDPOINT",
@@ -160,6 +181,8 @@ __all__ = [
     "SCAN_TIMESTAMP",
     "SCAN_TIMESTAMP_MILLIS",
     "SCAN_VERSION",
+    "SEQUENCE_FIELD",
+    "SEQUENCE_FIELD_SORT_ORDER",
     "SNAPSHOT_IGNORE_EMPTY_COMMIT",
     "SOURCE_SPLIT_OPEN_FILE_COST",
     "SOURCE_SPLIT_TARGET_SIZE",
@@ -167,6 +190,7 @@ __all__ = [
     "TARGET_FILE_SIZE",
     "TYPE",
     "WRITE_BATCH_MEMORY",
+    "WRITE_BUFFER_SIZE",
     "Effect",
     "Option",
     "TableOptions",

@@ -15,10 +15,13 @@ from lakelet.options.kinds import (
     integer,
     one_of,
 )
-from lakelet.options.option import Option, declare
+from lakelet.options.option import ACTED, Option, declare
 
 _HOUR = integer(-1, 23)
 
+LOOKUP_CACHE_MAX_MEMORY_SIZE = declare(
+    "lookup.cache-max-memory-size", SIZE, "256 mb", "Memory that blocks of lookup files may take.", ACTED
+)
 COMPACTION_OPTIONS: tuple[Option[Any], ...] = (
     declare("num-sorted-run.compaction-trigger", POSITIVE, "5", "Sorted runs in a bucket that start a compaction."),
     declare(
@@ -122,7 +125,7 @@ COMPACTION_OPTIONS: tuple[Option[Any], ...] = (
     ),
     declare("lookup.cache-file-retention", DURATION, "PT1H", "Time after which an unused lookup file is dropped."),
     declare("lookup.cache-max-disk-size", SIZE, "9223372036854775807 bytes", "Local disk that lookup files may take."),
-    declare("lookup.cache-max-memory-size", SIZE, "256 mb", "Memory that blocks of lookup files may take."),
+    LOOKUP_CACHE_MAX_MEMORY_SIZE,
     declare("lookup.cache-spill-compression", STRING, "zstd", "Compression of lookup files."),
     declare("lookup.cache.bloom.filter.enabled", BOOL, "true", "Whether lookup files have a bloom filter."),
     declare("lookup.cache.bloom.filter.fpp", FLOAT, "0.05", "Share of absent keys that the bloom filter lets through."),

@@ -13,7 +13,7 @@ from lakelet.options.kinds import (
     one_of,
     per_level,
 )
-from lakelet.options.option import ACTED, REFUSED, Option, declare
+from lakelet.options.option import ACTED, Option, declare
 
 FORMAT_NAME = one_of("parquet", "orc", "avro")
 COMPRESSION_NAME = one_of(
@@ -102,6 +102,13 @@ FIELD_STATS_MODE = declare(
     "fields.<column>.stats-mode", STATS_MODE, None, "Statistics for one column, before any other setting.", ACTED
 )
 
+DATA_FILE_THIN_MODE = declare(
+    "data-file.thin-mode",
+    BOOL,
+    "false",
+    "Whether data files of primary-key tables store key columns once instead of twice.",
+    ACTED,
+)
 FILE_OPTIONS: tuple[Option[Any], ...] = (
     FILE_FORMAT,
     FILE_FORMAT_PER_LEVEL,
@@ -118,13 +125,7 @@ FILE_OPTIONS: tuple[Option[Any], ...] = (
     METADATA_STATS_DENSE_STORE,
     METADATA_STATS_KEEP_FIRST_N_COLUMNS,
     FIELD_STATS_MODE,
-    declare(
-        "data-file.thin-mode",
-        BOOL,
-        "false",
-        "Whether data files of primary-key tables store key columns once instead of twice.",
-        REFUSED,
-    ),
+    DATA_FILE_THIN_MODE,
     declare("changelog-file.format", FORMAT_NAME, None, "Format of changelog files; unset means that of data files."),
     declare(
         "changelog-file.compression",

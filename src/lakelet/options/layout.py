@@ -120,6 +120,35 @@ DISABLE_EXPLICIT_TYPE_CASTING = declare(
     "Whether other engines refuse to change a column's type by a cast that can lose values; Lakelet only ever widens.",
 )
 
+DYNAMIC_BUCKET_TARGET_ROW_NUM = declare(
+    "dynamic-bucket.target-row-num",
+    integer(1, 2**63 - 1),
+    "2000000",
+    "Rows after which a dynamic bucket is full and the next one is opened.",
+    ACTED,
+)
+DYNAMIC_BUCKET_INITIAL_BUCKETS = declare(
+    "dynamic-bucket.initial-buckets",
+    POSITIVE,
+    None,
+    "Buckets that each assigner of a dynamic-bucket table opens first.",
+    ACTED,
+    mutable=False,
+)
+DYNAMIC_BUCKET_MAX_BUCKETS = declare(
+    "dynamic-bucket.max-buckets",
+    integer(-1, but_not=(0,)),
+    "-1",
+    "Most dynamic buckets in one partition; -1 sets no bound.",
+    ACTED,
+)
+DYNAMIC_BUCKET_ASSIGNER_PARALLELISM = declare(
+    "dynamic-bucket.assigner-parallelism",
+    POSITIVE,
+    None,
+    "Tasks that assign rows to dynamic buckets in an engine.",
+    ACTED,
+)
 LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
     TYPE,
     PATH,
@@ -146,28 +175,10 @@ LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
         mutable=False,
     ),
     declare("bucket-append-ordered", BOOL, "true", "Whether rows within a bucket of an append table keep their order."),
-    declare(
-        "dynamic-bucket.target-row-num",
-        integer(1, 2**63 - 1),
-        "2000000",
-        "Rows after which a dynamic bucket is full and the next one is opened.",
-    ),
-    declare(
-        "dynamic-bucket.initial-buckets",
-        POSITIVE,
-        None,
-        "Buckets that each assigner of a dynamic-bucket table opens first.",
-        mutable=False,
-    ),
-    declare(
-        "dynamic-bucket.max-buckets",
-        integer(-1, but_not=(0,)),
-        "-1",
-        "Most dynamic buckets in one partition; -1 sets no bound.",
-    ),
-    declare(
-        "dynamic-bucket.assigner-parallelism", POSITIVE, None, "Tasks that assign rows to dynamic buckets in an engine."
-    ),
+    DYNAMIC_BUCKET_TARGET_ROW_NUM,
+    DYNAMIC_BUCKET_INITIAL_BUCKETS,
+    DYNAMIC_BUCKET_MAX_BUCKETS,
+    DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
     declare(
         "cross-partition-upsert.bootstrap-parallelism",
         POSITIVE,
@@ -184,8 +195,8 @@ LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
         "postpone.batch-write-fixed-bucket",
         BOOL,
         "true",
-        "Whether batch writes to a postponed-bucket table go to real buckets and are readable at once.",
-        REFUSED,
+        "Whether other engines' batch writes to a postponed-bucket table go to real buckets and are readable at once; Lakelet's "
+        "rows always wait for compaction.",
     ),
     declare(
         "postpone.batch-write-fixed-bucket.max-parallelism",

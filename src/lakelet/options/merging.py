@@ -1,19 +1,19 @@
 """Options of primary-key tables: which version of a row wins, what a delete does, which changelog is written.
 
-Ignoring one of these gives other rows, so each is refused until Lakelet acts on it.
+Ignoring one of these gives other rows, so each that Lakelet does not act on is refused.
 """
 
 from typing import Any
 
 from lakelet.options.kinds import BOOL, COLUMNS, DURATION, POSITIVE, STRING, one_of
-from lakelet.options.option import REFUSED, Option, declare
+from lakelet.options.option import ACTED, REFUSED, Option, declare
 
 IGNORE_DELETE = declare(
     "ignore-delete",
     BOOL,
     "false",
     "Whether delete rows are dropped instead of applied; once on, it stays on.",
-    REFUSED,
+    ACTED,
     older_names=("first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"),
 )
 IGNORE_UPDATE_BEFORE = declare(
@@ -21,44 +21,56 @@ IGNORE_UPDATE_BEFORE = declare(
     BOOL,
     "false",
     "Whether rows that carry the state before an update are dropped; once on, it stays on.",
-    REFUSED,
+    ACTED,
 )
 
+MERGE_ENGINE = declare(
+    "merge-engine",
+    one_of("deduplicate", "partial-update", "aggregation", "first-row"),
+    "deduplicate",
+    "How rows of one primary key become one row.",
+    ACTED,
+    mutable=False,
+    supported=("deduplicate", "first-row"),
+)
+SEQUENCE_FIELD = declare(
+    "sequence.field",
+    COLUMNS,
+    None,
+    "Columns that tell which of two rows of a key is newer, before the order of arrival.",
+    ACTED,
+    mutable=False,
+)
+SEQUENCE_FIELD_SORT_ORDER = declare(
+    "sequence.field.sort-order",
+    one_of("ascending", "descending"),
+    "ascending",
+    "Whether the greater or the smaller sequence is the newer row.",
+    ACTED,
+    mutable=False,
+)
+ROWKIND_FIELD = declare(
+    "rowkind.field",
+    STRING,
+    None,
+    "Column whose text says whether a row inserts, updates or deletes.",
+    ACTED,
+    mutable=False,
+)
+CHANGELOG_PRODUCER = declare(
+    "changelog-producer",
+    one_of("none", "input", "full-compaction", "lookup"),
+    "none",
+    "How the changelog that streaming readers follow is made.",
+    ACTED,
+)
 MERGING_OPTIONS: tuple[Option[Any], ...] = (
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
-    declare(
-        "merge-engine",
-        one_of("deduplicate", "partial-update", "aggregation", "first-row"),
-        "deduplicate",
-        "How rows of one primary key become one row.",
-        REFUSED,
-        mutable=False,
-    ),
-    declare(
-        "sequence.field",
-        COLUMNS,
-        None,
-        "Columns that tell which of two rows of a key is newer, before the order of arrival.",
-        REFUSED,
-        mutable=False,
-    ),
-    declare(
-        "sequence.field.sort-order",
-        one_of("ascending", "descending"),
-        "ascending",
-        "Whether the greater or the smaller sequence is the newer row.",
-        REFUSED,
-        mutable=False,
-    ),
-    declare(
-        "rowkind.field",
-        STRING,
-        None,
-        "Column whose text says whether a row inserts, updates or deletes.",
-        REFUSED,
-        mutable=False,
-    ),
+    MERGE_ENGINE,
+    SEQUENCE_FIELD,
+    SEQUENCE_FIELD_SORT_ORDER,
+    ROWKIND_FIELD,
     declare(
         "aggregation.remove-record-on-delete",
         BOOL,
@@ -124,13 +136,7 @@ MERGING_OPTIONS: tuple[Option[Any], ...] = (
     declare(
         "fields.<column>.default-value", STRING, None, "Value that earlier versions read in place of NULL.", REFUSED
     ),
-    declare(
-        "changelog-producer",
-        one_of("none", "input", "full-compaction", "lookup"),
-        "none",
-        "How the changelog that streaming readers follow is made.",
-        REFUSED,
-    ),
+    CHANGELOG_PRODUCER,
     declare(
         "changelog-producer.row-deduplicate",
         BOOL,

@@ -85,6 +85,9 @@ MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE = declare(
 
 _TAG_MODES = one_of("none", "process-time", "watermark", "batch")
 
+WRITE_BUFFER_SIZE = declare(
+    "write-buffer-size", SIZE, "256 mb", "Memory in which rows are sorted before they become a level-0 file.", ACTED
+)
 WRITING_OPTIONS: tuple[Option[Any], ...] = (
     WRITE_BATCH_MEMORY,
     DYNAMIC_PARTITION_OVERWRITE,
@@ -101,7 +104,7 @@ WRITING_OPTIONS: tuple[Option[Any], ...] = (
     MANIFEST_MERGE_MIN_COUNT,
     MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
     declare("async-file-write", BOOL, "true", "Whether files are written by a thread of their own."),
-    declare("write-buffer-size", SIZE, "256 mb", "Memory in which rows are sorted before they become a level-0 file."),
+    WRITE_BUFFER_SIZE,
     declare("write-buffer-for-append", BOOL, "false", "Whether append writers share a bounded buffer."),
     declare("write-buffer-spillable", BOOL, "true", "Whether a full write buffer may go to local disk."),
     declare(

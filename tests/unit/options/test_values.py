@@ -141,11 +141,9 @@ class TestCheckOptions:
     @pytest.mark.parametrize(
         ("key", "text", "reason"),
         [
-            ("merge-engine", "aggregation", "only 'deduplicate' is accepted"),
+            ("merge-engine", "aggregation", "only 'deduplicate' or 'first-row' is accepted"),
             ("row-tracking.enabled", "true", "only 'false' is accepted"),
-            ("sequence.field", "ts", "it must not be set"),
             ("fields.a.aggregate-function", "sum", "it must not be set"),
-            ("first-row.ignore-delete", "true", "only 'false' is accepted"),
             ("type", "format-table", "only 'table' is accepted"),
             ("scan.mode", "compacted-full", "only 'default' or 'latest-full' or"),
         ],
