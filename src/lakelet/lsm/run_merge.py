@@ -1,0 +1,263 @@
+"""Sorted runs to the rows that count: of every key the newest, unless that is a retract.
+
+`surviving_rows` decides over runs that are held as a whole, `merge_runs` over runs of any length in bounded memory. Both
+look only at the key, sequence, kind and version columns; every other column is carried along.
+
+`merge_runs` works in steps. Of every run it holds a window, the rows that come next:
+
+    run 1   ... | a  c  e  h |          the least last key of the windows is the bound, here g: what stands below it
+    run 2   ... | b  c  d  e  f  g |    is complete in all runs and is merged; the rest waits for the next step
+    run 3   ... | d  k  z |
+
+Rows of the bound itself wait too, since their run may go on with the same key. Words of keys compare only within one
+step, so rows that wait are encoded again; windows are therefore sized by how fast their run was used up in the step before.
+This module never opens a file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
+from lakelet.lsm.key_words import Words, encode_keys, encode_versions
+from lakelet.lsm.winners import SortedRun, winners
+from lakelet.model.arrow_types import to_arrow
+from lakelet.model.types import DataType
+
+# A step over fewer rows costs more than it saves memory, one over more falls out of the processor's caches.
+STEP_ROWS = 524_288
+_LEAST_SHARE = 1 / 64
+_MIN_BATCH_ROWS = 16_384
+_BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSpec:
+    """The columns that decide, as (name, type), and what retracts do.
+
+    `versions` are the columns of `sequence.field`. Where a run has no `_SEQUENCE_NUMBER`, its rows are older than those of
+    every later run; where it has no `_VALUE_KIND`, it holds no retracts.
+    """
+
+    key: tuple[tuple[str, DataType], ...]
+    versions: tuple[tuple[str, DataType], ...] = ()
+    descending: bool = False
+    ignore_delete: bool = False
+    drop_deletes: bool = True
+
+
+def surviving_rows(runs: Sequence[pa.Table], spec: MergeSpec, *, ordered: bool) -> NDArray[np.int64]:
+    """The rows that count, numbered through all runs in the order given: in key order if `ordered`, else ascending."""
+    if not any(run.num_rows for run in runs):
+        return np.empty(0, np.int64)
+    words = encode_keys([_columns(run, spec.key) for run in runs], [data_type for _, data_type in spec.key])
+    return _surviving(runs, words, spec, ordered=ordered)
+
+
+def merge_runs(
+    runs: Sequence[Iterator[pa.RecordBatch]],
+    spec: MergeSpec,
+    *,
+    ordered: bool,
+    columns: Sequence[str] | None = None,
+    step_rows: int = STEP_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The rows that count, batch by batch, in key order if `ordered`.
+
+    Each run is sorted by key, and all batches of all runs share one schema. `columns` are those of the results, all unless told.
+    `step_rows` is how many rows a step looks at, over all runs, about; runs hold their batches besides.
+    """
+    cursors = [_Cursor(run, max(1, step_rows // len(runs))) for run in runs]
+    packer = _Packer(columns)
+    types = [data_type for _, data_type in spec.key]
+    while True:
+        windows = [cursor.window() for cursor in cursors]
+        if not any(window.num_rows for window in windows):
+            break
+        words = encode_keys([_columns(window, spec.key) for window in windows], types)
+        counts = _complete(cursors, words)
+        if not any(counts):
+            for cursor in cursors:
+                cursor.widen()
+            continue
+        taken = [window.slice(0, count) for window, count in zip(windows, counts, strict=True)]
+        ready = [run_words[:count] for run_words, count in zip(words, counts, strict=True)]
+        rows = _surviving(taken, ready, spec, ordered=ordered)
+        yield from packer.pack(taken, rows, ordered=ordered)
+        total = sum(counts)
+        for cursor, count in zip(cursors, counts, strict=True):
+            cursor.advance(count, step_rows * max(count / total, _LEAST_SHARE))
+    yield from packer.rest()
+
+
+class _Cursor:
+    """Where in its run the merge is, and the rows that it holds of it."""
+
+    def __init__(self, run: Iterator[pa.RecordBatch], window_rows: int) -> None:
+        self._run = run
+        self._held: deque[pa.RecordBatch] = deque()
+        self._rows = 0
+        self._window_rows = window_rows
+        self._ended = False
+        self._schema: pa.Schema | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing of the run follows the window."""
+        return self._ended and self._rows <= self._window_rows
+
+    def window(self) -> pa.Table:
+        """The next rows, as many as the window is wide or the run has."""
+        while not self._ended and self._rows <= self._window_rows:
+            batch = next(self._run, None)
+            if batch is None:
+                self._ended = True
+            else:
+                self._schema = self._schema or batch.schema
+                if batch.num_rows:
+                    self._held.append(batch)
+                    self._rows += batch.num_rows
+        if self._schema is None:
+            return pa.table({})
+        return pa.Table.from_batches(self._held, self._schema).slice(0, self._window_rows)
+
+    def widen(self) -> None:
+        """Doubles a window that one key fills."""
+        self._window_rows *= 2
+
+    def advance(self, count: int, share: float) -> None:
+        """Passes `count` rows; the next window has a little more than the run's share of rows in a step."""
+        self._rows -= count
+        self._window_rows = max(1, int(1.2 * share))
+        while count:
+            first = self._held.popleft()
+            if first.num_rows > count:
+                self._held.appendleft(first.slice(count))
+                return
+            count -= first.num_rows
+
+
+class _Packer:
+    """Rows of one step after the other as batches of a good size."""
+
+    def __init__(self, columns: Sequence[str] | None) -> None:
+        self._columns = columns
+        self._small: list[pa.RecordBatch] = []
+        self._small_rows = 0
+
+    def pack(self, runs: Sequence[pa.Table], rows: NDArray[np.int64], *, ordered: bool) -> Iterator[pa.RecordBatch]:
+        """The surviving rows of a step. Small batches wait until they are many, which keeps their order."""
+        for batch in _in_order(self._chosen(runs), rows) if ordered else _in_place(self._chosen(runs), rows):
+            if self._small_rows + batch.num_rows > _BATCH_ROWS or (ordered and batch.num_rows >= _MIN_BATCH_ROWS):
+                yield from self.rest()
+            if batch.num_rows >= _MIN_BATCH_ROWS:
+                yield batch
+            elif batch.num_rows:
+                self._small.append(batch)
+                self._small_rows += batch.num_rows
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The batches that still wait, as one."""
+        if self._small:
+            yield self._small[0] if len(self._small) == 1 else pa.concat_batches(self._small)
+        self._small, self._small_rows = [], 0
+
+    def _chosen(self, runs: Sequence[pa.Table]) -> list[pa.Table]:
+        filled = [run for run in runs if run.num_rows]
+        return filled if self._columns is None else [run.select(list(self._columns)) for run in filled]
+
+
+def _in_place(runs: Sequence[pa.Table], rows: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    keep = np.zeros(sum(run.num_rows for run in runs), np.bool_)
+    keep[rows] = True
+    at = 0
+    for run in runs:
+        for batch in run.to_batches():
+            yield kept_rows(batch, keep[at : at + batch.num_rows])
+            at += batch.num_rows
+
+
+def _in_order(runs: Sequence[pa.Table], rows: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    whole = pa.concat_batches([batch for run in runs for batch in run.to_batches()])
+    for start in range(0, len(rows), _BATCH_ROWS):
+        yield whole.take(pa.array(rows[start : start + _BATCH_ROWS]))
+
+
+def kept_rows(batch: pa.RecordBatch, keep: NDArray[np.bool_]) -> pa.RecordBatch:
+    """The rows of a batch that are to be kept."""
+    count = int(np.count_nonzero(keep))
+    if count == len(keep):
+        return batch
+    return batch.filter(pa.array(keep)) if count else batch.slice(0, 0)
+
+
+def _complete(cursors: Sequence[_Cursor], words: Sequence[Words]) -> list[int]:
+    """How many rows of each window stand below the bound."""
+    lasts = [tuple(part[-1].tolist()) for cursor, part in zip(cursors, words, strict=True) if not cursor.is_last]
+    if not lasts:
+        return [len(part) for part in words]
+    bound = min(lasts)
+    return [_below(part, bound) for part in words]
+
+
+def _below(words: Words, bound: tuple[int, ...]) -> int:
+    if words.shape[1] == 1:
+        return int(np.searchsorted(words[:, 0], np.uint64(bound[0])))
+    return bisect_left(range(len(words)), bound, key=lambda row: tuple(words[row].tolist()))
+
+
+def _surviving(
+    runs: Sequence[pa.Table], words: Sequence[Words], spec: MergeSpec, *, ordered: bool
+) -> NDArray[np.int64]:
+    versions: Sequence[Words | None] = [None] * len(runs)
+    if spec.versions:
+        parts = [_columns(run, spec.versions) for run in runs]
+        versions = encode_versions(parts, [data_type for _, data_type in spec.versions], descending=spec.descending)
+    retracts = [_retracts(run) for run in runs]
+    sorted_runs = [
+        SortedRun(
+            words=words[place],
+            sequences=_sequences(run, place),
+            versions=versions[place],
+            absent=retracts[place] if spec.ignore_delete else None,
+        )
+        for place, run in enumerate(runs)
+    ]
+    rows = winners(sorted_runs, ordered=ordered)
+    if not spec.drop_deletes or spec.ignore_delete or all(part is None for part in retracts):
+        return rows
+    flags = [
+        np.zeros(run.num_rows, np.bool_) if part is None else part for run, part in zip(runs, retracts, strict=True)
+    ]
+    retracted: NDArray[np.bool_] = np.concatenate(flags)[rows]
+    kept: NDArray[np.int64] = rows[~retracted]
+    return kept
+
+
+def _columns(run: pa.Table, columns: Sequence[tuple[str, DataType]]) -> list[pa.ChunkedArray]:
+    if not run.num_columns:
+        # A run without rows has no schema to tell.
+        return [pa.chunked_array([], to_arrow(data_type)) for _, data_type in columns]
+    return [run.column(name) for name, _ in columns]
+
+
+def _sequences(run: pa.Table, place: int) -> NDArray[np.int64]:
+    if SEQUENCE_NUMBER not in run.schema.names:
+        return np.full(run.num_rows, place, np.int64)
+    numbers: NDArray[np.int64] = np.ascontiguousarray(run.column(SEQUENCE_NUMBER).to_numpy(), np.int64)
+    return numbers
+
+
+def _retracts(run: pa.Table) -> NDArray[np.bool_] | None:
+    """Which rows are retracts; None if none is."""
+    if VALUE_KIND not in run.schema.names:
+        return None
+    flags: NDArray[np.bool_] = (run.column(VALUE_KIND).to_numpy() & 1).astype(np.bool_)
+    return flags if flags.any() else None

@@ -1,0 +1,206 @@
+"""Rows of a primary-key table on their way from arrival to a sorted run.
+
+    add       rows are numbered per bucket in the order of their arrival and held as they came, with lists of which are whose
+    drain     what is held, all buckets at once, as columns of one piece each
+    sorted    the rows of one bucket in key order, of each key the one that wins, with the number it got when it arrived
+
+Rows are copied once, when they are taken out in key order: until then a bucket is a list of row numbers. The winner of a
+key is the row with the greatest `sequence.field` columns (NULL is least), and the later of two that are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, KeysView, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.format.nan_columns import nan_columns
+from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
+from lakelet.lsm.key_words import encode_keys, encode_versions
+from lakelet.lsm.run_merge import MergeSpec
+from lakelet.lsm.winners import sort_and_fold
+from lakelet.model.schema import TableSchema
+from lakelet.options import SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOptions
+
+Place = tuple[bytes, int]
+"""A partition and a bucket in it."""
+Rows = NDArray[np.int64]
+Kinds = NDArray[np.int8]
+
+# What a row takes beside its values, and what a column of a batch takes however few rows it has.
+_NUMBER_BYTES = 8
+_COLUMN_BYTES = 256
+_ORDER_COLUMNS = pa.schema(
+    [pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False), pa.field(VALUE_KIND, pa.int8(), nullable=False)]
+)
+
+
+def merge_spec(schema: TableSchema) -> MergeSpec:
+    """The columns that order rows of a table, for runs that keep their retracts."""
+    options = TableOptions(schema.options)
+    versions = options.get(SEQUENCE_FIELD) or ()
+    return MergeSpec(
+        key=tuple((field.name, field.type) for field in schema.trimmed_key_fields),
+        versions=tuple((name, schema.field(name).type) for name in versions),
+        descending=options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending",
+        drop_deletes=False,
+    )
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """The rows of one bucket, by their numbers in the buffer; `first` is the sequence number of the first of them."""
+
+    first: int
+    rows: list[Rows]
+    count: int = 0
+
+
+class WriteBuffer:
+    """Gathers rows of all buckets. `first_sequence` tells where the numbers of a bucket begin that was not seen before."""
+
+    def __init__(self, spec: MergeSpec, first_sequence: Callable[[Place], int]) -> None:
+        self._spec = spec
+        self._first_sequence = first_sequence
+        self._next: dict[Place, int] = {}
+        self._batches: list[pa.RecordBatch] = []
+        self._kinds: list[Kinds | None] = []
+        self._buckets: dict[Place, _Bucket] = {}
+        self._rows = 0
+        self.bytes = 0
+
+    def add(self, batch: pa.RecordBatch, kinds: Kinds | None, places: Sequence[tuple[Place, Rows | None]]) -> None:
+        """Takes a batch and, for every place, the numbers of the rows that belong there, ascending; None for all."""
+        if not batch.num_rows:
+            return
+        for place, rows in places:
+            own = np.arange(batch.num_rows, dtype=np.int64) if rows is None else rows
+            if place not in self._next:
+                self._next[place] = self._first_sequence(place)
+            bucket = self._buckets.get(place)
+            if bucket is None:
+                bucket = self._buckets[place] = _Bucket(self._next[place], [])
+            bucket.rows.append(own + self._rows)
+            bucket.count += len(own)
+            self._next[place] += len(own)
+        self._batches.append(batch)
+        self._kinds.append(kinds)
+        self._rows += batch.num_rows
+        self.bytes += batch.nbytes + batch.num_rows * _NUMBER_BYTES + batch.num_columns * _COLUMN_BYTES
+
+    def drain(self) -> BufferedRows:
+        """Everything that is held; the buffer is empty afterwards and numbers on."""
+        batches, kinds, buckets = self._batches, self._kinds, self._buckets
+        self._batches, self._kinds, self._buckets = [], [], {}
+        self._rows, self.bytes = 0, 0
+        all_kinds = _all_kinds(kinds, batches)
+        return BufferedRows(self._spec, _in_one_piece(batches), all_kinds, buckets)
+
+    def clear(self) -> None:
+        """Forgets what is held."""
+        self._batches, self._kinds, self._buckets = [], [], {}
+        self._rows, self.bytes = 0, 0
+
+
+class BufferedRows:
+    """What a buffer held, ready to be taken out bucket by bucket; several threads may do so."""
+
+    def __init__(
+        self, spec: MergeSpec, rows: pa.RecordBatch | None, kinds: Kinds | None, buckets: dict[Place, _Bucket]
+    ) -> None:
+        self._spec = spec
+        self._rows = rows
+        self._kinds = kinds
+        self._buckets = buckets
+        self.count = 0 if rows is None else rows.num_rows
+        self.row_bytes = 0.0 if rows is None else rows.nbytes / rows.num_rows
+        """The size of a row, on average."""
+
+    @property
+    def places(self) -> KeysView[Place]:
+        """The buckets that have rows."""
+        return self._buckets.keys()
+
+    @property
+    def nan_columns(self) -> frozenset[str]:
+        """The columns that hold a NaN, in whatever bucket."""
+        return frozenset() if self._rows is None else nan_columns(self._rows)
+
+    def sorted(self, place: Place, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The winners of a bucket in key order, with their sequence numbers and kinds in front."""
+        bucket = self._buckets[place]
+        own = _numbers(bucket)
+        winners = self._winners(own)
+        yield from self._batches(own[winners], bucket.first + winners, batch_rows)
+
+    def as_they_came(self, place: Place, batch_rows: int, sequence: int) -> Iterator[pa.RecordBatch]:
+        """All rows of a bucket in the order of their arrival, with one sequence number for all."""
+        own = _numbers(self._buckets[place])
+        yield from self._batches(own, np.full(len(own), sequence, np.int64), batch_rows)
+
+    def _winners(self, own: Rows) -> Rows:
+        assert self._rows is not None
+        taken = pa.array(own)
+
+        def columns(names: Sequence[str]) -> list[pa.Array]:
+            assert self._rows is not None
+            is_all = len(own) == self._rows.num_rows
+            return [self._rows.column(name) if is_all else self._rows.column(name).take(taken) for name in names]
+
+        spec = self._spec
+        (words,) = encode_keys([columns([name for name, _ in spec.key])], [data_type for _, data_type in spec.key])
+        versions = None
+        if spec.versions:
+            parts = [columns([name for name, _ in spec.versions])]
+            types = [data_type for _, data_type in spec.versions]
+            (versions,) = encode_versions(parts, types, descending=spec.descending)
+        return sort_and_fold(words, versions)
+
+    def _batches(self, rows: Rows, sequences: NDArray[np.int64], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        assert self._rows is not None
+        schema = pa.schema([*_ORDER_COLUMNS, *self._rows.schema])
+        for start in range(0, len(rows), batch_rows):
+            part = rows[start : start + batch_rows]
+            taken = _take(self._rows, part)
+            kinds = np.zeros(len(part), np.int8) if self._kinds is None else self._kinds[part]
+            order = [pa.array(sequences[start : start + batch_rows]), pa.array(kinds)]
+            yield pa.RecordBatch.from_arrays([*order, *taken.columns], schema=schema)
+
+
+def _take(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
+    """The rows in this order; those that stand side by side already are not copied."""
+    if rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        return batch.slice(int(rows[0]), len(rows))
+    return batch.take(pa.array(rows))
+
+
+def _numbers(bucket: _Bucket) -> Rows:
+    return bucket.rows[0] if len(bucket.rows) == 1 else np.concatenate(bucket.rows)
+
+
+def _in_one_piece(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """The batches as one; the list is emptied, and each column freed as soon as it is copied."""
+    if len(batches) <= 1:
+        return batches.pop() if batches else None
+    schema = batches[0].schema
+    columns = [[batch.column(index) for batch in batches] for index in range(len(schema))]
+    batches.clear()
+    whole = []
+    while columns:
+        whole.append(pa.concat_arrays(columns.pop(0)))
+    return pa.RecordBatch.from_arrays(whole, schema=schema)
+
+
+def _all_kinds(kinds: Sequence[Kinds | None], batches: Sequence[pa.RecordBatch]) -> Kinds | None:
+    """The kinds of all rows, None if all are inserts."""
+    if all(part is None for part in kinds):
+        return None
+    return np.concatenate(
+        [
+            np.zeros(batch.num_rows, np.int8) if part is None else part
+            for part, batch in zip(kinds, batches, strict=True)
+        ]
+    )

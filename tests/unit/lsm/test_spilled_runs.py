@@ -1,0 +1,50 @@
+"""Runs on the local disk."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelet.lsm.spilled_runs import SpilledRuns
+
+ONE, TWO = (b"one", 0), (b"two", 3)
+
+
+def batches(*ids: list[int]) -> list[pa.RecordBatch]:
+    return [pa.record_batch({"id": part}) for part in ids]
+
+
+def test_each_bucket_has_its_own_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    spilled = SpilledRuns()
+    assert not spilled.places
+    assert os.listdir(tmp_path) == []
+    spilled.spill([(ONE, iter(batches([1, 2], [3]))), (TWO, iter(batches([9])))])
+    spilled.spill([(TWO, iter(batches([7], [8])))])
+    assert list(spilled.places) == [ONE, TWO]
+    assert [[row for part in run for row in part.column("id").to_pylist()] for run in spilled.runs(TWO)] == [
+        [9],
+        [7, 8],
+    ]
+    assert [[row for part in run for row in part.column("id").to_pylist()] for run in spilled.runs(ONE)] == [[1, 2, 3]]
+    assert spilled.runs((b"three", 0)) == []
+    assert len(os.listdir(tmp_path)) == 1
+    spilled.close()
+    assert os.listdir(tmp_path) == []
+    spilled.close()
+
+
+def test_an_error_while_spilling_leaves_nothing_after_close(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    spilled = SpilledRuns()
+
+    def failing() -> object:
+        yield batches([1])[0]
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        spilled.spill([(ONE, failing())])  # type: ignore[list-item]
+    spilled.close()
+    assert os.listdir(tmp_path) == []
