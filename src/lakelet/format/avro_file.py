@@ -64,9 +64,7 @@ class AvroFormat:
 
 class _Writer:
     def __init__(self, output: OutputFile, fields: Sequence[Field], settings: WriteSettings) -> None:
-        for field in fields:
-            _check_name(field.name, field.name)
-            _check_type(field.type, field.name)
+        check_avro_fields(fields)
         self._output = output
         self._codec = avro_codec(settings.compression)
         self._level = settings.compression_level if self._codec == "zstandard" else None
@@ -87,6 +85,13 @@ class _Writer:
 
     def _encoded(self, table: pa.Table) -> bytes:
         return write_table(table, self._schema, codec=self._codec, codec_level=self._level, sync=self._sync)
+
+
+def check_avro_fields(fields: Sequence[Field]) -> None:
+    """InvalidError if an Avro file cannot hold these columns."""
+    for field in fields:
+        _check_name(field.name, field.name)
+        _check_type(field.type, field.name)
 
 
 def avro_codec(name: str) -> str:

@@ -19,11 +19,15 @@ from lakelet.storage.store import ObjectStore, OutputFile
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """How files are encoded. `extra` are the options under the format's own prefix, such as `parquet.…`."""
+    """How files are encoded. `extra` are the options under the format's own prefix, such as `parquet.…`.
+
+    `sorted_columns` names columns whose neighbouring values lie close together, for formats that can store differences.
+    """
 
     compression: str = "zstd"
     compression_level: int = 1
     extra: Mapping[str, str] = field(default_factory=dict)
+    sorted_columns: frozenset[str] = frozenset()
 
 
 class FormatWriter(Protocol):

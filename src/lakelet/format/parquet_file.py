@@ -32,6 +32,8 @@ _MICRO = 6
 _SAMPLE_RUNS = 8
 _SAMPLE_RUN_ROWS = 1024
 _LONG_DIGITS = 18
+_BLOOM = "parquet.bloom.filter"
+_BLOOM_FPP = 0.01
 _COMPRESSIONS = {"zstd", "snappy", "gzip", "lz4", "brotli", "none"}
 _ALIASES = {"uncompressed": "none", "lz4_raw": "lz4", "null": "none"}
 
@@ -99,16 +101,22 @@ class _Writer:
         # Ranges of INT96 are in no order that anybody agreed on.
         unordered = {field.name for field in self._raw_schema or () if pa.types.is_fixed_size_binary(field.type)}
         excluded = self._without_ranges | unordered
+        dictionary = _dictionary(self._schema, self._settings.extra, first)
+        differences = _stored_as_differences(self._schema, self._settings.sorted_columns, dictionary)
+        blooms = bloom_filters(self._schema, self._settings.extra, first.num_rows)
         self._writer = pq.ParquetWriter(
             self._int96 or self._output,
             self._raw_schema or self._schema,
             compression=self._compression,
             compression_level=self._settings.compression_level if self._compression == "zstd" else None,
-            use_dictionary=_dictionary(self._schema, self._settings.extra, first),
+            use_dictionary=dictionary,
+            column_encoding=dict.fromkeys(differences, "DELTA_BINARY_PACKED") or None,
             write_statistics=[name for name in self._schema.names if name not in excluded] or False,
             store_decimal_as_integer=True,
             store_schema=False,
             version="2.6",
+            # Releases of pyarrow that cannot write them do not know the argument.
+            **({"bloom_filter_options": blooms} if blooms else {}),
         )
         return self._writer
 
@@ -143,6 +151,49 @@ def _dictionary(schema: pa.Schema, extra: Mapping[str, str], first: pa.Table) ->
     if not without:
         return True
     return [path for field in schema if field.name not in without for path in _leaf_paths(field.type, field.name)]
+
+
+def _stored_as_differences(schema: pa.Schema, asked: frozenset[str], dictionary: bool | list[str]) -> list[str]:
+    """The columns to store as differences of neighbours: those asked for that are whole numbers and have no dictionary.
+
+    Sequence numbers and sorted keys take less than half the space and the time that plain values take.
+    """
+    if dictionary is True:
+        return []
+    with_dictionary = dictionary or ()
+    return [
+        field.name
+        for field in schema
+        if field.name in asked and field.name not in with_dictionary and _is_whole_number(field.type)
+    ]
+
+
+def _is_whole_number(arrow: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(arrow) or types.is_date(arrow) or (types.is_timestamp(arrow) and arrow.unit != "ns"))
+
+
+def bloom_filters(schema: pa.Schema, extra: Mapping[str, str], rows: int) -> dict[str, dict[str, float]]:
+    """The bloom filters that options ask for, in the words of pyarrow.
+
+    `parquet.bloom.filter.enabled#<column>` asks for one column, `parquet.bloom.filter.enabled` for all that can have one. A
+    filter is sized for a row group like the first unless `parquet.bloom.filter.expected.ndv#<column>` says otherwise.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for field in schema:
+        asked = extra.get(f"{_BLOOM}.enabled#{field.name}", extra.get(f"{_BLOOM}.enabled", "false"))
+        if asked.lower() != "true" or pa.types.is_nested(field.type) or pa.types.is_boolean(field.type):
+            continue
+        values = extra.get(f"{_BLOOM}.expected.ndv#{field.name}")
+        share = extra.get(f"{_BLOOM}.fpp#{field.name}")
+        try:
+            found[field.name] = {
+                "ndv": max(1, int(values)) if values else max(1, rows),
+                "fpp": float(share) if share else _BLOOM_FPP,
+            }
+        except ValueError as error:
+            raise InvalidError(f"option '{_BLOOM}.…#{field.name}': expected a number: {error}") from error
+    return found
 
 
 def _hardly_repeats(column: pa.ChunkedArray) -> bool:
