@@ -1,7 +1,8 @@
 """What a commit changes, given the snapshot it lands on: the entries of its delta, or a conflict.
 
 Everything here is computed anew at each attempt, since another writer may have come first. A file that the commit
-takes away must be live in the snapshot it lands on; an overwrite takes whatever is live then.
+takes away must be live in the snapshot it lands on; an overwrite takes whatever is live then. What else may have changed under a
+primary-key table is the matter of `conflicts`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.commit.conflicts import (
+    PartitionFilter,
+    check_assignments,
+    check_levels,
+    check_one_writer,
+    check_sequences,
+)
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.request import CommitRequest
 from lakelet.errors import ConflictError
@@ -22,6 +30,7 @@ from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.manifest_columns import entries_to_columns
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow
+from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import EntryKind, ManifestEntry, ManifestFile
 from lakelet.model.schema import TableSchema
@@ -35,12 +44,14 @@ _VERIFY_AFTER_MS = 12 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The delta of one commit attempt. `removed` is the removing part of `entries`."""
+    """The delta of one commit attempt. `removed` is the removing part of `entries`; `replaced` tells the partitions that an
+    overwrite takes, and is None where there is none."""
 
     entries: pa.Table
     removed: pa.Table
     record_delta: int
     previous: tuple[ManifestFile, ...]
+    replaced: PartitionFilter | None = None
 
 
 def compute_changes(
@@ -57,9 +68,16 @@ def compute_changes(
             for file in message.new_files
         ]
     )
-    removed = _removed(home, request, previous, schema, settings)
+    replaced = _replaced(request, schema)
+    if schema.primary_keys and request.messages:
+        check_one_writer(request.messages, schema)
+        check_assignments(home, request.messages, latest, replaced or _none)
+        check_sequences(home, request.messages, latest, previous, replaced or _none, schema, threads=settings.threads)
+    removed = _removed(home, request, previous, replaced, settings)
+    if schema.primary_keys:
+        check_levels(home, request.messages, removed, previous, schema, threads=settings.threads)
     record_delta = _rows(added) - _rows(removed)
-    return Changes(pa.concat_tables([removed, added]), removed, record_delta, previous)
+    return Changes(pa.concat_tables([removed, added]), removed, record_delta, previous, replaced)
 
 
 def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str, object]) -> npt.NDArray[np.bool_]:
@@ -85,7 +103,7 @@ def _removed(
     home: TableHome,
     request: CommitRequest,
     previous: Sequence[ManifestFile],
-    schema: TableSchema,
+    replaced: PartitionFilter | None,
     settings: ManifestSettings,
 ) -> pa.Table:
     named = [
@@ -96,8 +114,8 @@ def _removed(
     removed = entries_to_columns(named)
     if named:
         _check_live(home, removed, previous, settings)
-    if request.overwrite is not None:
-        live = _overwritten(home, request, previous, schema, settings)
+    if replaced is not None:
+        live = _overwritten(home, previous, replaced, settings)
         if not named:
             return live
         # A file may be replaced by name and stand in an overwritten partition; it goes once.
@@ -106,23 +124,31 @@ def _removed(
     return removed
 
 
-def _overwritten(
-    home: TableHome,
-    request: CommitRequest,
-    previous: Sequence[ManifestFile],
-    schema: TableSchema,
-    settings: ManifestSettings,
-) -> pa.Table:
-    assert request.overwrite is not None
-    spec = request.overwrite.partition
-    touched = pa.array({message.partition for message in request.messages if message.new_files}, pa.binary())
+def _replaced(request: CommitRequest, schema: TableSchema) -> PartitionFilter | None:
+    """Which partitions (BinaryRow bytes) the commit overwrites; None where it overwrites nothing."""
+    overwrite = request.overwrite
+    if overwrite is None:
+        return None
+    spec = overwrite.partition
+    if spec is not None:
+        return lambda partitions: partition_mask(partitions, schema, spec)
+    touched = overwrite.partitions
+    if touched is None:
+        touched = frozenset(message.partition for message in request.messages if message.new_files)
+    value_set = pa.array(list(touched), pa.binary())
+    return lambda partitions: np.asarray(pc.is_in(partitions, value_set=value_set))
 
+
+def _none(partitions: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.zeros(len(partitions), bool)
+
+
+def _overwritten(
+    home: TableHome, previous: Sequence[ManifestFile], replaced: PartitionFilter, settings: ManifestSettings
+) -> pa.Table:
     def keep(entries: pa.Table) -> pa.Table:
-        partitions = entries.column("_PARTITION").combine_chunks()
-        if spec is None:
-            return entries.filter(pc.is_in(partitions, value_set=touched))
-        encoded = partitions.dictionary_encode()
-        mask = partition_mask(encoded.dictionary, schema, spec)
+        encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
+        mask = replaced(encoded.dictionary)
         return entries.filter(pa.array(mask[encoded.indices.to_numpy()]))
 
     live = live_entries(home, previous, keep=keep, threads=settings.threads)
@@ -159,9 +185,14 @@ def _identities(entries: pa.Table) -> list[tuple[bytes, int, int, str]]:
 
 
 def _check_buckets(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
+    """Files must have been written for as many buckets as the table has, and into one of them."""
     buckets = TableOptions(schema.options).get(BUCKET)
     for message in messages:
-        if message.new_files and buckets > 0 and message.total_buckets != buckets:
+        if not message.new_files:
+            continue
+        # Compaction gives rows that waited for a bucket as many buckets as it sees fit.
+        is_chosen = buckets == POSTPONE_BUCKET and message.bucket >= 0 and message.total_buckets > 0
+        if message.total_buckets != buckets and not is_chosen:
             raise ConflictError(
                 f"files were written for {message.total_buckets} buckets, but the table has {buckets} since schema {schema.id}"
             )
@@ -178,6 +209,12 @@ def _check_old_files(home: TableHome, messages: Sequence[CommitMessage], schema:
     if not old:
         return
     folders = PartitionFolders(home.paths, schema)
+    for message in {id(message): message for message, _ in old}.values():
+        index = message.new_hash_index
+        if index is not None and home.store.head(home.paths.index(index.name)) is None:
+            raise ConflictError(
+                f"hash index {index.name} was written over 12 hours ago and has been removed since: write it again"
+            )
     for message, file in old:
         if home.store.head(f"{folders.bucket_folder(message.partition, message.bucket)}/{file.name}") is None:
             raise ConflictError(

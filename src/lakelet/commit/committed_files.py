@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,12 +11,14 @@ import pyarrow.compute as pc
 from lakelet.commit.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot, snapshots_backwards
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, LakeletError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
+_LOG = logging.getLogger(__name__)
 # Clocks of writers and committers may disagree by this much.
 _CLOCK_SKEW_MS = 3_600_000
 
@@ -40,14 +43,35 @@ def committed_files(home: TableHome, messages: Sequence[CommitMessage]) -> set[s
 def remove_uncommitted(home: TableHome, messages: Sequence[CommitMessage]) -> None:
     """Removes the new files of messages, except those of a commit that stands."""
     kept = committed_files(home, messages)
-    folders = PartitionFolders(home.paths, latest_schema(home))
-    paths = [
-        f"{folders.bucket_folder(message.partition, message.bucket)}/{file.name}"
-        for message in messages
-        for file in message.new_files
-        if file.name not in kept
-    ]
-    home.store.delete(paths)
+    home.store.delete([path for path, owner in _new_files(home, latest_schema(home), messages) if not owner & kept])
+
+
+def remove_files(
+    home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage], *, but: Sequence[CommitMessage] = ()
+) -> None:
+    """Removes the new files of messages that are surely not committed, except those that are in `but` too.
+
+    What cannot be removed now is an orphan for later.
+    """
+    kept = {path for path, _ in _new_files(home, schema, but)}
+    paths = [path for path, _ in _new_files(home, schema, messages) if path not in kept]
+    try:
+        home.store.delete(paths)
+    except LakeletError as error:
+        _LOG.warning("%d uncommitted files stay behind in %s: %s", len(paths), home.where(home.paths.root), error)
+
+
+def _new_files(
+    home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The paths of new files, and the names of the data files whose commit each belongs to."""
+    folders = PartitionFolders(home.paths, schema)
+    for message in messages:
+        folder = folders.bucket_folder(message.partition, message.bucket)
+        for file in message.new_files:
+            yield f"{folder}/{file.name}", frozenset([file.name])
+        if message.new_hash_index is not None:
+            yield home.paths.index(message.new_hash_index.name), frozenset(file.name for file in message.new_files)
 
 
 def check_not_committed(home: TableHome, messages: Sequence[CommitMessage]) -> None:

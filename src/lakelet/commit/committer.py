@@ -174,7 +174,9 @@ def _attempt(
         delta_list, delta_size = delta.write(changes.entries, schema, settings)
         base = merge_manifests(home, changes.previous, MergePolicy.of(options), files, settings.threads)
         base_list, base_size = files.write_list(base)
-        index_manifest = carry_index_manifest(home, latest, changes.removed, files)
+        index_manifest = carry_index_manifest(
+            home, latest, changes.removed, files, messages=request.messages, replaced=changes.replaced
+        )
     except LakeletError:
         files.remove()
         raise

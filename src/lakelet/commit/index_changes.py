@@ -1,15 +1,20 @@
-"""What becomes of index files when data files go: their deletion vectors go with them."""
+"""What a commit does to index files: deletion vectors go with their data files, new hash indexes replace those there were."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakelet.commit.manifests import ManifestFiles, get_named
+from lakelet.format.hash_index import HASH_INDEX
 from lakelet.format.index_manifest import decode_index_manifest, encode_index_manifest
 from lakelet.format.manifest import avro_codec
-from lakelet.model.manifest import IndexManifestEntry
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.manifest import EntryKind, IndexManifestEntry
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
@@ -25,17 +30,52 @@ def read_index_entries(home: TableHome, snapshot: Snapshot) -> list[IndexManifes
 
 
 def carry_index_manifest(
-    home: TableHome, latest: Snapshot | None, removed: pa.Table, files: ManifestFiles
+    home: TableHome,
+    latest: Snapshot | None,
+    removed: pa.Table,
+    files: ManifestFiles,
+    *,
+    messages: Sequence[CommitMessage] = (),
+    replaced: Callable[[pa.Array], npt.NDArray[np.bool_]] | None = None,
 ) -> str | None:
-    """The index manifest of the next snapshot: the same one, or a new one without the vectors of removed files."""
-    if latest is None or latest.index_manifest is None or removed.num_rows == 0:
-        return None if latest is None else latest.index_manifest
+    """The index manifest of the next snapshot: the same one, or a new one.
+
+    Vectors of removed files go, and hash indexes of partitions that the commit has `replaced`; a bucket's new hash index takes
+    the place of the one it had.
+    """
+    added = [
+        IndexManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.new_hash_index)
+        for message in messages
+        if message.new_hash_index is not None
+    ]
+    name = None if latest is None else latest.index_manifest
+    if not added and (name is None or (removed.num_rows == 0 and replaced is None)):
+        return name
+    before = [] if latest is None else read_index_entries(home, latest)
     gone = set(removed.column("_FILE_NAME").to_pylist())
-    before = read_index_entries(home, latest)
-    after = [entry for entry in (_without(entry, gone) for entry in before) if entry is not None]
+    stale = {(entry.partition, entry.bucket) for entry in added}
+    kept = [entry for entry in (_without(entry, gone) for entry in before) if entry is not None]
+    after = [*_without_hashes(kept, stale, replaced), *added]
     if after == before:
-        return latest.index_manifest
+        return name
     return files.write_index_manifest(encode_index_manifest(after, codec=avro_codec("zstd"))) if after else None
+
+
+def _without_hashes(
+    entries: Sequence[IndexManifestEntry],
+    stale: Collection[tuple[bytes, int]],
+    replaced: Callable[[pa.Array], npt.NDArray[np.bool_]] | None,
+) -> list[IndexManifestEntry]:
+    """The entries but for the hash indexes of stale buckets and replaced partitions."""
+    if replaced is None:
+        mask = np.zeros(len(entries), bool)
+    else:
+        mask = replaced(pa.array([entry.partition for entry in entries], pa.binary()))
+    return [
+        entry
+        for entry, goes in zip(entries, mask.tolist(), strict=True)
+        if entry.file.index_type != HASH_INDEX or not (goes or (entry.partition, entry.bucket) in stale)
+    ]
 
 
 def _without(entry: IndexManifestEntry, gone: set[str]) -> IndexManifestEntry | None:

@@ -14,11 +14,13 @@ class Overwrite:
     """Which files a commit replaces.
 
     `partition` maps partition columns to values (None is NULL): every file of the partitions that agree goes, the
-    whole table's for an empty mapping. None stands for dynamic overwrite: exactly the partitions that the new files
-    belong to.
+    whole table's for an empty mapping. None stands for dynamic overwrite: exactly `partitions` (BinaryRow bytes), or, where
+    they are not named, those that the new files belong to. They are named where new files also take rows away from
+    partitions that stay, since a key moved out of them.
     """
 
     partition: Mapping[str, object] | None
+    partitions: frozenset[bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,277 @@
+"""What may have come between a writer's look at the table and its commit, and how the commit finds out.
+
+    rule 5   a bucket gained rows with sequence numbers as great as ours      SequenceConflictError: restamp and try again
+    rule 6   the indexes behind an assignment of buckets were replaced        AssignmentConflictError: assign and write again
+    levels   files of one level of a bucket would overlap in keys             ConflictError
+    writers  two writers of one commit wrote the same keys of a bucket        ConflictError
+
+The first two kinds are for writers that still have their rows; to everybody else they are conflicts like any other. Each check
+reads as little as it can: nothing where the writer's snapshot is still the newest, else only entries of its buckets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import combinations, pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lakelet.commit.index_changes import read_index_entries
+from lakelet.commit.manifests import live_entries
+from lakelet.commit.snapshots import snapshots_backwards, try_snapshot
+from lakelet.errors import ConflictError
+from lakelet.format.binary_row import decode_row
+from lakelet.format.hash_index import HASH_INDEX
+from lakelet.format.partition_folders import PartitionFolders
+from lakelet.model.bucket_mode import POSTPONE_BUCKET
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.data_file import DataFile
+from lakelet.model.manifest import ManifestFile
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.model.types import DataType
+from lakelet.storage.home import TableHome
+
+Place = tuple[bytes, int]
+PartitionFilter = Callable[[pa.Array], NDArray[np.bool_]]
+# Snapshots of these kinds show the same rows as the one before.
+_SAME_ROWS = (CommitKind.COMPACT, CommitKind.ANALYZE)
+
+
+class SequenceConflictError(ConflictError):
+    """Another writer's rows got sequence numbers as great as ours. With ours moved above `above`, the commit can go on."""
+
+    def __init__(self, message: str, above: Mapping[Place, int]) -> None:
+        super().__init__(message)
+        self.above = dict(above)
+
+    def __reduce__(self) -> tuple[type[SequenceConflictError], tuple[str, dict[Place, int]]]:
+        return type(self), (str(self), self.above)
+
+
+class AssignmentConflictError(ConflictError):
+    """Keys got their buckets from a version that is no longer the newest. Assigned anew, the rows can be written again."""
+
+
+def check_one_writer(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
+    """Refuses a commit in which two writers wrote one bucket so that nobody can say whose row of a key is newer."""
+    by_place: dict[Place, list[CommitMessage]] = {}
+    for message in _numbered(messages):
+        by_place.setdefault((message.partition, message.bucket), []).append(message)
+    types = [field.type for field in schema.trimmed_key_fields]
+    for (_, bucket), several in by_place.items():
+        for one, other in combinations(several, 2):
+            if one.new_hash_index is not None and other.new_hash_index is not None:
+                raise ConflictError(
+                    f"two writers of this commit gave new keys to bucket {bucket}: assign the keys of a partition in one "
+                    "writer, or in several with numbers of their own"
+                )
+            if any(_clash(file, against, types) for file in one.new_files for against in other.new_files):
+                raise ConflictError(
+                    f"two writers of this commit wrote the same keys of bucket {bucket}, with no order between their rows: use "
+                    "one writer per bucket"
+                )
+
+
+def check_sequences(
+    home: TableHome,
+    messages: Sequence[CommitMessage],
+    latest: Snapshot | None,
+    previous: Sequence[ManifestFile],
+    replaced: PartitionFilter,
+    schema: TableSchema,
+    *,
+    threads: int = 1,
+) -> None:
+    """Rule 5: rows of this commit must be newer than all that their buckets hold, unless these are replaced."""
+    if latest is None:
+        return
+    newest = (latest.id, latest.delta_manifest_list)
+    ours: dict[Place, int] = {}
+    for message in _numbered(_outside(messages, replaced)):
+        numbers = [file.min_sequence for file in message.new_files if file.level == 0]
+        if numbers and message.sequenced_at != newest:
+            place = (message.partition, message.bucket)
+            ours[place] = min(*numbers, ours.get(place, numbers[0]))
+    if not ours:
+        return
+    live = live_in(home, previous, ours, schema.partition_types, columns=["_MAX_SEQUENCE_NUMBER"], threads=threads)
+    greatest = live.group_by(["_PARTITION", "_BUCKET"]).aggregate([("_MAX_SEQUENCE_NUMBER", "max")])
+    places = zip(greatest.column("_PARTITION").to_pylist(), greatest.column("_BUCKET").to_pylist(), strict=True)
+    numbers_there = greatest.column("_MAX_SEQUENCE_NUMBER_max").to_pylist()
+    above = {
+        place: number
+        for place, number in zip(places, numbers_there, strict=True)
+        if place in ours and number >= ours[place]
+    }
+    if above:
+        raise SequenceConflictError(
+            f"another writer put rows into {len(above)} of {len(ours)} buckets of {home.where(home.paths.branch_root)} since "
+            f"this one began, up to sequence number {max(above.values())}: write again",
+            above,
+        )
+
+
+def check_levels(
+    home: TableHome,
+    messages: Sequence[CommitMessage],
+    removed: pa.Table,
+    previous: Sequence[ManifestFile],
+    schema: TableSchema,
+    *,
+    threads: int = 1,
+) -> None:
+    """Files of one level of a bucket, above level 0, hold keys of their own: a commit that would break that is refused."""
+    added: dict[tuple[bytes, int, int], list[tuple[str, bytes, bytes]]] = {}
+    for message in messages:
+        for file in message.new_files:
+            if file.level > 0:
+                place = (message.partition, message.bucket, file.level)
+                added.setdefault(place, []).append((file.name, file.min_key, file.max_key))
+    if not added:
+        return
+    places = {(partition, bucket) for partition, bucket, _ in added}
+    live = live_in(home, previous, places, schema.partition_types, columns=["_MIN_KEY", "_MAX_KEY"], threads=threads)
+    names = ("_PARTITION", "_BUCKET", "_LEVEL", "_FILE_NAME")
+    gone = set(zip(*(removed.column(name).to_pylist() for name in names), strict=True))
+    columns = (live.column(name).to_pylist() for name in (*names, "_MIN_KEY", "_MAX_KEY"))
+    for partition, bucket, level, name, low, high in zip(*columns, strict=True):
+        if (partition, bucket, level) in added and (partition, bucket, level, name) not in gone:
+            added[partition, bucket, level].append((name, low, high))
+    types = [field.type for field in schema.trimmed_key_fields]
+    for (partition, bucket, level), files in added.items():
+        ranges = sorted((_key(low, types), _key(high, types), name) for name, low, high in files)
+        for (_, before, one), (after, _, other) in pairwise(ranges):
+            if after <= before:
+                folder = PartitionFolders(home.paths, schema).bucket_folder(partition, bucket)
+                raise ConflictError(
+                    f"{home.where(folder)}: {one} and {other} would hold the same keys on level {level}; another writer "
+                    "compacted this bucket first"
+                )
+
+
+def check_assignments(
+    home: TableHome, messages: Sequence[CommitMessage], latest: Snapshot | None, replaced: PartitionFilter
+) -> None:
+    """Rule 6: what decided the buckets of new rows must still stand, unless their partitions are replaced."""
+    assigned = [message for message in _outside(messages, replaced) if message.hash_indexes is not None]
+    if assigned:
+        standing: dict[bytes, set[str]] = {}
+        for entry in read_index_entries(home, latest) if latest is not None else ():
+            if entry.file.index_type == HASH_INDEX:
+                standing.setdefault(entry.partition, set()).add(entry.file.name)
+        for message in assigned:
+            if set(message.hash_indexes or ()) != standing.get(message.partition, set()):
+                raise AssignmentConflictError(
+                    f"{home.where(home.paths.branch_root)}: another writer changed which keys the dynamic buckets of a "
+                    "partition hold, since this one assigned its rows: write again"
+                )
+    looked = [message for message in messages if message.assigned_at is not None]
+    if len({message.assigner for message in looked}) > 1:
+        raise ConflictError(
+            "two writers of this commit assigned rows across partitions, and may have put one key into two: use one writer"
+        )
+    if looked and not _same_rows_since(home, looked[0], latest):
+        raise AssignmentConflictError(
+            f"{home.where(home.paths.branch_root)}: rows were written since this writer looked up where keys stand, in "
+            f"snapshot {looked[0].assigned_at}: write again"
+        )
+
+
+def live_in(
+    home: TableHome,
+    manifests: Sequence[ManifestFile],
+    places: Collection[Place],
+    types: Sequence[DataType],
+    *,
+    columns: Sequence[str],
+    threads: int = 1,
+) -> pa.Table:
+    """The live files of a few buckets, of partitions of these types; only manifests that may speak of them are read, and only
+    these columns."""
+    partitions = {partition for partition, _ in places}
+    buckets = {bucket for _, bucket in places}
+    partition_set = pa.array(list(partitions), pa.binary())
+    bucket_set = pa.array(list(buckets), pa.int32())
+
+    def keep(entries: pa.Table) -> pa.Table:
+        near = pc.and_(
+            pc.is_in(entries.column("_BUCKET"), value_set=bucket_set),
+            pc.is_in(entries.column("_PARTITION"), value_set=partition_set),
+        )
+        return entries.filter(near)
+
+    chosen = [manifest for manifest in manifests if _may_hold(manifest, partitions, buckets, types)]
+    return live_entries(home, chosen, columns=columns, keep=keep, threads=threads)
+
+
+def _may_hold(
+    manifest: ManifestFile, partitions: Collection[bytes], buckets: Collection[int], types: Sequence[DataType]
+) -> bool:
+    low, high = manifest.min_bucket, manifest.max_bucket
+    if low is not None and high is not None and not any(low <= bucket <= high for bucket in buckets):
+        return False
+    stats = manifest.partition_stats
+    # A manifest of a single partition names it; NULLs beside values are not in the bounds, so that these must not be there.
+    if not types or not stats.null_counts or any(count != 0 for count in stats.null_counts):
+        return True
+    if stats.min_values != stats.max_values:
+        return True
+    return _key(stats.min_values, types) in {_key(partition, types) for partition in partitions}
+
+
+def _numbered(messages: Iterable[CommitMessage]) -> list[CommitMessage]:
+    """The messages about rows that have sequence numbers; those that wait for compaction have none yet."""
+    return [message for message in messages if message.bucket != POSTPONE_BUCKET]
+
+
+def _outside(messages: Iterable[CommitMessage], replaced: PartitionFilter) -> list[CommitMessage]:
+    """The messages about partitions that the commit does not replace."""
+    messages = list(messages)
+    mask = replaced(pa.array([message.partition for message in messages], pa.binary()))
+    return [message for message, gone in zip(messages, mask.tolist(), strict=True) if not gone]
+
+
+def _same_rows_since(home: TableHome, message: CommitMessage, latest: Snapshot | None) -> bool:
+    """Whether nothing but compaction happened since the snapshot that the message's keys were looked up in."""
+    base = message.assigned_at or 0
+    if latest is None:
+        return base == 0
+    next_id = latest.id + 1
+    for snapshot in snapshots_backwards(home, latest.id):
+        if snapshot.id <= base:
+            break
+        if snapshot.commit_kind not in _SAME_ROWS:
+            return False
+        next_id = snapshot.id
+    if next_id != base + 1:
+        return False
+    if message.sequenced_at is None or message.sequenced_at[0] != base or base == 0:
+        return True
+    found = try_snapshot(home, base)
+    return found is None or found.delta_manifest_list == message.sequenced_at[1]
+
+
+def _clash(one: DataFile, other: DataFile, types: Sequence[DataType]) -> bool:
+    """Whether two files overlap both in sequence numbers and in keys."""
+    if one.level or other.level or one.max_sequence < other.min_sequence or other.max_sequence < one.min_sequence:
+        return False
+    return _key(one.min_key, types) <= _key(other.max_key, types) and _key(other.min_key, types) <= _key(
+        one.max_key, types
+    )
+
+
+def _key(row: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
+    """A key that compares as Paimon's do: NaN is the greatest number, and -0.0 is less than 0.0."""
+    return tuple(_ordered(value) for value in decode_row(row, types))
+
+
+def _ordered(value: object) -> object:
+    if isinstance(value, float):
+        is_nan = math.isnan(value)
+        return is_nan, 0.0 if is_nan else value, math.copysign(1.0, value)
+    return value
