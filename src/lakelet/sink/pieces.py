@@ -1,0 +1,15 @@
+"""Batches cut into pieces of a size that memory allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+
+def pieces(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """The rows in slices of at most about `limit` bytes."""
+    count = max(1, -(-rows.nbytes // max(limit, 1)))
+    step = max(1, -(-rows.num_rows // count))
+    for start in range(0, rows.num_rows, step):
+        yield rows.slice(start, step)

@@ -1,0 +1,32 @@
+"""Files of postpone tables, whose rows wait in arrival order until compaction gives them buckets.
+
+    <prefix>-u-<user>-s-<number>-w-<uuid>-<n>.avro      in bucket-postpone/
+
+Compaction reads the files of one writer in their order, told by the number between `-s-` and `-w-`. The files hold
+`_KEY_` columns, all rows and all kinds; sequence numbers are all -1. They are Avro, which is read from front to back anyway,
+and have no statistics; tables with a type that Avro cannot hold use their own format and statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakelet.errors import InvalidError
+from lakelet.format.avro_file import check_avro_fields
+from lakelet.lsm.key_value_columns import file_fields
+from lakelet.lsm.sorted_file import SortedFileSpec
+from lakelet.storage.home import TableHome
+
+UNNUMBERED = -1
+
+
+def postponed_spec(spec: SortedFileSpec, home: TableHome) -> SortedFileSpec:
+    """How files are written that wait for compaction, by what holds for other files of the table."""
+    number = int(home.ids.uuid().replace("-", "")[:8], 16) & 0x7FFFFFFF
+    settings = replace(spec.settings, prefix=f"{spec.settings.prefix}-u-{home.ids.uuid()}-s-{number}-w-")
+    try:
+        check_avro_fields(file_fields(spec.schema, thin=spec.thin))
+    except InvalidError:
+        return replace(spec, settings=settings)
+    settings = replace(settings.in_format("avro"), stats_mode="none")
+    return replace(spec, settings=settings, keeps_key_stats=False)

@@ -1,0 +1,84 @@
+"""Rows that can be handed out again, for a write that has to be done again on a newer snapshot.
+
+What stands in memory anyway is simply read again. A stream can be read once, so it is kept on local disk as it passes, and
+a second reading comes from there; the disk is not touched where a repetition cannot be needed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lakelet.errors import InternalError
+from lakelet.model.types import Field
+from lakelet.sink.input import batches_of
+
+
+class RepeatableInput:
+    """The batches of whatever people hand to `write`. `repeatable` says whether they may be asked for again."""
+
+    def __init__(self, data: Any, schema: pa.Schema, fields: Sequence[Field], *, repeatable: bool) -> None:
+        self._data = data
+        self._schema = schema
+        self._fields = fields
+        self._in_memory = _stays_in_memory(data)
+        self._spills = repeatable and not self._in_memory
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._files: list[Path] = []
+        self._complete = False
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, from the first one on."""
+        if self._complete:
+            yield from self._spilled()
+            return
+        if self._in_memory or not self._spills:
+            yield from batches_of(self._data, self._schema, self._fields)
+            return
+        if self._folder is not None:
+            raise InternalError("a stream whose first reading was broken off cannot be read again")
+        yield from self._spilling()
+        self._complete = True
+
+    def close(self) -> None:
+        """Removes what was kept on disk."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _spilling(self) -> Iterator[pa.RecordBatch]:
+        self._folder = tempfile.TemporaryDirectory(prefix="lakelet-input-")
+        writer: pa.RecordBatchFileWriter | None = None
+        schema: pa.Schema | None = None
+        try:
+            for batch in batches_of(self._data, self._schema, self._fields):
+                if writer is None or not batch.schema.equals(schema):
+                    if writer is not None:
+                        writer.close()
+                    schema = batch.schema
+                    self._files.append(Path(self._folder.name) / f"rows-{len(self._files)}.arrow")
+                    options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=True)
+                    writer = pa.ipc.new_stream(str(self._files[-1]), schema, options=options)
+                writer.write_batch(batch)
+                yield batch
+        finally:
+            if writer is not None:
+                writer.close()
+
+    def _spilled(self) -> Iterator[pa.RecordBatch]:
+        for path in self._files:
+            with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
+                yield from reader
+
+
+def _stays_in_memory(data: Any) -> bool:
+    """Whether a second reading gives the same rows: tables, batches and frames do, streams do not."""
+    if isinstance(data, (list, tuple)):
+        return all(isinstance(part, dict) or _stays_in_memory(part) for part in data)
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        return True
+    library = type(data).__module__.partition(".")[0]
+    return library == "pandas" or (library == "polars" and not hasattr(data, "collect"))

@@ -1,0 +1,24 @@
+"""Batches put together into row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+
+def row_groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of so many rows, the last of what is left."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        start = 0
+        while count + batch.num_rows - start >= rows:
+            end = start + rows - count
+            yield pa.Table.from_batches([*held, batch.slice(start, end - start)])
+            held, count, start = [], 0, end
+        if start < batch.num_rows:
+            held.append(batch.slice(start))
+            count += batch.num_rows - start
+    if held:
+        yield pa.Table.from_batches(held)
