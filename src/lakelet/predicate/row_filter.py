@@ -13,7 +13,7 @@ DuckDB. `x < 5` and `x = 3`, which NaN never satisfies, are pushed down.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -93,6 +93,25 @@ def row_filter(where: Predicate | pc.Expression | None, fields: Sequence[Field])
         _whole=predicate,
         _rest=rest,
     )
+
+
+def split_by_columns(whole: RowFilter, names: Collection[str], fields: Sequence[Field]) -> tuple[RowFilter, RowFilter]:
+    """Two filters that a row must both pass: one over some columns only that can be pushed down entirely, and the rest.
+
+    With the columns of a key, the first holds for all rows of a key or for none, so that it may go before a merge.
+    """
+    if isinstance(whole._whole, pc.Expression):
+        is_first = whole.pushdown is not None and set(whole.columns) <= set(names)
+        return (whole, row_filter(None, fields)) if is_first else (row_filter(None, fields), whole)
+    if whole._whole is None:
+        return whole, whole
+    atomic = {field.name for field in fields if isinstance(field.type, Atomic)}
+    first: list[Predicate] = []
+    rest: list[Predicate] = []
+    for term in conjuncts(whole._whole):
+        is_first = _safe(term, atomic) and set(columns_of(term)) <= set(names)
+        (first if is_first else rest).append(term)
+    return row_filter(conjunction(first), fields), row_filter(conjunction(rest), fields)
 
 
 def _from_expression(where: pc.Expression, schema: pa.Schema) -> RowFilter:

@@ -3,8 +3,8 @@
     manifest lists ─ prune manifests by partition range ─ decode what is left, only the columns needed ─ prune partitions
       ─ take removed files away ─ prune files by their statistics ─ pack files into splits
 
-Every step works on columns. A file is left out only where its partition or its statistics prove that no row of it can match; what
-is proved of a file whose schema was different holds only for columns whose type has not changed since.
+Every step works on columns. A file is left out only where its partition, its bucket or its statistics prove that no row of it
+can match. Files of primary-key tables that hold the same keys are pruned and read together: `tree` does that part.
 """
 
 from __future__ import annotations
@@ -25,20 +25,24 @@ from lakelet.commit.snapshots import snapshot_is_gone
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.block_directory import BlockPartitions
-from lakelet.format.manifest_columns import READ_COLUMNS, STATS_COLUMNS
+from lakelet.format.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.data_file import Stats
 from lakelet.model.manifest import EntryKind, ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import DeletionVector, Split
-from lakelet.model.types import FLOATS, Atomic, DataType, Kind
 from lakelet.options import TableOptions
 from lakelet.predicate.pruning import ColumnRange, always_match, may_match, partition_range, prune_expression
 from lakelet.predicate.tree import Predicate
 from lakelet.predicate.tree import columns as predicate_columns
+from lakelet.scan.file_ranges import key_ranges, overlaid, stats_groups, upper_bound, value_ranges
+from lakelet.scan.key_plan import Lookup, lookups
+from lakelet.scan.key_pruning import in_buckets, key_part, speaks_of_values
+from lakelet.scan.live_files import LIVE_FILES, LiveFiles
 from lakelet.scan.splits import SplitPacker
+from lakelet.scan.tree import Tree, visible
 from lakelet.storage.home import TableHome
 
 Mask = npt.NDArray[np.bool_]
@@ -95,7 +99,7 @@ class Planner:
         with self._noticing_expiry(snapshot):
             selected = self._select(snapshot, where, whole_entries)
             vectors = self.deletion_vectors(snapshot) if selected.entries.num_rows else {}
-            splits = self._pack(snapshot.id, selected.entries, vectors)
+            splits = self._pack(snapshot.id, selected.entries, vectors, where)
             plan = Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
             return (
                 replace(plan, matching_files=self._matching_files(selected.entries, where)) if whole_entries else plan
@@ -108,20 +112,51 @@ class Planner:
             vectors = self.deletion_vectors(snapshot) if entries.num_rows else {}
             sure = self._surely_match(entries, where)
             sizes = entries.column("_ROW_COUNT").to_numpy() - self._deleted_counts(entries, vectors, sure)
+            if self.schema.primary_keys:
+                tree = self._tree(entries, where)
+                counted = sure[tree.places] & ~tree.merged
+                known = int(sizes[tree.places[counted]].sum())
+                return known, Plan(snapshot.id, tree.keep(~counted).pack(snapshot.id, self._packer(), vectors))
             rest = entries.filter(pa.array(~sure))
-            return int(sizes[sure].sum()), Plan(snapshot.id, self._pack(snapshot.id, rest, vectors))
+            return int(sizes[sure].sum()), Plan(snapshot.id, self._pack(snapshot.id, rest, vectors, where))
 
     def plan_entries(self, snapshot: Snapshot, manifests: Sequence[ManifestFile], kind: EntryKind) -> tuple[Split, ...]:
         """Splits of the files that these manifests add or remove, less the rows deleted in `snapshot`."""
         entries = read_entries(self.home, manifests, columns=READ_COLUMNS)
         chosen = entries.filter(pc.equal(entries.column("_KIND"), int(kind)))
-        return self._pack(snapshot.id, chosen, self.deletion_vectors(snapshot))
+        _refuse_outside(chosen)
+        return self._packer().pack(snapshot.id, chosen, self.deletion_vectors(snapshot))
+
+    def plan_keys(self, snapshot: Snapshot, keys: pa.Table) -> tuple[Lookup, ...]:
+        """The buckets that can hold these keys: splits of all their live files, each with the places of the keys in `keys`.
+
+        `keys` has the columns of the primary key in the table's types, without NULL. What a snapshot's manifests say is kept
+        in memory until a newer one is asked for.
+        """
+        if not keys.num_rows:
+            return ()
+        with self._noticing_expiry(snapshot):
+            live = LIVE_FILES.at(
+                self.home,
+                snapshot,
+                self.schema.id,
+                lambda manifests: LiveFiles(
+                    snapshot, manifests, self._looked_up, self._packer(), self.deletion_vectors(snapshot)
+                ),
+            )
+            return lookups(live, self.schema, keys)
+
+    def _looked_up(self, entries: pa.Table) -> pa.Table:
+        _refuse_outside(entries)
+        return visible(entries, self.options)
 
     def _select(self, snapshot: Snapshot, where: Where, whole_entries: bool) -> _Selected:
         """The live files that may hold matching rows."""
         manifests = snapshot_manifests(self.home, snapshot)
         kept = self._prune_manifests(manifests, where)
         columns = [*READ_COLUMNS, *(STATS_COLUMNS if self._prunes_files(where) else ())]
+        if self.schema.primary_keys:
+            columns += [*KEY_COLUMNS, *([KEY_STATS_COLUMN] if self._prunes_files(where) else ())]
         entries = live_entries(
             self.home,
             kept,
@@ -131,7 +166,25 @@ class Planner:
             threads=ManifestSettings.of(self.options).threads,
         )
         total = sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
-        return _Selected(self._prune_by_stats(entries, where), len(manifests), len(kept), total)
+        return _Selected(self._prune_files(entries, where), len(manifests), len(kept), total)
+
+    def _prune_files(self, entries: pa.Table, where: Where) -> pa.Table:
+        """Without the files that single files' metadata proves to be of no use."""
+        if self.schema.primary_keys:
+            entries = visible(entries, self.options)
+        at_home = in_buckets(where, self.schema, entries)
+        if at_home is not None:
+            entries = entries.filter(pa.array(at_home))
+        single = key_part(where, self.schema) if self.schema.primary_keys else where
+        if not self._prunes_files(single):
+            return entries
+        return entries.filter(pa.array(self._may_match(entries, single)))
+
+    def _tree(self, entries: pa.Table, where: Where) -> Tree:
+        """The sections of a primary-key table, less those whose values prove that nothing matches."""
+        _refuse_outside(entries)
+        tree = Tree.of(entries, self.schema)
+        return tree.pruned(self._may_match(entries, where)) if speaks_of_values(where, self.schema) else tree
 
     @contextmanager
     def _noticing_expiry(self, snapshot: Snapshot) -> Iterator[None]:
@@ -151,21 +204,39 @@ class Planner:
         sure = np.zeros(entries.num_rows, bool)
         if isinstance(where, pc.Expression) or not entries.num_rows:
             return sure
-        values = decode_rows(entries.column("_PARTITION"), self.schema.partition_types)
         if not self._prunes_files(where):
+            values = decode_rows(entries.column("_PARTITION"), self.schema.partition_types)
             found: Mask = always_match(where, self._partition_ranges(values), entries.num_rows)
             return found
-        for rows, schema_id, stats_columns in _stats_groups(entries):
-            places = pa.array(rows)
-            ranges = self._ranges(
-                entries.take(places), self.schema_of(schema_id), stats_columns, set(predicate_columns(where))
-            )
-            exact = self._partition_ranges([column.take(places) for column in values])
-            sure[rows] = always_match(where, {**ranges, **exact}, len(rows))
+        for rows, ranges in self._ranges(entries, set(predicate_columns(where))):
+            sure[rows] = always_match(where, ranges, len(rows))
         return sure
 
+    def _may_match(self, entries: pa.Table, where: Where) -> Mask:
+        """Which files may hold matching rows, as far as partitions and statistics tell."""
+        keep = np.ones(entries.num_rows, bool)
+        wanted = None if isinstance(where, pc.Expression) or where is None else set(predicate_columns(where))
+        for rows, ranges in self._ranges(entries, wanted):
+            keep[rows] = self._match(where, ranges, len(rows))
+        return keep
+
+    def _ranges(
+        self, entries: pa.Table, wanted: set[str] | None
+    ) -> Iterator[tuple[npt.NDArray[np.int64], dict[str, ColumnRange]]]:
+        """What metadata says of the columns, for groups of files that it says it of in the same way."""
+        if not entries.num_rows:
+            return
+        values = decode_rows(entries.column("_PARTITION"), self.schema.partition_types)
+        for rows, schema_id, stats_columns in stats_groups(entries):
+            places = pa.array(rows)
+            part = entries.take(places)
+            ranges = value_ranges(part, self.schema, self.schema_of(schema_id), stats_columns, wanted)
+            if self.schema.primary_keys:
+                ranges = overlaid(key_ranges(part, self.schema), ranges)
+            yield rows, {**ranges, **self._partition_ranges([column.take(places) for column in values])}
+
     def _matching_files(self, entries: pa.Table, where: Where) -> frozenset[str]:
-        if where is None:
+        if where is None or self.schema.primary_keys:
             return frozenset()
         return frozenset(entries.filter(pa.array(self._surely_match(entries, where))).column("_FILE_NAME").to_pylist())
 
@@ -182,12 +253,16 @@ class Planner:
                     counts[place] = cardinality or 0
         return counts
 
-    def _pack(self, snapshot_id: int, entries: pa.Table, vectors: Mapping[str, DeletionVector]) -> tuple[Split, ...]:
-        if entries.num_rows and entries.column("_EXTERNAL_PATH").null_count < entries.num_rows:
-            outside = entries.column("_EXTERNAL_PATH").drop_null()[0].as_py()
-            raise InvalidError(f"data file {outside} stands outside the table's folder, which is not supported")
-        folders = PartitionFolders(self.home.paths, self.schema)
-        return SplitPacker(self.options, folders).pack(snapshot_id, entries, vectors)
+    def _pack(
+        self, snapshot_id: int, entries: pa.Table, vectors: Mapping[str, DeletionVector], where: Where
+    ) -> tuple[Split, ...]:
+        if self.schema.primary_keys:
+            return self._tree(entries, where).pack(snapshot_id, self._packer(), vectors)
+        _refuse_outside(entries)
+        return self._packer().pack(snapshot_id, entries, vectors)
+
+    def _packer(self) -> SplitPacker:
+        return SplitPacker(self.options, PartitionFolders(self.home.paths, self.schema))
 
     def _prunes_files(self, where: Where) -> bool:
         if where is None:
@@ -223,8 +298,7 @@ class Planner:
         ranges = {}
         for index, name in enumerate(self.schema.partition_keys):
             nulls = pa.array([_count(stats.null_counts, index) for stats in groups], pa.int64())
-            high = _unbounded(highs[index]) if _is_float(types[index]) else highs[index]
-            ranges[name] = ColumnRange(lows[index], high, nulls, sizes)
+            ranges[name] = ColumnRange(lows[index], upper_bound(highs[index], types[index]), nulls, sizes)
         return self._match(where, ranges, len(groups))
 
     def _partition_keep(self, entries: pa.Table, where: Where) -> Mask:
@@ -241,46 +315,6 @@ class Planner:
         """What partition values say of the partition columns."""
         return {name: partition_range(column) for name, column in zip(self.schema.partition_keys, values, strict=True)}
 
-    def _prune_by_stats(self, entries: pa.Table, where: Where) -> pa.Table:
-        if not self._prunes_files(where) or not entries.num_rows:
-            return entries
-        keep = np.ones(entries.num_rows, bool)
-        wanted = None if isinstance(where, pc.Expression) or where is None else set(predicate_columns(where))
-        for rows, schema_id, stats_columns in _stats_groups(entries):
-            part = entries.take(pa.array(rows))
-            ranges = self._ranges(part, self.schema_of(schema_id), stats_columns, wanted)
-            keep[rows] = self._match(where, ranges, len(rows))
-        return entries.filter(pa.array(keep))
-
-    def _ranges(
-        self, entries: pa.Table, stored: TableSchema, stats_columns: tuple[str, ...] | None, wanted: set[str] | None
-    ) -> dict[str, ColumnRange]:
-        """What statistics say of the table's columns, for entries of one schema version and one set of columns."""
-        covered = [stored.field(name) for name in stats_columns] if stats_columns is not None else list(stored.fields)
-        stats = entries.column("_VALUE_STATS").combine_chunks()
-        counts = entries.column("_ROW_COUNT").combine_chunks()
-        lows, highs = stats.field("_MIN_VALUES"), stats.field("_MAX_VALUES")
-        usable = _has_arity(lows, len(covered)) and _has_arity(highs, len(covered))
-        types = [column.type for column in covered]
-        low_values, high_values = (decode_rows(lows, types), decode_rows(highs, types)) if usable else ([], [])
-        places = {column.id: index for index, column in enumerate(covered)}
-        stored_ids = {column.id for column in stored.fields}
-        ranges: dict[str, ColumnRange] = {}
-        for column in self.schema.fields:
-            if wanted is not None and column.name not in wanted:
-                continue
-            if column.id not in stored_ids:
-                # Files older than the column hold NULL in all their rows.
-                ranges[column.name] = ColumnRange(None, None, counts, counts)
-            elif usable and column.id in places and _same_type(covered[places[column.id]].type, column.type):
-                index = places[column.id]
-                nulls = _element(stats.field("_NULL_COUNTS"), index)
-                # Some writers leave NaN, the greatest value, out of their statistics, so a float's maximum bounds nothing.
-                high = _unbounded(high_values[index]) if _is_float(column.type) else high_values[index]
-                low = _lower_bound(low_values[index], covered[index].type)
-                ranges[column.name] = ColumnRange(low, high, nulls, counts)
-        return ranges
-
     def deletion_vectors(self, snapshot: Snapshot) -> dict[str, DeletionVector]:
         """The deletion vectors of a snapshot, by the name of the data file."""
         found: dict[str, DeletionVector] = {}
@@ -292,59 +326,11 @@ class Planner:
         return found
 
 
-def _same_type(stored: DataType, wanted: DataType) -> bool:
-    return bool(to_arrow(stored) == to_arrow(wanted))
-
-
-def _unbounded(maxima: pa.Array) -> pa.Array:
-    """NaN for every known maximum: nothing is greater."""
-    return pc.if_else(maxima.is_valid(), pa.scalar(float("nan"), maxima.type), maxima)
-
-
-def _is_float(data_type: DataType) -> bool:
-    return isinstance(data_type, Atomic) and data_type.kind in FLOATS
-
-
-def _lower_bound(minima: pa.Array, stored: DataType) -> pa.Array:
-    """Minima that bound the values whoever wrote them. Of ORC files Java takes NaN for the minimum of a column that holds
-    one, and pads CHAR with spaces, so that a value is less than its minimum; what such a minimum begins with still bounds."""
-    if _is_float(stored):
-        return pc.if_else(pc.is_nan(minima), pa.scalar(None, minima.type), minima)
-    if isinstance(stored, Atomic) and stored.kind is Kind.CHAR:
-        # Characters below the space would make a longer value less than a shorter, padded one.
-        return pc.utf8_rtrim(pc.replace_substring_regex(minima, r"(?s)[\x00-\x1f].*", ""), " ")
-    return minima
+def _refuse_outside(entries: pa.Table) -> None:
+    if entries.num_rows and entries.column("_EXTERNAL_PATH").null_count < entries.num_rows:
+        outside = entries.column("_EXTERNAL_PATH").drop_null()[0].as_py()
+        raise InvalidError(f"data file {outside} stands outside the table's folder, which is not supported")
 
 
 def _count(counts: tuple[int | None, ...] | None, index: int) -> int | None:
     return counts[index] if counts is not None and index < len(counts) else None
-
-
-def _has_arity(rows: pa.Array, arity: int) -> bool:
-    """Whether all rows have that many columns; files of other writers may carry empty statistics."""
-    prefixes = pc.binary_slice(rows, 0, 4).unique().to_pylist()
-    return bool(prefixes == [arity.to_bytes(4, "big")])
-
-
-def _element(lists: pa.Array, index: int) -> pa.Array:
-    """The element at `index` of every list, NULL where a list is NULL or shorter."""
-    long_enough = pc.fill_null(pc.greater(pc.list_value_length(lists), index), False)
-    if pc.all(long_enough).as_py():
-        return pc.list_element(lists, index)
-    picked = [value[index] if value is not None and len(value) > index else None for value in lists.to_pylist()]
-    return pa.array(picked, pa.int64())
-
-
-def _stats_groups(entries: pa.Table) -> list[tuple[npt.NDArray[np.int64], int, tuple[str, ...] | None]]:
-    """Rows that share a schema version and the columns their statistics speak of."""
-    schema_ids = entries.column("_SCHEMA_ID").to_numpy()
-    lists = entries.column("_VALUE_STATS_COLS").combine_chunks()
-    names = pc.fill_null(pc.binary_join(lists, "\x00"), "\x01").dictionary_encode()
-    codes = names.indices.to_numpy().astype(np.int64) + schema_ids * (len(names.dictionary) + 1)
-    groups = []
-    for code in np.unique(codes):
-        rows = np.flatnonzero(codes == code)
-        text = names[int(rows[0])].as_py()
-        columns = None if text == "\x01" else tuple(text.split("\x00")) if text else ()
-        groups.append((rows, int(schema_ids[rows[0]]), columns))
-    return groups

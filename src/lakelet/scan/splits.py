@@ -6,7 +6,7 @@ small files do not end up in one split. What comes out is picklable and independ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import pyarrow as pa
@@ -16,6 +16,9 @@ from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.split import DeletionVector, Split
 from lakelet.options import SOURCE_SPLIT_OPEN_FILE_COST, SOURCE_SPLIT_TARGET_SIZE, TableOptions
+
+# Files that take up less than this share of a split are not worth one of their own.
+_SMALL_SHARE = 8
 
 
 class SplitPacker:
@@ -27,33 +30,62 @@ class SplitPacker:
         self._folders = folders
 
     def pack(self, snapshot_id: int, entries: pa.Table, vectors: Mapping[str, DeletionVector]) -> tuple[Split, ...]:
-        """The splits of these live entries, in the order of the entries."""
+        """The splits of these live entries, in the order of the entries; all their rows count."""
         splits: list[Split] = []
-        for (partition, bucket), group in groupby(
-            columns_to_entries(entries), key=lambda entry: (entry.partition, entry.bucket)
-        ):
-            folder = self._folders.bucket_folder(partition, bucket)
-            packed: list[ManifestEntry] = []
-            weight = 0
-            for entry in group:
-                cost = max(entry.file.size, self._open_bytes)
-                if packed and weight + cost > self._target_bytes:
-                    splits.append(_split(snapshot_id, folder, packed, vectors))
-                    packed, weight = [], 0
-                packed.append(entry)
-                weight += cost
-            splits.append(_split(snapshot_id, folder, packed, vectors))
+        for _, group in groupby(columns_to_entries(entries), key=lambda entry: (entry.partition, entry.bucket)):
+            splits.extend(self.pack_groups(snapshot_id, [[entry] for entry in group], vectors, needs_merge=False))
         return tuple(splits)
 
+    def pack_groups(
+        self,
+        snapshot_id: int,
+        groups: Sequence[Sequence[ManifestEntry]],
+        vectors: Mapping[str, DeletionVector],
+        *,
+        needs_merge: bool,
+    ) -> list[Split]:
+        """The splits of groups of files of one bucket, in their order; the files of a group stay together."""
+        splits: list[Split] = []
+        packed: list[ManifestEntry] = []
+        weight = 0
+        for group in groups:
+            cost = self._cost(group)
+            if packed and weight + cost > self._target_bytes:
+                splits.append(self._split(snapshot_id, packed, vectors, needs_merge))
+                packed, weight = [], 0
+            packed.extend(group)
+            weight += cost
+        if packed:
+            splits.append(self._split(snapshot_id, packed, vectors, needs_merge))
+        return splits
 
-def _split(snapshot_id: int, folder: str, entries: list[ManifestEntry], vectors: Mapping[str, DeletionVector]) -> Split:
-    first = entries[0]
-    return Split(
-        snapshot_id,
-        first.partition,
-        first.bucket,
-        first.total_buckets,
-        tuple(entry.file for entry in entries),
-        tuple(f"{folder}/{entry.file.name}" for entry in entries),
-        tuple(vectors.get(entry.file.name) for entry in entries),
-    )
+    def is_small(self, groups: Sequence[Sequence[ManifestEntry]]) -> bool:
+        """Whether a split of these files alone would be a waste."""
+        return sum(self._cost(group) for group in groups) * _SMALL_SHARE <= self._target_bytes
+
+    def whole(self, snapshot_id: int, entries: Sequence[ManifestEntry], vectors: Mapping[str, DeletionVector]) -> Split:
+        """One split of all these files of a bucket, however large, which lookups read a little of."""
+        return self._split(snapshot_id, entries, vectors, needs_merge=True)
+
+    def _cost(self, group: Sequence[ManifestEntry]) -> int:
+        return sum(max(entry.file.size, self._open_bytes) for entry in group)
+
+    def _split(
+        self,
+        snapshot_id: int,
+        entries: Sequence[ManifestEntry],
+        vectors: Mapping[str, DeletionVector],
+        needs_merge: bool,
+    ) -> Split:
+        first = entries[0]
+        folder = self._folders.bucket_folder(first.partition, first.bucket)
+        return Split(
+            snapshot_id,
+            first.partition,
+            first.bucket,
+            first.total_buckets,
+            tuple(entry.file for entry in entries),
+            tuple(f"{folder}/{entry.file.name}" for entry in entries),
+            tuple(vectors.get(entry.file.name) for entry in entries),
+            needs_merge,
+        )

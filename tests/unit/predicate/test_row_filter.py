@@ -13,7 +13,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.predicate.row_filter import RowFilter, row_filter
+from lakelet.predicate.row_filter import RowFilter, row_filter, split_by_columns
 from lakelet.predicate.tree import (
     TRUE,
     And,
@@ -154,3 +154,39 @@ def test_filters_survive_pickling_and_threads() -> None:
         assert batch["i"].to_pylist() == [
             number for number in range(first, first + 1000) if number > 1 and number % 2 == 0
         ]
+
+
+class TestSplitByColumns:
+    """What may go before a merge: conditions on some columns only, if they can be pushed down entirely."""
+
+    def split(self, where: Predicate | pc.Expression | None) -> tuple[RowFilter, RowFilter]:
+        first, rest = split_by_columns(row_filter(where, FIELDS), {"i", "x"}, FIELDS)
+        assert not first.residual
+        kept = rest.apply(first.apply(BATCH))
+        assert kept.to_pylist() == row_filter(where, FIELDS).apply(BATCH).to_pylist()
+        return first, rest
+
+    def test_terms_go_their_own_way(self) -> None:
+        first, rest = self.split(And((LARGE, Like("s", "b%"), LENGTH)))
+        assert (first.columns, rest.columns) == (("i",), ("s",))
+        assert positions(first) == [2, 3]
+
+    def test_a_term_over_other_columns_too_stays_together(self) -> None:
+        first, rest = self.split(Or((LARGE, Like("s", "ab%"))))
+        assert (first.columns, rest.columns) == ((), ("i", "s"))
+
+    def test_rule_13_what_nan_satisfies_is_not_pushed_down(self) -> None:
+        first, rest = self.split(Comparison("x", ">", pa.scalar(5.0)))
+        assert (first.columns, rest.columns) == ((), ("x",))
+
+    def test_an_expression_goes_as_a_whole(self) -> None:
+        first, rest = self.split(pc.field("i") > 1)
+        assert (first.columns, rest.columns) == (("i",), ())
+        for where in (pc.field("s") == "b", (pc.field("i") > 1) & (pc.field("s") == "b"), pc.field("x") > 5):
+            first, rest = self.split(where)
+            assert first.pushdown is None
+            assert rest.columns
+
+    def test_nothing_is_nothing(self) -> None:
+        first, rest = self.split(None)
+        assert (first.pushdown, rest.pushdown) == (None, None)

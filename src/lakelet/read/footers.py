@@ -1,0 +1,335 @@
+"""Blocks of data files for lookups: the row groups of Parquet files, other files as a whole, decoded once and kept.
+
+    footer ─ key ranges of the row groups ─ bloom filters, where a group is not in memory yet ─ columns of a group
+
+A file is opened only for what the cache does not have. Statistics are believed only where their order is beyond doubt: of whole
+numbers and of text, in columns that have the type of the key. Others, NaN among them, leave the range of a row group unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow.fs import LocalFileSystem
+
+from lakelet.errors import CorruptionError
+from lakelet.format.data_file_errors import decoding, open_input
+from lakelet.format.data_files import format_of_file
+from lakelet.format.deletion_vectors import Positions
+from lakelet.format.parquet_bloom import HEADER_ROOM, BloomFilter, filter_of, hash_fixed, hash_texts, header_of
+from lakelet.format.parquet_int96 import metadata_with_raw_int96
+from lakelet.format.restore import restore_batch
+from lakelet.model.arrow_types import to_arrow
+from lakelet.model.schema import KEY_PREFIX
+from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Field, Kind
+from lakelet.read.block_cache import BlockCache
+from lakelet.read.key_bounds import KeyBounds, Places, WantedKeys
+from lakelet.read.key_codes import Codes, KeyCoder
+from lakelet.read.split_files import SplitFile, deleted_positions, naming
+from lakelet.storage.home import TableHome
+
+_BATCH_ROWS = 131_072
+# Arrow's form of a footer takes several times the room of the bytes in the file.
+_FOOTER_FACTOR = 4
+_SIZES = {"INT32": np.dtype("<i4"), "INT64": np.dtype("<i8")}
+_NUMBERS = {
+    Kind.TINYINT,
+    Kind.SMALLINT,
+    Kind.INT,
+    Kind.BIGINT,
+    Kind.DATE,
+    Kind.TIME,
+    Kind.TIMESTAMP,
+    Kind.TIMESTAMP_LTZ,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What lookups need to know of a file. `metadata` is None for files that are no Parquet: they are one block.
+
+    `starts` is where each row group begins, and where the last ends. `leaves` are Parquet's numbers of columns, `types` the Arrow
+    types of top-level ones.
+    """
+
+    metadata: pq.FileMetaData | None
+    starts: NDArray[np.int64]
+    leaves: Mapping[str, int]
+    types: Mapping[str, pa.DataType]
+    bounds: KeyBounds | None
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory this takes."""
+        return 1024 if self.metadata is None else _FOOTER_FACTOR * self.metadata.serialized_size + 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LookupFile:
+    """A file of a split, and the key columns as the file's schema has them."""
+
+    file: SplitFile
+    key: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBlock:
+    """The keys of a block: their columns, and codes to search them by."""
+
+    columns: tuple[pa.Array, ...]
+    coder: KeyCoder
+    codes: Codes
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the codes take, unless they stand in a column; columns are counted on their own."""
+        buffers = [buffer for column in self.columns for buffer in column.buffers() if buffer is not None]
+        at = self.codes.ctypes.data
+        shared = any(buffer.address <= at < buffer.address + buffer.size for buffer in buffers)
+        return 256 if shared else int(self.codes.nbytes) + 256
+
+    def find(self, keys: WantedKeys, places: Places) -> tuple[Places, Places]:
+        """Where the keys at `places` stand: rows of the block, and the place of the key of each."""
+        codes = keys.codes(self.coder)[places]
+        begins = np.searchsorted(self.codes, codes, side="left")
+        counts = np.searchsorted(self.codes, codes, side="right") - begins
+        total = int(counts.sum())
+        if not total:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        before = np.cumsum(counts) - counts
+        rows = np.arange(total) + np.repeat(begins - before, counts)
+        found = np.repeat(places, counts)
+        if not self.coder.exact:
+            same = same_keys(self.columns, rows, keys.columns, found)
+            rows, found = rows[same], found[same]
+        return rows, found
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFiles:
+    """Blocks of the files of one table, through the process's cache."""
+
+    home: TableHome
+    cache: BlockCache
+    limit_bytes: int
+
+    def footer(self, lookup: LookupFile) -> Footer:
+        """What the file's footer says."""
+        if not lookup.file.is_parquet:
+            return Footer(None, np.array([0, lookup.file.data.row_count]), {}, {}, None)
+        return self.cache.load(
+            self._name(lookup.file, "footer"),
+            lambda: self._read_footer(lookup),
+            lambda footer: footer.nbytes,
+            limit_bytes=self.limit_bytes,
+        )
+
+    def key_block(
+        self, lookup: LookupFile, group: int, keys: WantedKeys, places: Places
+    ) -> tuple[KeyBlock | None, Places]:
+        """The keys of a block, and which of those at `places` it can hold; None where a bloom filter says that it has none."""
+        name = self._name(lookup.file, "keys", group)
+        found: KeyBlock | None = self.cache.get(name)
+        if found is None:
+            for field, column in zip(lookup.key, keys.columns, strict=True):
+                if len(places):
+                    places = places[self._may_hold(lookup, group, field, column.take(pa.array(places)))]
+            if not len(places):
+                return None, places
+            columns = tuple(self.columns(lookup, group, lookup.key))
+            coder = KeyCoder.of(columns, keys.types)
+            found = KeyBlock(columns, coder, coder.encode(columns))
+            self.cache.put(name, found, found.nbytes, limit_bytes=self.limit_bytes)
+        return found, places
+
+    def columns(self, lookup: LookupFile, group: int, fields: Sequence[Field]) -> list[pa.Array]:
+        """Columns of a block in the types of the file's schema."""
+        found = [self.cache.get(self._name(lookup.file, "column", group, field.name)) for field in fields]
+        missing = [place for place, column in enumerate(found) if column is None]
+        if missing:
+            wanted = [fields[place] for place in missing]
+            with naming(self.home, [lookup.file]):
+                read = self._read(lookup, group, wanted)
+            for place, field, column in zip(missing, wanted, read, strict=True):
+                found[place] = column
+                name = self._name(lookup.file, "column", group, field.name)
+                self.cache.put(name, column, column.get_total_buffer_size(), limit_bytes=self.limit_bytes)
+        return found
+
+    def deleted(self, file: SplitFile) -> Positions | None:
+        """The rows that the file's deletion vector hides."""
+        if file.vector is None:
+            return None
+        place = file.vector.place
+        name = (self.home.store.location, file.vector.index_path, place.offset, place.length)
+
+        def read() -> Positions:
+            with naming(self.home, [file]):
+                positions = deleted_positions(self.home, file)
+            return np.empty(0, np.int64) if positions is None else positions
+
+        return self.cache.load(name, read, lambda found: int(found.nbytes) + 64, limit_bytes=self.limit_bytes)
+
+    def _name(self, file: SplitFile, *rest: str | int) -> tuple[str | int, ...]:
+        return (self.home.store.location, file.path, *rest)
+
+    def _read_footer(self, lookup: LookupFile) -> Footer:
+        store, file = self.home.store, lookup.file
+        with naming(self.home, [file]), open_input(store, file.path) as source, decoding(store, file.path, "Parquet"):
+            metadata = pq.read_metadata(source)
+            columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+            if any(column.physical_type == "INT96" for column in columns):
+                metadata = metadata_with_raw_int96(source)
+        if metadata.num_rows != file.data.row_count:
+            raise CorruptionError(
+                f"{self.home.where(file.path)}: its manifest says {file.data.row_count} rows, found {metadata.num_rows}"
+            )
+        leaves = {column.path: number for number, column in enumerate(columns)}
+        types = {field.name: field.type for field in metadata.schema.to_arrow_schema()}
+        counts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        starts = np.cumsum([0, *counts])
+        return Footer(metadata, starts, leaves, types, _group_bounds(metadata, leaves, types, lookup.key))
+
+    def _read(self, lookup: LookupFile, group: int, fields: Sequence[Field]) -> list[pa.Array]:
+        store, file = self.home.store, lookup.file
+        names = [field.name for field in fields]
+        footer = self.footer(lookup)
+        if footer.metadata is None:
+            batches = list(format_of_file(file.data.name).read(store, file.path, fields, names, batch_rows=_BATCH_ROWS))
+        else:
+            schema = pa.schema([(field.name, to_arrow(field.type)) for field in fields])
+            remote = not isinstance(store.arrow_path(file.path)[0], LocalFileSystem)
+            # A dot separates the levels of a column's path there, so that a name with one cannot be asked for.
+            asked = None if any("." in name for name in footer.types) else names
+            with open_input(store, file.path) as source, decoding(store, file.path, "Parquet"):
+                parquet = pq.ParquetFile(source, metadata=footer.metadata, pre_buffer=remote)
+                table = parquet.read_row_group(group, columns=asked, use_threads=len(names) > 1)
+                batches = [restore_batch(batch, schema) for batch in table.to_batches()]
+        return [
+            pa.concat_arrays([batch.column(field.name) for batch in batches] or [pa.array([], to_arrow(field.type))])
+            for field in fields
+        ]
+
+    def _may_hold(self, lookup: LookupFile, group: int, field: Field, values: pa.Array) -> NDArray[np.bool_]:
+        """Which of the values a key column of a row group can hold, by its bloom filter if it has one under either name."""
+        footer = self.footer(lookup)
+        for column in (f"{KEY_PREFIX}{field.name}", field.name):
+            leaf = footer.leaves.get(column)
+            if footer.metadata is None or leaf is None or footer.types.get(column) != values.type:
+                continue
+            chunk = footer.metadata.row_group(group).column(leaf)
+            # pyarrow tells where filters are since 22.
+            offset: int | None = getattr(chunk, "bloom_filter_offset", None)
+            hashes = None if offset is None else _hashes(values, chunk.physical_type)
+            if offset is None or hashes is None:
+                continue
+            bloom = self._bloom(lookup.file, self._name(lookup.file, "bloom", group, column), offset)
+            if bloom is not None:
+                return bloom.may_hold(hashes)
+        return np.ones(len(values), np.bool_)
+
+    def _bloom(self, file: SplitFile, name: tuple[str | int, ...], offset: int) -> BloomFilter | None:
+        found: BloomFilter | None = self.cache.get(name)
+        if found is None:
+            where, store = self.home.where(file.path), self.home.store
+            with naming(self.home, [file]):
+                start = store.get_range(file.path, offset, min(HEADER_ROOM, file.data.size - offset))
+                header = header_of(start, where=where)
+                if header is None:
+                    return None
+                found = filter_of(store.get_range(file.path, offset + header[0], header[1]), where=where)
+            self.cache.put(name, found, found.nbytes, limit_bytes=self.limit_bytes)
+        return found
+
+
+def same_keys(
+    columns: Sequence[pa.Array], rows: Places, others: Sequence[pa.Array], places: Places
+) -> NDArray[np.bool_]:
+    """Whether each row of the columns has the key of the other row beside it, by their bits."""
+    same = np.ones(len(rows), np.bool_)
+    for column, other in zip(columns, others, strict=True):
+        one, two = column.take(pa.array(rows)), other.take(pa.array(places))
+        if pa.types.is_floating(one.type):
+            bits = pa.int32() if one.type == pa.float32() else pa.int64()
+            both_nan = np.isnan(one.to_numpy(zero_copy_only=False)) & np.isnan(two.to_numpy(zero_copy_only=False))
+            same &= both_nan | _equal(one.view(bits), two.view(bits))
+        else:
+            same &= _equal(one, two)
+    return same
+
+
+def _equal(one: pa.Array, two: pa.Array) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.equal(one, two).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _group_bounds(
+    metadata: pq.FileMetaData, leaves: Mapping[str, int], types: Mapping[str, pa.DataType], key: Sequence[Field]
+) -> KeyBounds | None:
+    """The key ranges of the row groups, as far as statistics bound columns from the first on; None where they do not."""
+    lows: list[pa.Array] = []
+    highs: list[pa.Array] = []
+    bounded: list[DataType] = []
+    known = np.ones(metadata.num_row_groups, np.bool_)
+    for field in key:
+        leaf, target = leaves.get(field.name), to_arrow(field.type)
+        if leaf is None or not _orderly(field.type) or types.get(field.name) != target:
+            break
+        ends = [_ends(metadata.row_group(group).column(leaf), target) for group in range(metadata.num_row_groups)]
+        if all(end is None for end in ends):
+            break
+        known &= np.array([end is not None for end in ends], np.bool_)
+        filler: tuple[Any, Any] = (b"", b"") if _plain_type(target) == pa.binary() else (0, 0)
+        lows.append(_as_type([(end or filler)[0] for end in ends], target))
+        highs.append(_as_type([(end or filler)[1] for end in ends], target))
+        bounded.append(field.type)
+    return KeyBounds.of(lows, highs, bounded, known) if bounded else None
+
+
+def _as_type(values: list[Any], target: pa.DataType) -> pa.Array:
+    """Values as Parquet stores them in the type that they stand for."""
+    plain = pa.array(values, _plain_type(target))
+    return plain.cast(target) if pa.types.is_integer(target) else plain.view(target)
+
+
+def _orderly(data_type: DataType) -> bool:
+    return isinstance(data_type, Atomic) and (
+        data_type.kind in _NUMBERS or data_type.kind in STRINGS or data_type.kind in BINARIES
+    )
+
+
+def _plain_type(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
+        return pa.binary()
+    return pa.int32() if arrow.bit_width <= 32 else pa.int64()
+
+
+def _ends(chunk: pq.ColumnChunkMetaData, arrow: pa.DataType) -> tuple[Any, Any] | None:
+    """The least and the greatest value of a column chunk as Parquet stores them."""
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_min_max:
+        return None
+    low, high = statistics.min_raw, statistics.max_raw
+    wanted = bytes if _plain_type(arrow) == pa.binary() else int
+    if not isinstance(low, wanted) or not isinstance(high, wanted):
+        return None
+    return low, high
+
+
+def _hashes(values: pa.Array, physical: str) -> NDArray[np.uint64] | None:
+    """Hashes of values as a column of this physical type stores them; None where that is not plain to see."""
+    arrow = values.type
+    if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
+        return hash_texts(values) if physical == "BYTE_ARRAY" else None
+    size = _SIZES.get(physical)
+    if size is None or pa.types.is_floating(arrow) or pa.types.is_boolean(arrow) or pa.types.is_decimal(arrow):
+        return None
+    plain = values.view(_plain_type(arrow)) if arrow.bit_width >= 32 else values
+    return hash_fixed(plain.to_numpy(zero_copy_only=False).astype(size))

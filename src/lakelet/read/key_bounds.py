@@ -1,0 +1,74 @@
+"""Key ranges of files or row groups, and which of many keys can stand in each.
+
+A range is narrowed only by what is sure: one that is not known takes all keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.model.types import DataType
+from lakelet.read.key_codes import Codes, KeyCoder
+
+Places = NDArray[np.int64]
+
+
+class WantedKeys:
+    """Keys that are looked for, by column, and their codes in every width that was asked for."""
+
+    def __init__(self, columns: Sequence[pa.Array], types: Sequence[DataType]) -> None:
+        self.columns = tuple(columns)
+        self.types = tuple(types)
+        self._codes: dict[KeyCoder, Codes] = {}
+        self._sorted: dict[KeyCoder, tuple[Codes, Places]] = {}
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def codes(self, coder: KeyCoder) -> Codes:
+        """The codes of all keys."""
+        if coder not in self._codes:
+            self._codes[coder] = coder.encode(self.columns)
+        return self._codes[coder]
+
+    def in_order(self, coder: KeyCoder) -> tuple[Codes, Places]:
+        """The codes in order, and where the key of each stands."""
+        if coder not in self._sorted:
+            codes = self.codes(coder)
+            order = np.argsort(codes, kind="stable")
+            self._sorted[coder] = (codes[order], order)
+        return self._sorted[coder]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBounds:
+    """The least and the greatest code of each range; `known` says which are."""
+
+    coder: KeyCoder
+    lows: Codes
+    highs: Codes
+    known: NDArray[np.bool_]
+
+    @staticmethod
+    def of(
+        lows: Sequence[pa.Array], highs: Sequence[pa.Array], types: Sequence[DataType], known: NDArray[np.bool_]
+    ) -> KeyBounds:
+        """Ranges given by the columns of their ends; where a range is not known its ends are of no matter, yet not NULL."""
+        count = len(known)
+        both = [pa.concat_arrays([low, high]) for low, high in zip(lows, highs, strict=True)]
+        coder = KeyCoder.of(both, types)
+        codes = coder.encode(both)
+        return KeyBounds(coder, codes[:count], codes[count:], known)
+
+    def candidates(self, keys: WantedKeys) -> Iterator[tuple[int, Places]]:
+        """Every range that some of the keys can stand in, with the places of those keys."""
+        codes, order = keys.in_order(self.coder)
+        begins = np.where(self.known, np.searchsorted(codes, self.lows, side="left"), 0)
+        ends = np.where(self.known, np.searchsorted(codes, self.highs, side="right"), len(codes))
+        for number in np.flatnonzero(begins < ends).tolist():
+            yield number, order[begins[number] : ends[number]]

@@ -1,0 +1,101 @@
+"""The files of splits: which of their rows are deleted, and what it means when one of them cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakelet.errors import CorruptionError, NotFoundError, UnavailableError
+from lakelet.format import deletion_vectors
+from lakelet.format.data_file_errors import store_failed
+from lakelet.format.parquet_file import NAME as PARQUET
+from lakelet.format.parquet_file import open_parquet
+from lakelet.model.data_file import DataFile
+from lakelet.model.split import DeletionVector, Split
+from lakelet.storage.home import TableHome
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFile:
+    """One file of a split."""
+
+    data: DataFile
+    path: str
+    vector: DeletionVector | None
+    snapshot_id: int
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the file is a Parquet file, by its name."""
+        return self.data.name.endswith(f".{PARQUET}")
+
+
+def files_of(splits: Sequence[Split]) -> Iterator[SplitFile]:
+    """All files, in the order of the splits."""
+    for split in splits:
+        for data, path, vector in zip(split.files, split.paths, split.deletion_vectors, strict=True):
+            yield SplitFile(data, path, vector, split.snapshot_id)
+
+
+def deleted_positions(home: TableHome, file: SplitFile) -> deletion_vectors.Positions | None:
+    """The rows that the file's deletion vector hides, ascending; None where it has none."""
+    if file.vector is None:
+        return None
+    path, place = file.vector.index_path, file.vector.place
+    info = home.store.head(path)
+    if info is None:
+        raise NotFoundError(f"{home.where(path)} does not exist")
+    # The recorded length leaves out the size before and the checksum after the vector, except in the 64-bit form.
+    length = min(place.length + deletion_vectors.READ_SLACK, info.size - place.offset)
+    data = home.store.get_range(path, place.offset, length)
+    return deletion_vectors.decode(data, path=home.where(path))
+
+
+class naming:
+    """Turns what goes wrong inside into an error that names the file."""
+
+    def __init__(self, home: TableHome, files: Sequence[SplitFile]) -> None:
+        self._home = home
+        self._files = files
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        # A store says only that a file is not there; what that means is told by the snapshot.
+        if not isinstance(error, (NotFoundError, pa.ArrowException, OSError)):
+            return
+        for file in self._files:
+            self._blame(file, error)
+        if store_failed(error):
+            raise UnavailableError(
+                f"reading below {self._home.where(self._home.paths.root)} failed: {error}"
+            ) from error
+        raise CorruptionError(
+            f"one of {len(self._files)} files below {self._home.where(self._home.paths.root)} cannot be read: {error}"
+        ) from error
+
+    def _blame(self, file: SplitFile, error: BaseException) -> None:
+        where = self._home.where(file.path)
+        info = self._home.store.head(file.path)
+        if info is None:
+            if self._home.store.head(self._home.paths.snapshot(file.snapshot_id)) is None:
+                raise NotFoundError(
+                    f"{where} is gone: snapshot {file.snapshot_id} was expired while it was read"
+                ) from error
+            raise CorruptionError(f"{where} is missing, although snapshot {file.snapshot_id} names it") from error
+        if info.size != file.data.size:
+            raise CorruptionError(f"{where} has {info.size} bytes; its manifest says {file.data.size}") from error
+        if store_failed(error):
+            return
+        if len(self._files) == 1:
+            raise CorruptionError(f"{where} cannot be read: {error}") from error
+        if file.is_parquet:
+            try:
+                with open_parquet(self._home.store, file.path) as parquet:
+                    for _ in parquet.iter_batches():
+                        continue
+            except (pa.ArrowException, OSError) as found:
+                raise CorruptionError(f"{where} cannot be read: {found}") from error

@@ -1,0 +1,82 @@
+"""The reader of a table: raw splits go to the reader of plain files, all others through the merge.
+
+Rows keep the order of the splits. This is the one reader that tables use; which kind a split is was decided by its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import pyarrow as pa
+
+from lakelet.lsm.sections import sections
+from lakelet.model.schema import TableSchema
+from lakelet.model.split import Split
+from lakelet.predicate.row_filter import RowFilter
+from lakelet.read.merge_reader import MergeReader
+from lakelet.read.only_rows import joined
+from lakelet.read.split_reader import SplitReader
+from lakelet.storage.home import TableHome
+
+
+class TableReader:
+    """Reads columns of splits, filtered.
+
+    With `ordered`, the rows of each split of a primary-key table come in key order; a table without a key has none.
+    """
+
+    def __init__(
+        self,
+        home: TableHome,
+        schema: TableSchema,
+        columns: Sequence[str],
+        row_filter: RowFilter,
+        schema_of: Callable[[int], TableSchema],
+        *,
+        ordered: bool = False,
+    ) -> None:
+        self._schema = schema
+        self._ordered = ordered and bool(schema.primary_keys)
+        self._raw = SplitReader(home, schema.fields, columns, row_filter, schema_of)
+        self._merged: MergeReader | None = None
+        if schema.primary_keys:
+            self._merged = MergeReader(home, schema, columns, row_filter, schema_of, ordered=ordered)
+        self.schema = self._raw.schema
+
+    def batches(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch, none of them empty."""
+        for reader, group in self._groups(splits):
+            yield from reader.batches(group)
+
+    def table(self, splits: Sequence[Split]) -> pa.Table:
+        """All rows as one table."""
+        return joined([reader.table(group) for reader, group in self._groups(splits)], self.schema)
+
+    def _groups(self, splits: Sequence[Split]) -> Iterator[tuple[SplitReader | MergeReader, list[Split]]]:
+        wanted = [self._in_key_order(split) for split in splits] if self._ordered else splits
+        for needs_merge, group in groupby(wanted, key=lambda split: split.needs_merge):
+            if needs_merge:
+                assert self._merged is not None, "only primary-key tables have splits to merge"
+                yield self._merged, list(group)
+            else:
+                yield self._raw, list(group)
+
+    def _in_key_order(self, split: Split) -> Split:
+        """The same split, read so that its keys come in order: file after file, or by a merge where files overlap.
+
+        Files of a raw split overlap where deletion vectors hide the older rows; a merge of what they show takes none away.
+        """
+        if split.needs_merge:
+            return split
+        found = sections(split.files, [field.type for field in self._schema.trimmed_key_fields])
+        if any(len(section.runs) > 1 for section in found):
+            return replace(split, needs_merge=True)
+        places = [place for section in found for place in section.places]
+        return replace(
+            split,
+            files=tuple(split.files[place] for place in places),
+            paths=tuple(split.paths[place] for place in places),
+            deletion_vectors=tuple(split.deletion_vectors[place] for place in places),
+        )

@@ -1,0 +1,134 @@
+"""The live files of a table's newest snapshot, kept in memory for lookups.
+
+A lookup needs the files of a bucket or two, and that at once. So the files of the newest snapshot that was asked for are kept
+per table, and found by partition and bucket. The next snapshot shares most manifests with the one before: only those that are
+new are decoded. What is kept belongs to one snapshot, told by its id and its delta manifest list (a rollback uses ids again),
+so that a lookup never sees another one's files.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelet.commit.manifests import drop_removed, read_manifest, snapshot_manifests
+from lakelet.format.manifest_columns import KEY_COLUMNS, READ_COLUMNS, columns_to_entries
+from lakelet.model.manifest import ManifestEntry, ManifestFile
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.split import DeletionVector, Split
+from lakelet.scan.splits import SplitPacker
+from lakelet.storage.home import TableHome
+
+_MOST_TABLES = 64
+Places = npt.NDArray[np.int64]
+
+
+class LiveFiles:
+    """The files of one snapshot by partition and bucket; splits are made when they are first asked for."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        manifests: Mapping[str, pa.Table],
+        visible: Callable[[pa.Table], pa.Table],
+        packer: SplitPacker,
+        vectors: Mapping[str, DeletionVector],
+    ) -> None:
+        self.manifests = manifests
+        self._snapshot_id = snapshot.id
+        self._packer = packer
+        self._vectors = vectors
+        tables = [table for table in manifests.values() if table.num_rows]
+        self._entries = visible(drop_removed(pa.concat_tables(tables))) if tables else None
+        self._buckets = self._grouped()
+        self._splits: dict[tuple[bytes, int], Split] = {}
+
+    @property
+    def partitions(self) -> Sequence[bytes]:
+        """The partitions that have files."""
+        return list(self._buckets)
+
+    def buckets(self, partition: bytes) -> Sequence[int]:
+        """The buckets of a partition that have files."""
+        return list(self._buckets.get(partition, ()))
+
+    def totals(self, partition: bytes) -> set[int]:
+        """The numbers of buckets under which the files of a partition were written."""
+        return {total for _, totals in self._buckets.get(partition, {}).values() for total in totals}
+
+    def split(self, partition: bytes, bucket: int) -> Split | None:
+        """All files of a bucket; None where there are none."""
+        found = self._splits.get((partition, bucket))
+        if found is None and self._entries is not None and bucket in self._buckets.get(partition, ()):
+            rows, _ = self._buckets[partition][bucket]
+            entries: list[ManifestEntry] = columns_to_entries(self._entries.take(pa.array(rows)))
+            found = self._packer.whole(self._snapshot_id, entries, self._vectors)
+            self._splits[(partition, bucket)] = found
+        return found
+
+    def _grouped(self) -> dict[bytes, dict[int, tuple[Places, set[int]]]]:
+        """The rows of the entries of each bucket, and the numbers of buckets that they name."""
+        grouped: dict[bytes, dict[int, tuple[Places, set[int]]]] = {}
+        if self._entries is None or not self._entries.num_rows:
+            return grouped
+        encoded = self._entries.column("_PARTITION").combine_chunks().dictionary_encode()
+        codes = encoded.indices.to_numpy()
+        buckets = self._entries.column("_BUCKET").to_numpy()
+        totals = self._entries.column("_TOTAL_BUCKETS").to_numpy()
+        order = np.lexsort((buckets, codes))
+        changes = np.flatnonzero(np.diff(codes[order]) | np.diff(buckets[order])) + 1
+        for rows in np.split(order, changes):
+            partition = encoded.dictionary[int(codes[rows[0]])].as_py()
+            grouped.setdefault(partition, {})[int(buckets[rows[0]])] = (rows, set(np.unique(totals[rows]).tolist()))
+        return grouped
+
+
+class LiveFilesCache:
+    """The live files of the tables that were asked last, one snapshot each."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, str], tuple[tuple[object, ...], LiveFiles]] = OrderedDict()
+
+    def at(
+        self,
+        home: TableHome,
+        snapshot: Snapshot,
+        schema_id: int,
+        make: Callable[[Mapping[str, pa.Table]], LiveFiles],
+    ) -> LiveFiles:
+        """The live files of a snapshot, read in the schema of that id; `make` gets its manifests, decoded, by name."""
+        table = (home.store.location, home.paths.branch_root)
+        version = (snapshot.id, snapshot.delta_manifest_list, schema_id)
+        with self._lock:
+            known = self._known.get(table)
+            if known is not None and known[0] == version:
+                self._known.move_to_end(table)
+                return known[1]
+        manifests = snapshot_manifests(home, snapshot)
+        before: Mapping[str, pa.Table] = {} if known is None else known[1].manifests
+        found = make(
+            {
+                manifest.name: before[manifest.name] if manifest.name in before else _read(home, manifest)
+                for manifest in manifests
+            }
+        )
+        with self._lock:
+            self._known[table] = (version, found)
+            self._known.move_to_end(table)
+            while len(self._known) > _MOST_TABLES:
+                self._known.popitem(last=False)
+        return found
+
+
+def _read(home: TableHome, manifest: ManifestFile) -> pa.Table:
+    return read_manifest(home, manifest, [*READ_COLUMNS, *KEY_COLUMNS])
+
+
+LIVE_FILES = LiveFilesCache()
+"""The cache of this process."""
