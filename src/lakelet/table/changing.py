@@ -1,8 +1,9 @@
-"""The changes between two versions of an append table.
+"""The changes between two versions of a table.
 
-Every snapshot after `start` up to `end` contributes what its delta says: added files are insertions, removed ones
-deletions. Where one snapshot does both (an overwrite, a delete by predicate), rows that stand in both are no change,
-so the two sides are subtracted from one another. Compaction changes no row and contributes nothing.
+Those of a primary-key table are found by key, in `keyed_changing`. Of an append table every snapshot after `start` up to
+`end` contributes what its delta says: added files are insertions, removed ones deletions. Where one snapshot does both (an
+overwrite, a delete by predicate), rows that stand in both are no change, so the two sides are subtracted from one another.
+Compaction changes no row and contributes nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from lakelet.read.row_difference import row_difference
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
+from lakelet.table.keyed_changing import keyed_changes
 
 ROW_KIND = "_row_kind"
 
@@ -40,6 +42,11 @@ def read_changes(home: TableHome, schema: TableSchema, start: int, end: int) -> 
     """The changes of snapshots (start, end], oldest first, in the table's columns now."""
     if not 0 <= start <= end:
         raise InvalidError(f"changes from {start} to {end}: expected 0 <= start <= end")
+    if schema.primary_keys:
+        yield from (
+            _with_kinds(kinds, rows) for kinds, rows in keyed_changes(home, schema, start, end) if rows.num_rows
+        )
+        return
     for number in range(start + 1, end + 1):
         snapshot = read_snapshot(home, number)
         if snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
@@ -92,6 +99,9 @@ def _stream(reader: SplitReader, splits: Sequence[Split]) -> pa.RecordBatchReade
 
 def _marked(batches: Iterator[pa.RecordBatch], kind: str) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        kinds = pa.repeat(kind, batch.num_rows)
-        schema = pa.schema([pa.field(ROW_KIND, pa.string(), nullable=False), *batch.schema])
-        yield pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
+        yield _with_kinds(pa.repeat(kind, batch.num_rows), batch)
+
+
+def _with_kinds(kinds: pa.Array, batch: pa.RecordBatch) -> pa.RecordBatch:
+    schema = pa.schema([pa.field(ROW_KIND, pa.string(), nullable=False), *batch.schema])
+    return pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)

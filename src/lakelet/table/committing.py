@@ -154,16 +154,31 @@ class TableCommit:
         return not self.named if chosen is None else chosen
 
     def _check_partitions(self, messages: Sequence[CommitMessage], schema: TableSchema) -> None:
-        """Rows of a static overwrite must belong to the partition it replaces."""
-        if self.replaces is None or not self.replaces.partition:
+        """Rows of a static overwrite must belong to the partition it replaces, but a key may leave another one for it."""
+        if self.replaces is None:
             return
-        partitions = [message.partition for message in messages if message.new_files]
+        if self.replaces == Overwrite(None) and any(message.assigned_at is not None for message in messages):
+            raise InvalidError(
+                "keys of these rows may have left partitions that must stay, and the messages do not tell those from the ones to "
+                "replace: use write(mode='overwrite_partitions') on a table whose primary key lacks partition columns"
+            )
+        if not self.replaces.partition:
+            return
+        partitions = [
+            message.partition
+            for message in messages
+            if message.new_files and not (schema.crosses_partitions and _only_takes_away(message))
+        ]
         mask = partition_mask(pa.array(partitions, pa.binary()), schema, self.replaces.partition)
         if not mask.all():
             stray = PartitionFolders(self.home.paths, schema).partition_path(partitions[int(mask.argmin())])
             raise InvalidError(
                 f"the overwrite replaces partition {dict(self.replaces.partition)}, but there are rows of {stray}"
             )
+
+
+def _only_takes_away(message: CommitMessage) -> bool:
+    return all(file.delete_row_count == file.row_count for file in message.new_files)
 
 
 def _whole_number(value: object, what: str) -> int:

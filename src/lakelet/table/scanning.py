@@ -23,7 +23,7 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
 from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.split_reader import SplitReader
+from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import EMPTY_PLAN, Plan, Planner, Where
 from lakelet.storage.home import TableHome
 
@@ -43,6 +43,7 @@ class TableScan:
     columns: tuple[str, ...]
     where: Where = None
     limit: int | None = None
+    ordered: bool = False
 
     def plan(self) -> Plan:
         """The splits to read, and how much pruning spared."""
@@ -118,7 +119,8 @@ class TableScan:
         if self.snapshot is None:
             return 0
         known, plan = self._planner().count(self.snapshot, self.where)
-        needed = row_filter(self.where, self.schema.fields).columns or self.schema.names
+        needed = row_filter(self.where, self.schema.fields).columns
+        needed = needed or self.schema.trimmed_primary_keys or self.schema.names
         return self._limited(known + sum(batch.num_rows for batch in self._reader(needed[:1]).batches(plan.splits)))
 
     def _limited(self, rows: int) -> int:
@@ -133,14 +135,14 @@ class TableScan:
             if rows >= self.limit:
                 break
             needed.append(split)
-            rows += split.row_count if all(vector is None for vector in split.deletion_vectors) else 0
+            rows += split.least_rows
         return needed
 
     def _rescan(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         """The rows again, only some columns; an extra condition narrows what is read where this scan has none of its own."""
         names = self.columns if columns is None else tuple(name for name in self.columns if name in columns)
         where = condition if self.where is None and self.limit is None else self.where
-        return TableScan(self.home, self.schema, self.snapshot, names, where, self.limit).to_batches()
+        return TableScan(self.home, self.schema, self.snapshot, names, where, self.limit, self.ordered).to_batches()
 
     def _planner(self) -> Planner:
         return Planner(
@@ -150,13 +152,14 @@ class TableScan:
             TableOptions(self.schema.options),
         )
 
-    def _reader(self, columns: Sequence[str] | None = None) -> SplitReader:
-        return SplitReader(
+    def _reader(self, columns: Sequence[str] | None = None) -> TableReader:
+        return TableReader(
             self.home,
-            self.schema.fields,
+            self.schema,
             self.columns if columns is None else columns,
             row_filter(self.where, self.schema.fields),
             self._schema_versions(),
+            ordered=self.ordered,
         )
 
     def _schema_versions(self) -> SchemaVersions:

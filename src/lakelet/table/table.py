@@ -8,21 +8,27 @@ orders.scan(where="dt = '2026-01-01'").to_arrow()
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.commit.manifests import live_entries, snapshot_manifests
 from lakelet.commit.schemas import latest_schema, read_schema, schema_ids
 from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at, snapshot_ids
 from lakelet.commit.tags import read_tag, tag_names
-from lakelet.errors import CommitUnknownError, InvalidError, LakeletError, NotFoundError
+from lakelet.errors import InvalidError, NotFoundError
+from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import DataFile
+from lakelet.model.evolution import COLUMN_OPTIONS
 from lakelet.model.schema import TableSchema, check_bucket_count
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
+    CHANGELOG_PRODUCER,
+    DELETION_VECTORS_ENABLED,
+    MERGE_ENGINE,
     SCAN_SNAPSHOT_ID,
     SCAN_TAG_NAME,
     SCAN_TIMESTAMP,
@@ -35,8 +41,11 @@ from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
 from lakelet.table.altering import Altering
 from lakelet.table.changing import changes_schema, read_changes
+from lakelet.table.committed_write import CommittedWrite
 from lakelet.table.committing import TableCommit, partition_spec
 from lakelet.table.deleting import RowDeletion
+from lakelet.table.keyed_deleting import KeyedDeletion, keyed_rows, matching_rows
+from lakelet.table.point_reading import get_rows
 from lakelet.table.scanning import TableScan
 from lakelet.table.writing import TableWrite
 
@@ -101,6 +110,7 @@ class Table(Altering):
         *,
         mode: str = "append",
         partition: Mapping[str, object] | None = None,
+        kinds: Any = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
         watermark: int | None = None,
@@ -109,7 +119,9 @@ class Table(Altering):
         """Writes rows in one atomic commit and returns the snapshot made, None where there was nothing to write.
 
         `mode` is "append", "overwrite" (the whole table, or the static `partition`) or "overwrite_partitions" (the
-        partitions that the rows belong to). With `commit_user` and a rising `commit_identifier` the write is applied once,
+        partitions that the rows belong to). In a primary-key table "append" is an upsert: a row takes the place of the one
+        with its key. `kinds` says what each row does ("+I", "+U", "-U", "-D"), as a list or as the name of a column of the data;
+        rows without it are put in. With `commit_user` and a rising `commit_identifier` the write is applied once,
         however often it is repeated.
         """
         if mode not in _MODES:
@@ -125,24 +137,14 @@ class Table(Altering):
         if done is not None:
             return done
         schema = self.schema
-        write = TableWrite(self._home, schema, partition_spec(partition or {}, schema))
-        try:
-            write.write(data)
-            return replace(commit, fresh=True).commit(write.prepare_commit())
-        except CommitUnknownError:
-            raise
-        except LakeletError:
-            write.discard()
-            raise
-        except Exception:
-            # Of other errors nobody knows when they happened: a commit that stands must keep its files.
-            if not write.is_prepared:
-                write.discard()
-            raise
+        check_writable(schema)
+        return CommittedWrite(self._home, schema, commit, partition_spec(partition or {}, schema)).run(data, kinds)
 
     def new_write(self) -> TableWrite:
         """The first phase of a two-phase write: files, and messages about them."""
-        return TableWrite(self._home, self.schema)
+        schema = self.schema
+        check_writable(schema)
+        return TableWrite(self._home, schema)
 
     def new_commit(self, user: str | None = None, identifier: int | None = None) -> TableCommit:
         """The second phase: a commit of messages from any number of writers."""
@@ -150,14 +152,33 @@ class Table(Altering):
         return TableCommit.of(self._home, user, identifier)
 
     def delete(
-        self, *, where: str | pc.Expression, commit_user: str | None = None, commit_identifier: int | None = None
+        self,
+        keys: Any = None,
+        *,
+        where: str | pc.Expression | None = None,
+        commit_user: str | None = None,
+        commit_identifier: int | None = None,
     ) -> Snapshot | None:
-        """Deletes the rows that match, rewriting only the files that hold some; None where no row matches."""
-        if where is None:
-            raise InvalidError("delete needs a condition; where='true' deletes every row")
+        """Deletes the rows with these primary keys, or those that match; None where there is no such row.
+
+        `keys` is anything that `write` takes; of its columns those of the primary key count.
+        """
+        if (keys is None) == (where is None):
+            raise InvalidError("delete needs keys or a condition, and not both; where='true' deletes every row")
         _check_where(where)
+        schema = self.schema
+        check_writable(schema)
         commit = self.new_commit(commit_user, commit_identifier)
-        return RowDeletion(self._home, lambda schema: _predicate(where, schema), commit).run()
+        if not schema.primary_keys:
+            if keys is not None:
+                raise InvalidError("the table has no primary key: delete by a condition, where=")
+            return RowDeletion(self._home, lambda newest: _predicate(where, newest), commit).run()
+        rows_of = (
+            matching_rows(self._home, lambda newest: _predicate(where, newest))
+            if keys is None
+            else keyed_rows(self._home, keys)
+        )
+        return KeyedDeletion(self._home, commit, rows_of).run()
 
     # ------------------------------------------------------------------ reading
 
@@ -171,8 +192,12 @@ class Table(Altering):
         timestamp: datetime | str | int | None = None,
         tag: str | None = None,
         branch: str | None = None,
+        ordered: bool = False,
     ) -> TableScan:
-        """A scan of the newest version, or of the one named by snapshot id, time, tag or branch."""
+        """A scan of the newest version, or of the one named by snapshot id, time, tag or branch.
+
+        Rows come in the order of the files; with `ordered` those of each bucket of a primary-key table in key order.
+        """
         home = self._home.on_branch(branch) if branch is not None else self._home
         schema, snapshot = _version(home, version, timestamp, tag)
         check_usable(schema)
@@ -183,7 +208,25 @@ class Table(Altering):
         names = schema.names if columns is None else tuple(schema.field(name).name for name in columns)
         if not names or len(set(names)) != len(names):
             raise InvalidError(f"columns {list(names)}: expected at least one column, each once")
-        return TableScan(home, schema, snapshot, names, _predicate(where, schema), limit)
+        if ordered and not schema.primary_keys:
+            raise InvalidError("ordered: the table has no primary key to order rows by")
+        return TableScan(home, schema, snapshot, names, _predicate(where, schema), limit, ordered)
+
+    def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
+        """The newest row with this primary key as a dict, None where there is none."""
+        if not isinstance(key, Mapping):
+            raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
+        found = self.get_many([dict(key)], columns).to_pylist()
+        return found[0] if found else None
+
+    def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
+        """The newest rows with these primary keys, in the order of the keys; keys without a row give none.
+
+        `keys` is anything that `write` takes; of its columns those of the primary key count.
+        """
+        snapshot = self.latest_snapshot()
+        schema = self.schema
+        return get_rows(self._home, schema, snapshot, keys, columns)
 
     def changes(self, start: int, end: int | None = None) -> pa.Table:
         """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot."""
@@ -215,19 +258,40 @@ class Table(Altering):
         return [folder.rsplit("/branch-", 1)[-1] for folder in folders]
 
     def files(self, *, version: int | None = None) -> list[tuple[str, DataFile]]:
-        """The live data files with their paths."""
-        plan = self.scan(version=version).plan()
-        return [pair for split in plan.splits for pair in zip(split.paths, split.files, strict=True)]
+        """The live data files with their paths, also those whose rows only show up after compaction."""
+        scan = self.scan(version=version)
+        if scan.snapshot is None:
+            return []
+        folders = PartitionFolders(self._home.paths, scan.schema)
+        entries = live_entries(self._home, snapshot_manifests(self._home, scan.snapshot))
+        return [
+            (f"{folders.bucket_folder(entry.partition, entry.bucket)}/{entry.file.name}", entry.file)
+            for entry in columns_to_entries(entries)
+        ]
 
 
 def check_usable(schema: TableSchema) -> None:
     """Refuses tables whose rows would not come out right."""
-    if schema.primary_keys:
-        raise InvalidError(
-            f"primary-key tables are not supported by this version; the key is {', '.join(schema.primary_keys)}"
-        )
     check_stored(schema.options)
     check_bucket_count(schema)
+
+
+def check_writable(schema: TableSchema) -> None:
+    """Refuses tables into which rows would be written that nobody sees, or without what others rely on."""
+    if not schema.primary_keys:
+        return
+    options = TableOptions(schema.options)
+    found = [
+        (MERGE_ENGINE.name, options.get(MERGE_ENGINE), "deduplicate"),
+        (DELETION_VECTORS_ENABLED.name, str(options.get(DELETION_VECTORS_ENABLED)).lower(), "false"),
+        (CHANGELOG_PRODUCER.name, options.get(CHANGELOG_PRODUCER), "none"),
+    ]
+    for name, value, written in found:
+        if value != written:
+            raise InvalidError(
+                f"a table with '{name}' = '{value}' can be read but not written: its rows show up, or its changelog is made, "
+                "only in compaction, which this version does not have"
+            )
 
 
 def _check_limit(limit: object) -> None:
@@ -273,13 +337,14 @@ def _version(
     if snapshot.schema_id == latest.id:
         return latest, snapshot
     old = read_schema(home, snapshot.schema_id)
+    named = {key: text for key, text in old.options.items() if key in COLUMN_OPTIONS}
     return TableSchema(
         old.id,
         old.fields,
         old.highest_field_id,
         old.partition_keys,
         old.primary_keys,
-        latest.options,
+        {**latest.options, **named},
         old.comment,
         old.time_ms,
     ), snapshot

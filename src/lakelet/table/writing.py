@@ -7,32 +7,47 @@ messages = write.prepare_commit()          # picklable: another process may comm
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from lakelet.commit.committed_files import remove_uncommitted
+from lakelet.commit.request import Overwrite
 from lakelet.commit.table_identity import table_uuid
 from lakelet.errors import InvalidError
+from lakelet.format.binary_row_columns import encode_rows
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
-from lakelet.sink.append_writer import AppendWriter
+from lakelet.model.types import Field
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.input import batches_of
+from lakelet.sink.row_kinds import Kinds, RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
+from lakelet.table.writers import open_writer
 
 
 class TableWrite:
-    """Writes files for one commit; nothing is visible until the messages are committed."""
+    """Writes files for one commit; nothing is visible until the messages are committed.
 
-    def __init__(self, home: TableHome, schema: TableSchema, fixed: Mapping[str, object] | None = None) -> None:
+    `replaces` says which partitions the commit will overwrite, for then their rows and keys do not count any more.
+    """
+
+    def __init__(
+        self,
+        home: TableHome,
+        schema: TableSchema,
+        fixed: Mapping[str, object] | None = None,
+        *,
+        replaces: Overwrite | None = None,
+    ) -> None:
         self._schema = schema
         self._caster = RowCaster(schema.fields)
-        self._writer = AppendWriter(home, schema)
+        self._writer = open_writer(home, schema, replaces)
         self._arrow = arrow_schema(schema.fields)
+        self._kind_column = RowKindGenerator.create(schema)
         self._fixed = dict(fixed or {})
         self._rows = 0
         self._home = home
@@ -40,15 +55,45 @@ class TableWrite:
         self._failed = False
         self._messages: tuple[CommitMessage, ...] | None = None
 
-    def write(self, data: Any) -> None:
-        """Takes rows: anything `Table.write` takes. After an error only `abort` is left, since some rows may be missing."""
+    def write(self, data: Any, kinds: Any = None) -> None:
+        """Takes rows: anything `Table.write` takes. After an error only `abort` is left, since some rows may be missing.
+
+        `kinds` says what each row does, as a list or an array, or as the name of a column of the data.
+        """
         self._check_usable()
         self._failed = True
+        given = _GivenKinds(kinds, self._kind_column)
+        for batch in batches_of(data, self._kinds_schema(kinds), self._schema.fields):
+            rows, row_kinds = given.take(batch, self._rows, self._arrow)
+            cast = self._caster.cast(self._with_fixed(rows), first_row=self._rows)
+            if row_kinds is None and self._kind_column is not None:
+                row_kinds = self._kind_column.kinds(cast, first_row=self._rows)
+            self._writer.write(cast, row_kinds)
+            self._rows += batch.num_rows
+        given.check_all_taken()
+        self._failed = False
+
+    def announce(self, data: Any) -> None:
+        """Takes the primary keys of all rows that `write` will be given, for a table in which keys are looked up over all
+        partitions: known together, they are looked up once."""
+        fields = [self._schema.field(name) for name in self._schema.primary_keys]
+        self._writer.announce(self._cast_columns(data, fields))
+
+    def partitions(self, data: Any) -> frozenset[bytes]:
+        """The partitions (BinaryRow bytes) that rows belong to."""
+        types = self._schema.partition_types
+        found: set[bytes] = set()
+        for batch in self._cast_columns(data, self._schema.partition_fields):
+            found.update(encode_rows(batch.columns, types).unique().to_pylist())
+        return frozenset(found)
+
+    def _cast_columns(self, data: Any, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+        caster, rows = RowCaster(fields), 0
+        names = {field.name for field in fields}
         for batch in batches_of(data, self._arrow, self._schema.fields):
             filled = self._with_fixed(batch)
-            self._writer.write(self._caster.cast(filled, first_row=self._rows))
-            self._rows += batch.num_rows
-        self._failed = False
+            yield caster.cast(filled.select([name for name in filled.schema.names if name in names]), first_row=rows)
+            rows += batch.num_rows
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
         """Closes the files and says what was written; once."""
@@ -85,6 +130,12 @@ class TableWrite:
         if self._failed:
             raise InvalidError("this write has failed and some of its rows are missing: abort it and start a new one")
 
+    def _kinds_schema(self, kinds: Any) -> pa.Schema:
+        """The columns that data may have: the table's, and the one that says what rows do."""
+        if isinstance(kinds, str) and kinds not in self._arrow.names:
+            return self._arrow.append(pa.field(kinds, pa.string()))
+        return self._arrow
+
     def _with_fixed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """With the columns of a static partition, where the data leaves them out."""
         for name, value in self._fixed.items():
@@ -92,3 +143,44 @@ class TableWrite:
                 column = pa.repeat(pa.scalar(value, to_arrow(self._schema.field(name).type)), batch.num_rows)
                 batch = batch.append_column(pa.field(name, column.type), column)
         return batch
+
+
+class _GivenKinds:
+    """What the caller says rows do: nothing, an array over all rows of one call, or a column."""
+
+    def __init__(self, kinds: Any, kind_column: RowKindGenerator | None) -> None:
+        if kinds is not None and kind_column is not None:
+            raise InvalidError(
+                f"kinds= was given, but the table takes them from its column {kind_column.field!r} (option 'rowkind.field')"
+            )
+        self._column = kinds if isinstance(kinds, str) else None
+        self._kinds = None if kinds is None or self._column is not None else kinds_of(kinds)
+        self._taken = 0
+
+    def take(self, batch: pa.RecordBatch, first_row: int, table: pa.Schema) -> tuple[pa.RecordBatch, Kinds | None]:
+        """A batch without the column that only tells kinds, and the kinds of its rows."""
+        if self._column is not None:
+            if self._column not in batch.schema.names:
+                raise InvalidError(
+                    f"kinds: the data has no column {self._column!r}; there are {', '.join(batch.schema.names)}"
+                )
+            kinds = kinds_of(batch.column(self._column), first_row=first_row)
+            keeps = self._column in table.names
+            return batch if keeps else batch.drop_columns([self._column]), kinds
+        if self._kinds is None:
+            return batch, None
+        part = self._kinds[self._taken : self._taken + batch.num_rows]
+        self._taken += batch.num_rows
+        if len(part) < batch.num_rows:
+            raise self._wrong_number()
+        return batch, part
+
+    def check_all_taken(self) -> None:
+        """InvalidError where there were more kinds than rows."""
+        if self._kinds is not None and self._taken != len(self._kinds):
+            raise self._wrong_number()
+
+    def _wrong_number(self) -> InvalidError:
+        count = 0 if self._kinds is None else len(self._kinds)
+        rows = f"at least {self._taken}" if self._taken > count else str(self._taken)
+        return InvalidError(f"kinds: expected one for each row, found {count} kinds and {rows} rows")

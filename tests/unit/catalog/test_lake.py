@@ -193,7 +193,7 @@ def test_plain_names_are_taken(lake: Lake, name: str) -> None:
         ([("id", pa.duration("s"))], {}, "no counterpart"),
         (COLUMNS, {"partitioned_by": ["z"]}, "not a column"),
         (COLUMNS, {"partitioned_by": ["id", "s"]}, "all columns are partition keys"),
-        (COLUMNS, {"primary_key": ["id"]}, "primary-key tables are not supported"),
+        (COLUMNS, {"primary_key": ["missing"]}, "missing"),
         (COLUMNS, {"options": {"bucket": "4"}}, "bucket-key"),
         (COLUMNS, {"options": {"bucket-key": "id"}}, "'bucket'"),
         (COLUMNS, {"options": {"bucket": "0"}}, "bucket"),

@@ -97,7 +97,7 @@ REFUSED: dict[str, tuple[Action, type[LakeletError], str]] = {
     "no columns": (created([]), InvalidError, "."),
     "column twice": (created([("id", "INT"), ("id", "INT")]), InvalidError, "id"),
     "partition column missing": (created(partitioned_by=["x"]), InvalidError, "x"),
-    "primary key": (created(primary_key=["id"]), InvalidError, "primary"),
+    "primary key missing": (created(primary_key=["x"]), InvalidError, "x"),
     "default of another type": (table_does(lambda t: t.add_column("c", "INT", default="many")), InvalidError, "many"),
     # Names.
     "name without database": (created(name="new"), InvalidError, "database.table"),

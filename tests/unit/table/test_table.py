@@ -39,8 +39,8 @@ def test_a_condition_is_text_or_an_expression(table: Table, where: object) -> No
 
 
 def test_a_delete_needs_a_condition(table: Table) -> None:
-    with pytest.raises(InvalidError, match="delete needs a condition"):
-        table.delete(where=None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidError, match="delete needs keys or a condition"):
+        table.delete(where=None)
     assert table.scan().count() == 3
 
 

@@ -1,0 +1,107 @@
+"""A write from its rows to its snapshot, done again as far as needed when another writer comes first.
+
+    write files ─ commit ─┬─ stands
+                          ├─ another writer's rows have as great sequence numbers: ours are moved above, the commit is repeated
+                          └─ keys were given buckets meanwhile: the files go, the rows are routed again from the newest snapshot
+
+Of two commits the later one's rows win. Every repetition gives the rows more room above the others' numbers, so that a
+writer among many gets through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lakelet.commit.committed_files import remove_files
+from lakelet.commit.conflicts import AssignmentConflictError, SequenceConflictError
+from lakelet.commit.request import Overwrite
+from lakelet.errors import CommitUnknownError, LakeletError
+from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.sink.repeatable_input import RepeatableInput
+from lakelet.sink.restamp import restamp
+from lakelet.storage.home import TableHome
+from lakelet.table.committing import TableCommit
+from lakelet.table.repetition import Repetition
+from lakelet.table.writing import TableWrite
+
+_ASSIGNED = (BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC)
+_FIRST_ROOM = 1 << 10
+_MOST_ROOM = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedWrite:
+    """Rows on their way into one commit. `fixed` are the partition columns that the data may leave out."""
+
+    home: TableHome
+    schema: TableSchema
+    commit: TableCommit
+    fixed: Mapping[str, object]
+
+    def run(self, data: Any, kinds: Any = None) -> Snapshot | None:
+        """Writes and commits; the snapshot made, None where there was nothing to write."""
+        rows = RepeatableInput(
+            data,
+            arrow_schema(self.schema.fields),
+            self.schema.fields,
+            repeatable=bucket_mode(self.schema) in _ASSIGNED,
+        )
+        repetition = Repetition(self.home, self.schema)
+        try:
+            while True:
+                commit = self._naming_partitions(rows)
+                write = TableWrite(self.home, self.schema, self.fixed, replaces=commit.replaces)
+                try:
+                    return self._written(commit, write, rows, kinds, repetition)
+                except AssignmentConflictError as conflict:
+                    repetition.again(conflict)
+        finally:
+            rows.close()
+
+    def _naming_partitions(self, rows: RepeatableInput) -> TableCommit:
+        """Where rows may leave partitions that stay, a dynamic overwrite says itself which ones go."""
+        replaces = self.commit.replaces
+        if not self.schema.crosses_partitions or replaces is None or replaces.partition is not None:
+            return self.commit
+        looked = TableWrite(self.home, self.schema, self.fixed)
+        return replace(self.commit, replaces=Overwrite(None, looked.partitions(rows.batches())))
+
+    def _written(
+        self, commit: TableCommit, write: TableWrite, rows: RepeatableInput, kinds: Any, repetition: Repetition
+    ) -> Snapshot | None:
+        try:
+            if self.schema.crosses_partitions:
+                write.announce(rows.batches())
+            write.write(rows.batches(), kinds)
+            messages = write.prepare_commit()
+        except Exception:
+            write.discard()
+            raise
+        return self._committed(replace(commit, fresh=True), messages, repetition)
+
+    def _committed(
+        self, commit: TableCommit, messages: tuple[CommitMessage, ...], repetition: Repetition
+    ) -> Snapshot | None:
+        room = 0
+        try:
+            while True:
+                try:
+                    return commit.commit(messages)
+                except SequenceConflictError as conflict:
+                    repetition.again(conflict)
+                    above = {place: number + room for place, number in conflict.above.items()}
+                    moved = restamp(self.home, self.schema, messages, above)
+                    remove_files(self.home, self.schema, messages, but=moved)
+                    messages, room = moved, min(max(_FIRST_ROOM, room * 4), _MOST_ROOM)
+        except CommitUnknownError:
+            raise
+        except LakeletError:
+            # Of other errors nobody knows when they happened: a commit that stands must keep its files.
+            remove_files(self.home, self.schema, messages)
+            raise

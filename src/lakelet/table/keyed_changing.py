@@ -1,0 +1,101 @@
+"""The changes between two versions of a primary-key table.
+
+Where snapshots have changelog files, these are the changes. Where none in the range has, the two versions are compared by
+key: a row of the later one alone was inserted, one of the earlier one alone deleted, and one that differs updated.
+Buckets whose files are the same in both versions are not read.
+
+    changelog-producer    a snapshot with a changelog    one without
+    none                  its changelog                  compared with the one before
+    input                 its changelog                  compared with the one before
+    lookup, full-         its changelog                  nothing, for the changelog comes with the compaction that follows;
+      compaction                                         an OVERWRITE has none and is compared with the one before
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lakelet.commit.manifests import read_manifest_list
+from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.snapshots import read_snapshot
+from lakelet.model.manifest import EntryKind
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.model.split import Split
+from lakelet.options import CHANGELOG_PRODUCER, TableOptions
+from lakelet.predicate.row_filter import row_filter
+from lakelet.read.changelog_reader import read_changelog
+from lakelet.read.keyed_difference import keyed_difference
+from lakelet.read.table_reader import TableReader
+from lakelet.scan.plan import Planner
+from lakelet.storage.home import TableHome
+
+Change: TypeAlias = tuple[pa.Array, pa.RecordBatch]
+_Bucket: TypeAlias = tuple[bytes, int, frozenset[object]]
+_COMPACTED_LATER = ("lookup", "full-compaction")
+
+
+def keyed_changes(home: TableHome, schema: TableSchema, start: int, end: int) -> Iterator[Change]:
+    """Kinds and rows of snapshots (start, end]."""
+    changes = _KeyedChanges(home, schema)
+    snapshots = [read_snapshot(home, number) for number in range(start + 1, end + 1)]
+    before = read_snapshot(home, start) if start else None
+    if not any(snapshot.changelog_manifest_list for snapshot in snapshots):
+        if any(changes.counts(snapshot) for snapshot in snapshots):
+            yield from changes.between(before, snapshots[-1])
+        return
+    for snapshot in snapshots:
+        if snapshot.changelog_manifest_list:
+            yield from changes.logged(snapshot, snapshot.changelog_manifest_list)
+        elif changes.counts(snapshot):
+            yield from changes.between(before, snapshot)
+        before = snapshot
+
+
+class _KeyedChanges:
+    def __init__(self, home: TableHome, schema: TableSchema) -> None:
+        self._home = home
+        self._schema = schema
+        self._schema_of = SchemaVersions(home, {schema.id: schema})
+        options = TableOptions(schema.options)
+        self._planner = Planner(home, schema, self._schema_of, options)
+        self._producer = options.get(CHANGELOG_PRODUCER)
+        self._key = tuple((name, schema.field(name).type) for name in schema.primary_keys)
+
+    def counts(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot without a changelog changes rows that no later changelog tells of."""
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            return True
+        return snapshot.commit_kind is CommitKind.APPEND and self._producer not in _COMPACTED_LATER
+
+    def logged(self, snapshot: Snapshot, changelog: str) -> Iterator[Change]:
+        """What a snapshot's changelog files say."""
+        manifests = read_manifest_list(self._home, changelog)
+        splits = self._planner.plan_entries(snapshot, manifests, EntryKind.ADD)
+        return read_changelog(self._home, self._schema, self._schema_of, splits)
+
+    def between(self, before: Snapshot | None, after: Snapshot) -> Iterator[Change]:
+        """What tells one version from another."""
+        old = self._planner.plan(before).splits if before is not None else ()
+        new = self._planner.plan(after).splits
+        same = _buckets(old) & _buckets(new)
+        return keyed_difference(self._rows(old, same), self._rows(new, same), self._key)
+
+    def _rows(self, splits: Sequence[Split], same: set[_Bucket]) -> pa.RecordBatchReader:
+        schema = self._schema
+        reader = TableReader(self._home, schema, schema.names, row_filter(None, schema.fields), self._schema_of)
+        skipped = {(partition, bucket) for partition, bucket, _ in same}
+        left = [split for split in splits if (split.partition, split.bucket) not in skipped]
+        return pa.RecordBatchReader.from_batches(reader.schema, reader.batches(left))
+
+
+def _buckets(splits: Sequence[Split]) -> set[_Bucket]:
+    """Buckets with all that decides their rows: the files and the places of their deletion vectors."""
+    found: dict[tuple[bytes, int], set[object]] = {}
+    for split in splits:
+        pairs = zip(split.files, split.deletion_vectors, strict=True)
+        found.setdefault((split.partition, split.bucket), set()).update((file.name, vector) for file, vector in pairs)
+    return {(partition, bucket, frozenset(files)) for (partition, bucket), files in found.items()}

@@ -1,0 +1,55 @@
+"""Rows by their primary keys: keys of any form in, the newest rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lakelet.commit.schemas import SchemaVersions
+from lakelet.errors import InvalidError
+from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import TableOptions
+from lakelet.read.point_reader import PointReader
+from lakelet.scan.plan import Planner
+from lakelet.sink.cast import RowCaster
+from lakelet.sink.input import batches_of
+from lakelet.storage.home import TableHome
+
+
+def get_rows(
+    home: TableHome, schema: TableSchema, snapshot: Snapshot | None, keys: Any, columns: Sequence[str] | None
+) -> pa.Table:
+    """The rows of a snapshot with these keys, in the order of the keys."""
+    names = schema.names if columns is None else tuple(schema.field(name).name for name in columns)
+    schema_of = SchemaVersions(home, {schema.id: schema})
+    reader = PointReader(home, schema, names, schema_of)
+    wanted = key_table(keys, schema)
+    if snapshot is None or not wanted.num_rows:
+        return reader.schema.empty_table()
+    planner = Planner(home, schema, schema_of, TableOptions(schema.options))
+    rows, _ = reader.get_many(planner.plan_keys(snapshot, wanted), wanted)
+    return rows
+
+
+def key_table(keys: Any, schema: TableSchema) -> pa.Table:
+    """The primary keys among whatever people hand over, in the table's types; other columns are passed over."""
+    if not schema.primary_keys:
+        raise InvalidError("the table has no primary key, so that no row has a key to be found by")
+    fields = [schema.field(name) for name in schema.primary_keys]
+    caster = RowCaster(fields)
+    arrow = arrow_schema(schema.fields)
+    batches, rows = [], 0
+    for batch in batches_of(keys, arrow, fields):
+        missing = [name for name in schema.primary_keys if name not in batch.schema.names]
+        if missing:
+            raise InvalidError(
+                f"a key needs the columns {', '.join(schema.primary_keys)}; {missing[0]!r} is missing, there are "
+                f"{', '.join(batch.schema.names) or 'none'}"
+            )
+        batches.append(caster.cast(batch.select(list(schema.primary_keys)), first_row=rows))
+        rows += batch.num_rows
+    return pa.Table.from_batches(batches, caster.schema)

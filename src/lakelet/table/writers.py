@@ -1,0 +1,221 @@
+"""The writer a table needs, put together: every stage of it looks at one and the same snapshot.
+
+append table      AppendWriter
+HASH_FIXED,       KeyValueWriter; rows alone decide their bucket
+  POSTPONE_MODE
+HASH_DYNAMIC      KeyValueWriter, buckets from the hash indexes of the snapshot
+KEY_DYNAMIC       KeyValueWriter, places of keys from the keys that the snapshot shows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lakelet.commit.changes import partition_mask
+from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.request import Overwrite
+from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.errors import InvalidError
+from lakelet.format.binary_row_columns import hash_rows
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.manifest import ManifestFile
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.split import Split
+from lakelet.options import TableOptions
+from lakelet.predicate.row_filter import row_filter
+from lakelet.predicate.tree import And, Comparison
+from lakelet.read.table_reader import TableReader
+from lakelet.scan.plan import Planner, Where
+from lakelet.sink.append_writer import AppendWriter
+from lakelet.sink.cross_partition import CrossPartitionAssigner, LiveKeys
+from lakelet.sink.dynamic_buckets import DynamicBucketAssigner
+from lakelet.sink.key_value_writer import KeyValueWriter
+from lakelet.sink.placing import ExtractedPlacer, RowPlacer
+from lakelet.sink.row_kinds import Kinds
+from lakelet.sink.sequences import CommittedSequences
+from lakelet.storage.home import TableHome
+
+PartitionFilter = Callable[[pa.Array], NDArray[np.bool_]]
+
+
+class Writer(Protocol):
+    """What takes the rows of one commit, cast to the table's columns."""
+
+    def announce(self, keys: Iterable[pa.RecordBatch]) -> None:
+        """Tells the primary keys of all rows to come, where knowing them together saves work; otherwise needless."""
+        ...
+
+    def write(self, batch: pa.RecordBatch, kinds: Kinds | None) -> None:
+        """Takes rows, and what they do."""
+        ...
+
+    def prepare_commit(self) -> tuple[CommitMessage, ...]:
+        """Closes the files and says what was written."""
+        ...
+
+    def abort(self) -> None:
+        """Removes everything written."""
+        ...
+
+
+def open_writer(
+    home: TableHome, schema: TableSchema, replaces: Overwrite | None, *, base: Snapshot | None = None
+) -> Writer:
+    """A writer of rows on top of `base`, by default the newest snapshot; the commit will overwrite what `replaces` says."""
+    if not schema.primary_keys:
+        return _Appending(AppendWriter(home, schema))
+    snapshot = base or latest_snapshot(home)
+    return _Keyed(home, schema, snapshot, replaces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Appending:
+    writer: AppendWriter
+
+    def announce(self, keys: Iterable[pa.RecordBatch]) -> None:
+        """There are no keys."""
+
+    def write(self, batch: pa.RecordBatch, kinds: Kinds | None) -> None:
+        if kinds is not None and (kinds & 1).any():
+            place = int((kinds & 1).argmax())
+            raise InvalidError(
+                f"row {place} takes a row away, but the table has no primary key by which to find it: use delete(where=…)"
+            )
+        self.writer.write(batch)
+
+    def prepare_commit(self) -> tuple[CommitMessage, ...]:
+        return self.writer.prepare_commit()
+
+    def abort(self) -> None:
+        self.writer.abort()
+
+
+class _Keyed:
+    """The writer of a primary-key table: its messages tell the snapshot that sequence numbers go on from."""
+
+    def __init__(
+        self, home: TableHome, schema: TableSchema, snapshot: Snapshot | None, replaces: Overwrite | None
+    ) -> None:
+        self._base = (0, "") if snapshot is None else (snapshot.id, snapshot.delta_manifest_list)
+        manifests = [] if snapshot is None else snapshot_manifests(home, snapshot)
+        self._placer = _placer(home, schema, snapshot, manifests, replaces)
+        sequences = CommittedSequences(home, schema, manifests)
+        self._writer = KeyValueWriter(home, schema, placer=self._placer, first_sequence=sequences.first_free)
+
+    def announce(self, keys: Iterable[pa.RecordBatch]) -> None:
+        if isinstance(self._placer, CrossPartitionAssigner):
+            self._placer.announce(keys)
+
+    def write(self, batch: pa.RecordBatch, kinds: Kinds | None) -> None:
+        self._writer.write(batch, kinds)
+
+    def prepare_commit(self) -> tuple[CommitMessage, ...]:
+        return tuple(replace(message, sequenced_at=self._base) for message in self._writer.prepare_commit())
+
+    def abort(self) -> None:
+        self._writer.abort()
+
+
+def _placer(
+    home: TableHome,
+    schema: TableSchema,
+    snapshot: Snapshot | None,
+    manifests: list[ManifestFile],
+    replaces: Overwrite | None,
+) -> RowPlacer:
+    mode = bucket_mode(schema)
+    stored = StoredKeys(home, schema, snapshot, _replaced(schema, replaces))
+    if mode is BucketMode.HASH_DYNAMIC:
+        fresh = replaces is not None
+        live = {} if fresh else _row_counts(home, manifests)
+        return DynamicBucketAssigner(home, schema, snapshot, live=live, keys_of=stored.hashes, fresh=fresh)
+    if mode is BucketMode.KEY_DYNAMIC:
+        fresh = replaces is not None and replaces.partition is not None and not replaces.partition
+        counts = {} if fresh else _row_counts(home, manifests)
+        return CrossPartitionAssigner(home, schema, snapshot, scan=stored.places, counts=counts, fresh=fresh)
+    return ExtractedPlacer(schema)
+
+
+def _replaced(schema: TableSchema, replaces: Overwrite | None) -> PartitionFilter | None:
+    """Which partitions go with the commit, as far as that is known before the rows come."""
+    if replaces is None:
+        return None
+    spec = replaces.partition
+    if spec is not None:
+        return lambda partitions: partition_mask(partitions, schema, spec)
+    named = pa.array(list(replaces.partitions or ()), pa.binary())
+    return lambda partitions: np.asarray(pc.is_in(partitions, value_set=named))
+
+
+def _row_counts(home: TableHome, manifests: list[ManifestFile]) -> dict[tuple[bytes, int], int]:
+    """About how many rows the buckets of a snapshot hold, by partition and bucket."""
+    entries = live_entries(home, manifests, columns=["_ROW_COUNT"])
+    sums = entries.group_by(["_PARTITION", "_BUCKET"]).aggregate([("_ROW_COUNT", "sum")])
+    columns = (sums.column(name).to_pylist() for name in ("_PARTITION", "_BUCKET", "_ROW_COUNT_sum"))
+    return {(partition, bucket): count for partition, bucket, count in zip(*columns, strict=True)}
+
+
+class StoredKeys:
+    """The keys that a snapshot shows, less those of partitions that are about to be replaced."""
+
+    def __init__(
+        self, home: TableHome, schema: TableSchema, snapshot: Snapshot | None, replaced: PartitionFilter | None
+    ) -> None:
+        self._home = home
+        self._schema = schema
+        self._snapshot = snapshot
+        self._replaced = replaced
+        self._schema_of = SchemaVersions(home, {schema.id: schema})
+
+    def hashes(self, partition: bytes, bucket: int) -> NDArray[np.int32]:
+        """The hashes of all keys in one bucket."""
+        fields = self._schema.trimmed_key_fields
+        names, types = [field.name for field in fields], [field.type for field in fields]
+        splits = [split for split in self._splits(None) if (split.partition, split.bucket) == (partition, bucket)]
+        found = [
+            hash_rows([batch.column(name) for name in names], types)
+            for batch in self._reader(None, names).batches(splits)
+        ]
+        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int32)
+
+    def places(self, keys: pa.Table) -> Iterator[LiveKeys]:
+        """The keys of the snapshot within the range of these keys, by bucket."""
+        where = self._range(keys)
+        reader = self._reader(where, self._schema.primary_keys)
+        for split in self._splits(where):
+            for batch in reader.batches([split]):
+                yield LiveKeys(split.partition, split.bucket, batch)
+
+    def _range(self, keys: pa.Table) -> Where:
+        """Between the least and the greatest of the first key column; nothing where that is not worth while."""
+        name = self._schema.trimmed_primary_keys[0]
+        column = keys.column(name)
+        if not len(column) or pa.types.is_floating(column.type):
+            return None
+        bounds = pc.min_max(column)
+        return And((Comparison(name, ">=", bounds["min"]), Comparison(name, "<=", bounds["max"])))
+
+    def _splits(self, where: Where) -> list[Split]:
+        if self._snapshot is None:
+            return []
+        planner = Planner(self._home, self._schema, self._schema_of, TableOptions(self._schema.options))
+        splits = planner.plan(self._snapshot, where).splits
+        if self._replaced is None or not splits:
+            return list(splits)
+        gone = self._replaced(pa.array([split.partition for split in splits], pa.binary()))
+        return [split for split, out in zip(splits, gone.tolist(), strict=True) if not out]
+
+    def _reader(self, where: Where, names: Iterable[str]) -> TableReader:
+        return TableReader(
+            self._home, self._schema, list(names), row_filter(where, self._schema.fields), self._schema_of
+        )
