@@ -24,7 +24,7 @@ from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.manifests import live_entries
 from lakelet.commit.snapshots import snapshots_backwards, try_snapshot
 from lakelet.errors import ConflictError
-from lakelet.format.binary_row import decode_row
+from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.hash_index import HASH_INDEX
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
@@ -266,11 +266,16 @@ def _clash(one: DataFile, other: DataFile, types: Sequence[DataType]) -> bool:
 
 
 def _key(row: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
-    """A key that compares as Paimon's do: NaN is the greatest number, and -0.0 is less than 0.0."""
-    return tuple(_ordered(value) for value in decode_row(row, types))
+    """A key that compares as keys of the table do: NaN is the greatest number, and -0.0 is less than 0.0."""
+    columns = decode_rows(pa.array([row], pa.binary()), types)
+    return tuple(_ordered(column) for column in columns)
 
 
-def _ordered(value: object) -> object:
+def _ordered(column: pa.Array) -> object:
+    if pa.types.is_temporal(column.type):
+        # As numbers, for Python's own times end earlier and have no nanoseconds.
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    value = column[0].as_py()
     if isinstance(value, float):
         is_nan = math.isnan(value)
         return is_nan, 0.0 if is_nan else value, math.copysign(1.0, value)

@@ -406,9 +406,20 @@ class _RowReader:
         millis = np.where(nulls, 0, _gather(self.data, begins, np.dtype("<i8")))
         unit = timestamp_unit(data_type.precision)
         per_milli = _UNITS_PER_MILLI[unit]
-        limit = (2**63 - 1) // per_milli - 1
-        self.refuse(np.abs(millis) > limit, index, data_type, f"is beyond what timestamp({unit}) holds")
-        values: Longs = millis * per_milli + nanos // (_NANOS_OF_MILLI // per_milli)
+        within = nanos // (_NANOS_OF_MILLI // per_milli)
+        # The first and the last millisecond are not all there.
+        most, left = divmod(2**63 - 1, per_milli)
+        least, first = divmod(-(2**63), per_milli)
+        beyond = (
+            (millis > most)
+            | (millis < least)
+            | (millis == most) & (within > left)
+            | (millis == least) & (within < first)
+        )
+        self.refuse(beyond, index, data_type, f"is beyond what timestamp({unit}) holds")
+        with np.errstate(over="ignore"):
+            # In its first millisecond the product alone overflows; with what is added it is right again.
+            values: Longs = millis * per_milli + within
         return values
 
     def _validated(self, array: pa.Array, index: int, data_type: DataType) -> pa.Array:

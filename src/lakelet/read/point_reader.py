@@ -21,6 +21,7 @@ from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.key_words import encode_versions
+from lakelet.lsm.sections import may_hold_retracts
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
@@ -28,6 +29,7 @@ from lakelet.model.types import Field
 from lakelet.options import (
     IGNORE_DELETE,
     LOOKUP_CACHE_MAX_MEMORY_SIZE,
+    ROWKIND_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
     TableOptions,
 )
@@ -100,6 +102,7 @@ class PointReader:
         self._versions = tuple(schema.field(name) for name in options.get(SEQUENCE_FIELD_OPTION) or ())
         self._descending = options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending"
         self._ignores_deletes = bool(options.get(IGNORE_DELETE))
+        self._counts_deletes = options.get(ROWKIND_FIELD) is None
         self._blocks = BlockFiles(home, cache, options.get(LOOKUP_CACHE_MAX_MEMORY_SIZE))
         # Of each schema version the columns asked for, and whether they need no conversion.
         self._layouts: dict[int, tuple[tuple[Field, ...], bool]] = {}
@@ -176,7 +179,7 @@ class PointReader:
         return [hits for hits in found if len(hits.rows)]
 
     def _kinds(self, lookup: LookupFile, group: int, rows: Places) -> NDArray[np.int8] | None:
-        if lookup.file.data.delete_row_count == 0:
+        if not may_hold_retracts(lookup.file.data, counts_deletes=self._counts_deletes):
             return None
         kinds = self._blocks.columns(lookup, group, [KIND_FIELD])[0]
         taken: NDArray[np.int8] = kinds.take(pa.array(rows)).to_numpy(zero_copy_only=False)

@@ -26,7 +26,7 @@ from lakelet.model.data_file import DataFile
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector, Split
-from lakelet.options import DELETION_VECTORS_ENABLED, MERGE_ENGINE, TableOptions
+from lakelet.options import DELETION_VECTORS_ENABLED, MERGE_ENGINE, ROWKIND_FIELD, TableOptions
 from lakelet.scan.splits import SplitPacker
 
 Mask = npt.NDArray[np.bool_]
@@ -146,7 +146,7 @@ def _merges(files: list[DataFile], section: Section, options: TableOptions) -> b
         return False
     if _hides_level0(options):
         return any(files[place].delete_row_count != 0 for place in section.places)
-    return needs_merge(files, section)
+    return needs_merge(files, section, counts_deletes=options.get(ROWKIND_FIELD) is None)
 
 
 def _bucket(entry: ManifestEntry) -> tuple[bytes, int]:
