@@ -23,7 +23,7 @@ _BATCH_ROWS = 50_000
 
 
 def run_demo(lake: Lake, output: Output, *, rows: int) -> None:
-    """Ingest, query, overwrite, delete, evolve, travel back, read changes."""
+    """Ingest, upsert, query, get, overwrite, delete, evolve, travel back, read changes."""
     output.note(f"[bold]Lakelet demo[/bold] in {lake.location}, database {DATABASE}\n")
     lake.drop_database(DATABASE, cascade=True, if_exists=True)
     lake.create_database(DATABASE)
@@ -36,10 +36,12 @@ def run_demo(lake: Lake, output: Output, *, rows: int) -> None:
             ("amount", "DECIMAL(12, 2)"),
             ("customer", "ROW<name STRING, vip BOOLEAN>"),
         ],
+        primary_key=["order_id", "day"],
         partitioned_by=["day"],
+        options={"bucket": "2"},
         comment="made-up orders",
     )
-    steps = (_ingest, _query, _overwrite, _delete, _evolve, _travel, _changes)
+    steps = (_ingest, _upsert, _query, _get, _overwrite, _delete, _evolve, _travel, _changes)
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
         title = step(orders, output, rows, number)
@@ -59,6 +61,33 @@ def _ingest(orders: Table, output: Output, rows: int, number: int) -> str:
     return "ingest"
 
 
+def _upsert(orders: Table, output: Output, rows: int, number: int) -> str:
+    output.note(f"[bold]{number}. Upsert[/bold]: orders that are there change their amount, new ones come in")
+    before = orders.scan().count()
+    changed = orders.scan(where=f"order_id <= {max(rows // 10, 1)}").to_arrow()
+    amounts = pc.multiply(changed.column("amount"), pa.scalar(2)).cast(pa.decimal128(12, 2))
+    new = pa.Table.from_batches(_orders(max(rows // 20, 1), first=rows + 1))
+    place = changed.schema.get_field_index("amount")
+    orders.write([changed.set_column(place, "amount", amounts), new])
+    output.values(
+        "upserted", {"changed": changed.num_rows, "new": new.num_rows, "before": before, "after": orders.scan().count()}
+    )
+    return "upsert"
+
+
+def _get(orders: Table, output: Output, _rows: int, number: int) -> str:
+    output.note(f"[bold]{number}. Get[/bold] rows by key, through key ranges and cached blocks")
+    keys = orders.scan(columns=["order_id", "day"], where="order_id <= 3").to_arrow()
+    orders.get_many(keys)
+    started = SystemClock().monotonic()
+    found = orders.get(keys.to_pylist()[0])
+    milliseconds = (SystemClock().monotonic() - started) * 1000
+    assert found is not None
+    output.rows("found", tuple(found), [tuple(found.values())])
+    output.values("get", {"milliseconds, warm": f"{milliseconds:.1f}"})
+    return "get"
+
+
 def _query(orders: Table, output: Output, _rows: int, number: int) -> str:
     output.note(f"[bold]{number}. Query[/bold] with DuckDB; a filter on the partition reads one day's files only")
     scan = orders.scan(where="day = DATE '2026-01-03'")
@@ -73,7 +102,7 @@ def _query(orders: Table, output: Output, _rows: int, number: int) -> str:
 
 def _overwrite(orders: Table, output: Output, rows: int, number: int) -> str:
     output.note(f"[bold]{number}. Overwrite[/bold] one partition; the other days stay as they are")
-    day = next(_orders(max(rows // 20, 1), only_day=2))
+    day = next(_orders(max(rows // 20, 1), only_day=2, first=5_000_001))
     before = orders.scan(where="day = DATE '2026-01-03'").count()
     orders.write(day, mode="overwrite", partition={"day": "2026-01-03"})
     after = orders.scan(where="day = DATE '2026-01-03'").count()
@@ -82,9 +111,10 @@ def _overwrite(orders: Table, output: Output, rows: int, number: int) -> str:
 
 
 def _delete(orders: Table, output: Output, _rows: int, number: int) -> str:
-    output.note(f"[bold]{number}. Delete[/bold] by predicate; only files with a matching row are rewritten")
+    output.note(f"[bold]{number}. Delete[/bold] by condition and by key; no file is rewritten")
     before = orders.scan().count()
     orders.delete(where="country = 'BR' AND amount < 100")
+    orders.delete(orders.scan(columns=["order_id", "day"], where="order_id = 2").to_arrow())
     output.values("deleted", {"rows": before - orders.scan().count()})
     return "delete"
 
@@ -109,22 +139,21 @@ def _travel(orders: Table, output: Output, _rows: int, number: int) -> str:
 
 
 def _changes(orders: Table, output: Output, _rows: int, number: int) -> str:
-    output.note(f"[bold]{number}. Changes[/bold] between the last two versions")
-    last = orders.latest_snapshot()
-    assert last is not None
-    changes = orders.changes(last.id - 1, last.id).select(["_row_kind", "order_id", "country"]).to_pylist()
-    output.rows(
-        f"({last.id - 1}, {last.id}]", ("_row_kind", "order_id", "country"), [tuple(row.values()) for row in changes]
-    )
+    output.note(f"[bold]{number}. Changes[/bold] between two versions, by key; here what the upsert did")
+    columns = ["_row_kind", "order_id", "amount"]
+    changes = orders.changes(1, 2).select(columns)
+    first = changes.sort_by([("order_id", "ascending"), ("_row_kind", "descending")]).slice(0, 4).to_pylist()
+    output.rows("the first of (1, 2]", tuple(columns), [tuple(row.values()) for row in first])
+    kinds = changes.group_by("_row_kind").aggregate([([], "count_all")]).sort_by("_row_kind").to_pylist()
+    output.values("all of them", {row["_row_kind"]: row["count_all"] for row in kinds})
     return "changes"
 
 
-def _orders(rows: int, only_day: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Seeded orders, batch by batch."""
+def _orders(rows: int, only_day: int | None = None, first: int = 1) -> Iterator[pa.RecordBatch]:
+    """Seeded orders, batch by batch, numbered from `first` on."""
     random = seeded_numbers(7)
     for start in range(0, rows, _BATCH_ROWS):
         count = min(_BATCH_ROWS, rows - start)
-        first = start + 1 if only_day is None else start + 5_000_001
         days = np.full(count, only_day) if only_day is not None else random.integers(0, _DAYS, count)
         cents = random.integers(100, 100_000, count)
         names = np.char.add("customer ", random.integers(1, 5_000, count).astype(str))
@@ -133,7 +162,7 @@ def _orders(rows: int, only_day: int | None = None) -> Iterator[pa.RecordBatch]:
         )
         yield pa.record_batch(
             {
-                "order_id": pa.array(np.arange(first, first + count)),
+                "order_id": pa.array(np.arange(first + start, first + start + count)),
                 "day": pa.array((_FIRST_DAY + days).astype(np.int32)).cast(pa.date32()),
                 "country": pa.array(_COUNTRIES[random.integers(0, len(_COUNTRIES), count)]),
                 "amount": pc.multiply(pa.array(cents).cast(pa.decimal128(19, 0)), Decimal("0.01")).cast(
