@@ -171,7 +171,9 @@ def _fields(pieces: list[pa.Array], data_type: DataType, descending: bool) -> li
 
 
 def _joined(arrays: list[NDArray[np.generic]], dtype: type[np.generic]) -> NDArray[np.generic]:
-    return np.concatenate(arrays) if len(arrays) != 1 else arrays[0] if arrays else np.empty(0, dtype)
+    if not arrays:
+        return np.empty(0, dtype)
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _numbers(pieces: list[pa.Array], data_type: Atomic) -> list[NDArray[np.uint64]]:

@@ -23,7 +23,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.sink.one_commit import OneCommit
 from lakelet.sink.pieces import pieces
 from lakelet.sink.routing import Router
-from lakelet.sink.sequences import next_sequences
+from lakelet.sink.sequences import CommittedSequences
 from lakelet.sink.settings import SinkSettings
 from lakelet.storage.home import TableHome
 
@@ -41,7 +41,9 @@ class _OpenFile:
 class AppendWriter:
     """Collects rows for one commit. `write` as often as needed, then `prepare_commit` once or `abort`."""
 
-    def __init__(self, home: TableHome, schema: TableSchema, *, source: int = FILE_SOURCE_APPEND) -> None:
+    def __init__(
+        self, home: TableHome, schema: TableSchema, *, source: int = FILE_SOURCE_APPEND, replaces: bool = False
+    ) -> None:
         self._home = home
         self._schema = schema
         self._source = source
@@ -49,7 +51,7 @@ class AppendWriter:
         self._router = Router(schema)
         self._folders = PartitionFolders(home.paths, schema)
         self._buckets: dict[tuple[bytes, int], _BucketWriter] = {}
-        self._sequences = next_sequences(home, schema)
+        self._sequences = CommittedSequences(home, schema, replaces=replaces)
         self._buffered = 0
         self._files = NewFiles(home, self._settings.files)
         self._life = OneCommit(home)
@@ -91,7 +93,7 @@ class AppendWriter:
             found = self._buckets[partition, bucket] = _BucketWriter(
                 self._files, self._home, self._schema, self._settings, folder, self._source
             )
-            found.next_sequence = self._sequences.get((partition, bucket), 0)
+            found.next_sequence = self._sequences.first_free((partition, bucket))
         return found
 
     def _limit_open_files(self) -> None:

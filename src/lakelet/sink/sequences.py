@@ -6,13 +6,15 @@ what is committed. Bucket-unaware tables have no such order; their files count f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.snapshots import latest_snapshot
+from lakelet.errors import InvalidError
+from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.options import BUCKET, TableOptions
@@ -23,28 +25,38 @@ Place = tuple[bytes, int]
 _SINGLE_LOOKUPS = 4
 
 
-def next_sequences(home: TableHome, schema: TableSchema) -> dict[Place, int]:
-    """The first free sequence number of each bucket that has files, by partition and bucket."""
-    if TableOptions(schema.options).get(BUCKET) <= 0 and not schema.primary_keys:
-        return {}
-    return _next_sequences(home, schema, _latest_manifests(home), keep=None)
-
-
 class CommittedSequences:
-    """The same, looked up when a partition is first asked for: in these manifests of a snapshot, else in the newest one."""
+    """First free sequence numbers, looked up when a partition is first asked for: in these manifests of a snapshot, else in
+    the newest one.
 
-    def __init__(self, home: TableHome, schema: TableSchema, manifests: Sequence[ManifestFile] | None = None) -> None:
+    Where buckets are fixed in number, rows of a partition with another number would end up in other buckets than rows of the
+    same key. Such a partition is refused, unless the write `replaces` it.
+    """
+
+    def __init__(
+        self,
+        home: TableHome,
+        schema: TableSchema,
+        manifests: Sequence[ManifestFile] | None = None,
+        *,
+        replaces: bool = False,
+    ) -> None:
         self._home = home
         self._schema = schema
         self._manifests = manifests
         self._known: dict[bytes, dict[int, int]] = {}
-        self._has_all = False
+        self._totals: dict[bytes, set[int]] = {}
+        buckets = TableOptions(schema.options).get(BUCKET)
+        self._fixed = buckets if buckets > 0 and not replaces else None
+        self._has_all = buckets <= 0 and not schema.primary_keys
 
     def first_free(self, place: Place) -> int:
         """The first free sequence number of a bucket, 0 if it has no files."""
         partition, bucket = place
         if partition not in self._known and not self._has_all:
             self._look_up(partition)
+        if self._fixed is not None:
+            self._check_buckets(partition, self._fixed)
         return self._known.get(partition, {}).get(bucket, 0)
 
     def _look_up(self, partition: bytes) -> None:
@@ -56,28 +68,33 @@ class CommittedSequences:
         def keep(entries: pa.Table) -> pa.Table:
             return entries.filter(pc.equal(entries.column("_PARTITION"), pa.scalar(partition, pa.binary())))
 
-        found = _next_sequences(self._home, self._schema, self._manifests, keep=None if self._has_all else keep)
-        for (own, bucket), number in found.items():
-            self._known.setdefault(own, {})[bucket] = number
+        if not self._manifests:
+            return
+        entries = live_entries(
+            self._home,
+            self._manifests,
+            columns=["_TOTAL_BUCKETS", "_MAX_SEQUENCE_NUMBER"],
+            keep=None if self._has_all else keep,
+            threads=ManifestSettings.of(TableOptions(self._schema.options)).threads,
+        )
+        keys = ["_PARTITION", "_BUCKET", "_TOTAL_BUCKETS"]
+        greatest = entries.group_by(keys).aggregate([("_MAX_SEQUENCE_NUMBER", "max")])
+        columns = (greatest.column(name).to_pylist() for name in (*keys, "_MAX_SEQUENCE_NUMBER_max"))
+        for own, bucket, total, number in zip(*columns, strict=True):
+            known = self._known.setdefault(own, {})
+            known[bucket] = max(known.get(bucket, 0), number + 1)
+            self._totals.setdefault(own, set()).add(total)
+
+    def _check_buckets(self, partition: bytes, fixed: int) -> None:
+        others = self._totals.get(partition, set()) - {fixed}
+        if others:
+            folder = PartitionFolders(self._home.paths, self._schema).partition_path(partition)
+            raise InvalidError(
+                f"the table has {fixed} buckets, but rows of {folder or 'it'} were written for {min(others)}: rows of one key "
+                "would stand in two buckets; overwrite them first"
+            )
 
 
 def _latest_manifests(home: TableHome) -> list[ManifestFile]:
     snapshot = latest_snapshot(home)
     return [] if snapshot is None else snapshot_manifests(home, snapshot)
-
-
-def _next_sequences(
-    home: TableHome,
-    schema: TableSchema,
-    manifests: Sequence[ManifestFile],
-    *,
-    keep: Callable[[pa.Table], pa.Table] | None,
-) -> dict[Place, int]:
-    if not manifests:
-        return {}
-    threads = ManifestSettings.of(TableOptions(schema.options)).threads
-    entries = live_entries(home, manifests, columns=["_MAX_SEQUENCE_NUMBER"], keep=keep, threads=threads)
-    greatest = entries.group_by(["_PARTITION", "_BUCKET"]).aggregate([("_MAX_SEQUENCE_NUMBER", "max")])
-    places = zip(greatest.column("_PARTITION").to_pylist(), greatest.column("_BUCKET").to_pylist(), strict=True)
-    numbers = greatest.column("_MAX_SEQUENCE_NUMBER_max").to_pylist()
-    return {place: number + 1 for place, number in zip(places, numbers, strict=True)}

@@ -73,7 +73,7 @@ def open_writer(
 ) -> Writer:
     """A writer of rows on top of `base`, by default the newest snapshot; the commit will overwrite what `replaces` says."""
     if not schema.primary_keys:
-        return _Appending(AppendWriter(home, schema))
+        return _Appending(AppendWriter(home, schema, replaces=replaces is not None))
     snapshot = base or latest_snapshot(home)
     return _Keyed(home, schema, snapshot, replaces)
 
@@ -109,7 +109,7 @@ class _Keyed:
         self._base = (0, "") if snapshot is None else (snapshot.id, snapshot.delta_manifest_list)
         manifests = [] if snapshot is None else snapshot_manifests(home, snapshot)
         self._placer = _placer(home, schema, snapshot, manifests, replaces)
-        sequences = CommittedSequences(home, schema, manifests)
+        sequences = CommittedSequences(home, schema, manifests, replaces=replaces is not None)
         self._writer = KeyValueWriter(home, schema, placer=self._placer, first_sequence=sequences.first_free)
 
     def announce(self, keys: Iterable[pa.RecordBatch]) -> None:
