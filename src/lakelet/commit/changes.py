@@ -20,7 +20,9 @@ from lakelet.commit.conflicts import (
     PartitionFilter,
     check_assignments,
     check_levels,
+    check_not_overwritten,
     check_one_writer,
+    check_schemas,
     check_sequences,
 )
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
@@ -70,8 +72,10 @@ def compute_changes(
     )
     replaced = _replaced(request, schema)
     if schema.primary_keys and request.messages:
+        check_schemas(home, request.messages, schema)
+        check_not_overwritten(home, request.read_at, latest)
         check_one_writer(request.messages, schema)
-        check_assignments(home, request.messages, latest, replaced or _none)
+        check_assignments(home, request.messages, latest)
         check_sequences(home, request.messages, latest, previous, replaced or _none, schema, threads=settings.threads)
     removed = _removed(home, request, previous, replaced, settings)
     if schema.primary_keys:

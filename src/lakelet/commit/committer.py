@@ -93,6 +93,8 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
         latest = latest_snapshot(home)
         done = already_done(home, request, latest, seen)
         if done is not None:
+            if request.when_found is not None:
+                request.when_found(done)
             return done
         seen = latest.id if latest is not None else 0
         schema = latest_schema(home)

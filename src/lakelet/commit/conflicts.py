@@ -2,6 +2,8 @@
 
     rule 5   a bucket gained rows with sequence numbers as great as ours      SequenceConflictError: restamp and try again
     rule 6   the indexes behind an assignment of buckets were replaced        AssignmentConflictError: assign and write again
+    schema   the layout that files were written for is another by now         ConflictError
+    deletes  rows that were looked up to be deleted were replaced             ConflictError: look again
     levels   files of one level of a bucket would overlap in keys             ConflictError
     writers  two writers of one commit wrote the same keys of a bucket        ConflictError
 
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 
 from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.manifests import live_entries
+from lakelet.commit.schemas import read_schema
 from lakelet.commit.snapshots import snapshots_backwards, try_snapshot
 from lakelet.errors import ConflictError
 from lakelet.format.binary_row_columns import decode_rows
@@ -34,6 +37,17 @@ from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.types import DataType
+from lakelet.options import (
+    BUCKET,
+    CHANGELOG_PRODUCER,
+    DELETION_VECTORS_ENABLED,
+    IGNORE_DELETE,
+    MERGE_ENGINE,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+    SEQUENCE_FIELD_SORT_ORDER,
+    TableOptions,
+)
 from lakelet.storage.home import TableHome
 
 Place = tuple[bytes, int]
@@ -154,11 +168,9 @@ def check_levels(
                 )
 
 
-def check_assignments(
-    home: TableHome, messages: Sequence[CommitMessage], latest: Snapshot | None, replaced: PartitionFilter
-) -> None:
-    """Rule 6: what decided the buckets of new rows must still stand, unless their partitions are replaced."""
-    assigned = [message for message in _outside(messages, replaced) if message.hash_indexes is not None]
+def check_assignments(home: TableHome, messages: Sequence[CommitMessage], latest: Snapshot | None) -> None:
+    """Rule 6: what decided the buckets of new rows must still stand."""
+    assigned = [message for message in messages if message.hash_indexes is not None]
     if assigned:
         standing: dict[bytes, set[str]] = {}
         for entry in read_index_entries(home, latest) if latest is not None else ():
@@ -180,6 +192,57 @@ def check_assignments(
             f"{home.where(home.paths.branch_root)}: rows were written since this writer looked up where keys stand, in "
             f"snapshot {looked[0].assigned_at}: write again"
         )
+
+
+def check_not_overwritten(home: TableHome, read_at: int | None, latest: Snapshot | None) -> None:
+    """Rows that were looked up to be deleted must not have been replaced by others of the same keys."""
+    if read_at is None or latest is None:
+        return
+    for snapshot in snapshots_backwards(home, latest.id):
+        if snapshot.id <= read_at:
+            return
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            raise ConflictError(
+                f"{home.where(home.paths.branch_root)}: snapshot {snapshot.id} replaced rows since they were looked up in "
+                f"snapshot {read_at}: look again"
+            )
+
+
+def check_schemas(home: TableHome, messages: Sequence[CommitMessage], schema: TableSchema) -> None:
+    """Files of an older schema must have been laid out as the newest one asks: the columns and options that decide where rows go
+    and which of them counts are the same."""
+    ours = _layout(schema)
+    for schema_id in {file.schema_id for message in messages for file in message.new_files} - {schema.id}:
+        theirs = _layout(read_schema(home, schema_id))
+        changed = sorted(key for key in ours if ours[key] != theirs[key])
+        if changed:
+            raise ConflictError(
+                f"{home.where(home.paths.branch_root)}: files were written under schema {schema_id}, and schema {schema.id} has "
+                f"another '{changed[0]}': write them again"
+            )
+
+
+def _layout(schema: TableSchema) -> dict[str, object]:
+    """What files rely on, columns by their ids, which they keep when they are renamed."""
+    options = TableOptions(schema.options)
+    kept = (
+        BUCKET,
+        MERGE_ENGINE,
+        SEQUENCE_FIELD_SORT_ORDER,
+        DELETION_VECTORS_ENABLED,
+        CHANGELOG_PRODUCER,
+        IGNORE_DELETE,
+    )
+    columns = {
+        "bucket-key": schema.bucket_keys,
+        "primary-key": schema.primary_keys,
+        "sequence.field": options.get(SEQUENCE_FIELD) or (),
+        "rowkind.field": [name for name in (options.get(ROWKIND_FIELD),) if name],
+    }
+    return {
+        **{key: [schema.field(name).id for name in names if name in schema.names] for key, names in columns.items()},
+        **{option.name: options.get(option) for option in kept},  # type: ignore[misc]
+    }
 
 
 def live_in(

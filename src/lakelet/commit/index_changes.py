@@ -54,8 +54,10 @@ def carry_index_manifest(
     before = [] if latest is None else read_index_entries(home, latest)
     gone = set(removed.column("_FILE_NAME").to_pylist())
     stale = {(entry.partition, entry.bucket) for entry in added}
+    # Their writers did not know of the overwrite and found all keys in the index there was, which therefore stays.
+    relied_on = {(message.partition, message.bucket) for message in messages if message.hash_indexes is not None}
     kept = [entry for entry in (_without(entry, gone) for entry in before) if entry is not None]
-    after = [*_without_hashes(kept, stale, replaced), *added]
+    after = [*_without_hashes(kept, stale, relied_on, replaced), *added]
     if after == before:
         return name
     return files.write_index_manifest(encode_index_manifest(after, codec=avro_codec("zstd"))) if after else None
@@ -64,18 +66,21 @@ def carry_index_manifest(
 def _without_hashes(
     entries: Sequence[IndexManifestEntry],
     stale: Collection[tuple[bytes, int]],
+    relied_on: Collection[tuple[bytes, int]],
     replaced: Callable[[pa.Array], npt.NDArray[np.bool_]] | None,
 ) -> list[IndexManifestEntry]:
-    """The entries but for the hash indexes of stale buckets and replaced partitions."""
+    """The entries but for the hash indexes of stale buckets and replaced partitions, unless these are relied on."""
     if replaced is None:
         mask = np.zeros(len(entries), bool)
     else:
         mask = replaced(pa.array([entry.partition for entry in entries], pa.binary()))
-    return [
-        entry
-        for entry, goes in zip(entries, mask.tolist(), strict=True)
-        if entry.file.index_type != HASH_INDEX or not (goes or (entry.partition, entry.bucket) in stale)
-    ]
+    kept = []
+    for entry, replaces in zip(entries, mask.tolist(), strict=True):
+        place = (entry.partition, entry.bucket)
+        goes = place in stale or (replaces and place not in relied_on)
+        if entry.file.index_type != HASH_INDEX or not goes:
+            kept.append(entry)
+    return kept
 
 
 def _without(entry: IndexManifestEntry, gone: set[str]) -> IndexManifestEntry | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakelet.model.commit_message import CommitMessage
-from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,10 @@ class CommitRequest:
 
     A `named` request comes with a user and an identifier of the caller's choosing and is applied once however often it
     is sent; identifiers of one user rise. Others have a generated user. `searched` is the id of a snapshot up to which
-    the caller has looked for an earlier sending already.
+    the caller has looked for an earlier sending already; `when_found` is called with one that is found now, for then the files of
+    these messages may be left over.
+
+    Rows were looked up in snapshot `read_at`, where it is given: the commit conflicts if rows were overwritten since.
     """
 
     user: str
@@ -41,6 +44,8 @@ class CommitRequest:
     watermark: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     searched: int | None = None
+    when_found: Callable[[Snapshot], None] | None = None
+    read_at: int | None = None
 
     @property
     def kind(self) -> CommitKind:

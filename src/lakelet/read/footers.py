@@ -191,8 +191,10 @@ class BlockFiles:
             raise CorruptionError(
                 f"{self.home.where(file.path)}: its manifest says {file.data.row_count} rows, found {metadata.num_rows}"
             )
-        leaves = {column.path: number for number, column in enumerate(columns)}
         types = {field.name: field.type for field in metadata.schema.to_arrow_schema()}
+        paths = [column.path for column in columns]
+        # A column named like the path of a nested one cannot be told from it.
+        leaves = {path: number for number, path in enumerate(paths) if paths.count(path) == 1}
         counts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         starts = np.cumsum([0, *counts])
         return Footer(metadata, starts, leaves, types, _group_bounds(metadata, leaves, types, lookup.key))

@@ -1,7 +1,8 @@
 """Two versions of rows that have a key, compared: what was inserted, updated and deleted.
 
 DuckDB does it, on disk where memory does not suffice. Keys are compared as their BinaryRow bytes, so that they are equal
-exactly where the table takes them for one key; rows are compared column by column, with NULL equal to NULL and NaN to NaN.
+exactly where the table takes them for one key; rows are compared column by column, with NULL equal to NULL, NaN to NaN, zeros of
+one sign, and maps by their entries in whatever order they are stored.
 """
 
 from __future__ import annotations
@@ -33,15 +34,7 @@ def keyed_difference(
                 connection.register("stream", _with_key(rows, key))
                 connection.execute(f"CREATE TABLE {name} AS SELECT * FROM stream")
                 connection.unregister("stream")
-            connection.execute("CREATE TABLE gone AS FROM before_rows EXCEPT ALL FROM after_rows")
-            connection.execute("CREATE TABLE come AS FROM after_rows EXCEPT ALL FROM before_rows")
-            changed = connection.sql(
-                f"""SELECT *, CASE WHEN {_KEY} IN (SELECT {_KEY} FROM come) THEN '-U' ELSE '-D' END AS {_KIND} FROM gone
-                    UNION ALL
-                    SELECT *, CASE WHEN {_KEY} IN (SELECT {_KEY} FROM gone) THEN '+U' ELSE '+I' END AS {_KIND} FROM come
-                    ORDER BY {_KEY}, {_KIND} DESC"""
-            )
-            reader: pa.RecordBatchReader = changed.to_arrow_reader(_BATCH_ROWS)
+            reader: pa.RecordBatchReader = connection.sql(_changed_rows(schema)).to_arrow_reader(_BATCH_ROWS)
             for batch in reader:
                 columns = [_as(batch.column(i), field.type) for i, field in enumerate(schema)]
                 yield batch.column(_KIND), pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -49,14 +42,68 @@ def keyed_difference(
             connection.close()
 
 
+def _changed_rows(schema: pa.Schema) -> str:
+    differs = " OR ".join(_differs(field.type, f"b.c{number}", f"a.c{number}") for number, field in enumerate(schema))
+    return f"""
+        SELECT b.*, CASE WHEN a.{_KEY} IS NULL THEN '-D' ELSE '-U' END AS {_KIND}
+        FROM before_rows b LEFT JOIN after_rows a ON a.{_KEY} = b.{_KEY} WHERE a.{_KEY} IS NULL OR {differs}
+        UNION ALL
+        SELECT a.*, CASE WHEN b.{_KEY} IS NULL THEN '+I' ELSE '+U' END AS {_KIND}
+        FROM after_rows a LEFT JOIN before_rows b ON b.{_KEY} = a.{_KEY} WHERE b.{_KEY} IS NULL OR {differs}
+        ORDER BY {_KEY}, {_KIND} DESC"""
+
+
+def _differs(arrow: pa.DataType, left: str, right: str) -> str:
+    differs = f"{_comparable(arrow, left)} IS DISTINCT FROM {_comparable(arrow, right)}"
+    if pa.types.is_floating(arrow):
+        return f"{differs} OR {_is_negative(left)} <> {_is_negative(right)}"
+    return differs
+
+
+def _is_negative(number: str) -> str:
+    return f"coalesce(NOT isnan({number}) AND signbit({number}), false)"
+
+
+def _comparable(arrow: pa.DataType, value: str) -> str:
+    """An SQL expression that is the same for equal values: entries of maps are put into the order of their keys."""
+    if not _has_map(arrow):
+        return value
+    if pa.types.is_map(arrow):
+        inner = [("key", arrow.key_type), ("value", arrow.item_type)]
+        entry = ", ".join(f"'{name}': {_comparable(part, f'e.{name}')}" for name, part in inner)
+        return f"list_sort(list_transform(map_entries({value}), lambda e: {{{entry}}}))"
+    if pa.types.is_struct(arrow):
+        fields = [arrow.field(number) for number in range(arrow.num_fields)]
+        members = [
+            f"{_quoted(field.name)} := {_comparable(field.type, f'{value}.{_quoted(field.name)}')}" for field in fields
+        ]
+        return f"CASE WHEN {value} IS NULL THEN NULL ELSE struct_pack({', '.join(members)}) END"
+    return f"list_transform({value}, lambda e: {_comparable(arrow.value_type, 'e')})"
+
+
+def _has_map(arrow: pa.DataType) -> bool:
+    if pa.types.is_map(arrow):
+        return True
+    return pa.types.is_nested(arrow) and any(_has_map(arrow.field(number).type) for number in range(arrow.num_fields))
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
 def _with_key(rows: pa.RecordBatchReader, key: Sequence[tuple[str, DataType]]) -> pa.RecordBatchReader:
+    """The rows with their encoded keys. Columns go by number, for DuckDB takes names that differ in case for one."""
     types = [data_type for _, data_type in key]
+    columns = [pa.field(f"c{number}", field.type) for number, field in enumerate(rows.schema)]
+    schema = pa.schema([*columns, pa.field(_KEY, pa.binary())])
 
     def keyed() -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            yield batch.append_column(_KEY, encode_rows([batch.column(name) for name, _ in key], types))
+            keys = encode_rows([batch.column(name) for name, _ in key], types)
+            yield pa.RecordBatch.from_arrays([*batch.columns, keys], schema=schema)
 
-    return pa.RecordBatchReader.from_batches(rows.schema.append(pa.field(_KEY, pa.binary())), keyed())
+    return pa.RecordBatchReader.from_batches(schema, keyed())
 
 
 def _as(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -72,7 +72,9 @@ def key_ranges(entries: pa.Table, schema: TableSchema) -> dict[str, ColumnRange]
     for low, high in zip(least, greatest, strict=True):
         lows.append(pc.if_else(alike, low, pa.scalar(None, low.type)))
         highs.append(pc.if_else(alike, high, pa.scalar(None, high.type)))
-        alike = pc.and_(alike, pc.fill_null(pc.equal(low, high), False))
+        # Zeros of both signs are equal numbers but two keys, so that the columns after them begin anew in between.
+        same = pa.scalar(False) if pa.types.is_floating(low.type) else pc.fill_null(pc.equal(low, high), False)
+        alike = pc.and_(alike, same)
     if KEY_STATS_COLUMN in entries.column_names:
         stats = entries.column(KEY_STATS_COLUMN).combine_chunks()
         stated = [

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakelet.format.binary_row_columns import bucket_of, encode_rows, hash_rows
+from lakelet.format.binary_row_columns import bucket_of, decode_rows, encode_rows, hash_rows
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
@@ -45,9 +46,11 @@ def _bucket_hashes(schema: TableSchema, keys: pa.Table) -> npt.NDArray[np.int32]
 
 def _by_partition(live: LiveFiles, schema: TableSchema, keys: pa.Table) -> Iterator[tuple[bytes, Places]]:
     every = np.arange(keys.num_rows)
-    if not schema.partition_keys or schema.crosses_partitions:
+    if not schema.partition_keys:
         for partition in live.partitions:
             yield partition, every
+    elif schema.crosses_partitions:
+        yield from _across_partitions(live, schema, keys)
     else:
         columns = [keys.column(name) for name in schema.partition_keys]
         encoded = encode_rows(columns, schema.partition_types).dictionary_encode()
@@ -55,6 +58,30 @@ def _by_partition(live: LiveFiles, schema: TableSchema, keys: pa.Table) -> Itera
         order = np.argsort(codes, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
             yield encoded.dictionary[int(codes[rows[0]])].as_py(), rows
+
+
+def _across_partitions(live: LiveFiles, schema: TableSchema, keys: pa.Table) -> Iterator[tuple[bytes, Places]]:
+    """Every partition, with the keys that agree with it in the partition columns they have."""
+    every = np.arange(keys.num_rows)
+    shared = [name for name in schema.partition_keys if name in schema.primary_keys]
+    if not shared or not live.partitions:
+        for partition in live.partitions:
+            yield partition, every
+        return
+    types = [schema.field(name).type for name in shared]
+    columns = dict(
+        zip(
+            schema.partition_keys,
+            decode_rows(pa.array(list(live.partitions), pa.binary()), schema.partition_types),
+            strict=True,
+        )
+    )
+    own = encode_rows([columns[name] for name in shared], types).to_pylist()
+    wanted = encode_rows([keys.column(name) for name in shared], types)
+    for partition, values in zip(live.partitions, own, strict=True):
+        places = np.flatnonzero(pc.equal(wanted, pa.scalar(values, pa.binary())).to_numpy(zero_copy_only=False))
+        if len(places):
+            yield partition, places
 
 
 def _by_bucket(

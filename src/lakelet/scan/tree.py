@@ -36,12 +36,13 @@ _FIRST_ROW = "first-row"
 def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
     """Without the files that no scan reads: rows that wait for a bucket, and level 0 where it waits for compaction."""
     hidden = pc.equal(entries.column("_BUCKET"), POSTPONE_BUCKET)
-    if _hides_level0(options):
+    if hides_level0(options):
         hidden = pc.or_(hidden, pc.equal(entries.column("_LEVEL"), 0))
     return entries.filter(pc.invert(hidden))
 
 
-def _hides_level0(options: TableOptions) -> bool:
+def hides_level0(options: TableOptions) -> bool:
+    """Whether rows of level 0 only show up after compaction."""
     return bool(options.get(DELETION_VECTORS_ENABLED)) or options.get(MERGE_ENGINE) == _FIRST_ROW
 
 
@@ -123,11 +124,11 @@ def _stretches(rows: list[tuple[ManifestEntry, int, bool]], packer: SplitPacker)
     found: list[_Stretch] = []
     for (_, merges), group in groupby(rows, key=lambda row: (row[1], row[2])):
         entries = [entry for entry, _, _ in group]
-        groups = [entries] if merges else [[entry] for entry in entries]
+        # Files that overlap stay together also where nothing is merged, so that their rows can be put into key order.
         if found and found[-1].merges == merges:
-            found[-1].groups.extend(groups)
+            found[-1].groups.append(entries)
         else:
-            found.append(_Stretch(merges, groups))
+            found.append(_Stretch(merges, [entries]))
     if len(found) == 1:
         return found
     joined: list[_Stretch] = []
@@ -144,7 +145,7 @@ def _merges(files: list[DataFile], section: Section, options: TableOptions) -> b
     """Whether rows of a section must be merged. Where level 0 is hidden a key is live in one file only."""
     if options.get(MERGE_ENGINE) == _FIRST_ROW:
         return False
-    if _hides_level0(options):
+    if hides_level0(options):
         return any(files[place].delete_row_count != 0 for place in section.places)
     return needs_merge(files, section, counts_deletes=options.get(ROWKIND_FIELD) is None)
 

@@ -18,17 +18,17 @@ from lakelet.commit.committed_files import remove_files
 from lakelet.commit.conflicts import AssignmentConflictError, SequenceConflictError
 from lakelet.commit.request import Overwrite
 from lakelet.errors import CommitUnknownError, LakeletError
-from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.sink.repeatable_input import RepeatableInput
 from lakelet.sink.restamp import restamp
+from lakelet.sink.row_kinds import kinds_of
 from lakelet.storage.home import TableHome
 from lakelet.table.committing import TableCommit
 from lakelet.table.repetition import Repetition
-from lakelet.table.writing import TableWrite
+from lakelet.table.writing import TableWrite, schema_with_kinds
 
 _ASSIGNED = (BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC)
 _FIRST_ROOM = 1 << 10
@@ -46,9 +46,11 @@ class CommittedWrite:
 
     def run(self, data: Any, kinds: Any = None) -> Snapshot | None:
         """Writes and commits; the snapshot made, None where there was nothing to write."""
+        # An iterator of kinds can be read once, but the write may have to be done again.
+        kinds = kinds if kinds is None or isinstance(kinds, str) else kinds_of(kinds)
         rows = RepeatableInput(
             data,
-            arrow_schema(self.schema.fields),
+            schema_with_kinds(self.schema, kinds),
             self.schema.fields,
             repeatable=bucket_mode(self.schema) in _ASSIGNED,
         )

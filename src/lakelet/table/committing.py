@@ -6,7 +6,7 @@ table.new_commit().overwrite({"dt": "2026-01-01"}).commit(messages)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,6 +52,7 @@ class TableCommit:
     snapshot_properties: Mapping[str, str] | None = None
     searched: int | None = None
     fresh: bool = False
+    read_at: int | None = None
 
     @staticmethod
     def of(home: TableHome, user: str | None, identifier: int | None) -> TableCommit:
@@ -138,8 +139,14 @@ class TableCommit:
             watermark=self.event_watermark,
             properties=dict(self.snapshot_properties or {}),
             searched=self.searched,
+            when_found=self._remover(messages) if self.fresh else None,
+            read_at=self.read_at,
         )
         return commit(self.home, request)
+
+    def _remover(self, messages: Sequence[CommitMessage]) -> Callable[[Snapshot], None]:
+        """What removes new files when somebody else turns out to have made the same commit meanwhile."""
+        return lambda _: remove_uncommitted(self.home, messages)
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
         """Removes the files of messages that will not be committed; files of a commit that stands are left alone."""

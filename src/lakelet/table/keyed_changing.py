@@ -9,6 +9,9 @@ Buckets whose files are the same in both versions are not read.
     input                 its changelog                  compared with the one before
     lookup, full-         its changelog                  nothing, for the changelog comes with the compaction that follows;
       compaction                                         an OVERWRITE has none and is compared with the one before
+
+A snapshot that only compacts changes no row, except where compaction is what makes rows show up (deletion vectors, first-row,
+postponed buckets).
 """
 
 from __future__ import annotations
@@ -21,16 +24,18 @@ import pyarrow as pa
 from lakelet.commit.manifests import read_manifest_list
 from lakelet.commit.schemas import SchemaVersions
 from lakelet.commit.snapshots import read_snapshot
+from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.split import Split
-from lakelet.options import CHANGELOG_PRODUCER, TableOptions
+from lakelet.options import BUCKET, CHANGELOG_PRODUCER, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.changelog_reader import read_changelog
 from lakelet.read.keyed_difference import keyed_difference
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import Planner
+from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
 
 Change: TypeAlias = tuple[pa.Array, pa.RecordBatch]
@@ -63,11 +68,14 @@ class _KeyedChanges:
         options = TableOptions(schema.options)
         self._planner = Planner(home, schema, self._schema_of, options)
         self._producer = options.get(CHANGELOG_PRODUCER)
+        self._shown_by_compaction = self._producer not in _COMPACTED_LATER and (
+            hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
+        )
         self._key = tuple((name, schema.field(name).type) for name in schema.primary_keys)
 
     def counts(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot without a changelog changes rows that no later changelog tells of."""
-        if snapshot.commit_kind is CommitKind.OVERWRITE:
+        if snapshot.commit_kind is CommitKind.OVERWRITE or self._shown_by_compaction:
             return True
         return snapshot.commit_kind is CommitKind.APPEND and self._producer not in _COMPACTED_LATER
 

@@ -62,7 +62,7 @@ class KeyedDeletion:
                 raise InvalidError("the table drops deletes, for its option 'ignore-delete' is on")
             messages = self._prepare(schema, snapshot)
             try:
-                return commit.commit(messages)
+                return replace(commit, read_at=0 if snapshot is None else snapshot.id).commit(messages)
             except CommitUnknownError:
                 raise
             except ConflictError as conflict:

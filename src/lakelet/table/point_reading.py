@@ -24,7 +24,7 @@ def get_rows(
     home: TableHome, schema: TableSchema, snapshot: Snapshot | None, keys: Any, columns: Sequence[str] | None
 ) -> pa.Table:
     """The rows of a snapshot with these keys, in the order of the keys."""
-    names = schema.names if columns is None else tuple(schema.field(name).name for name in columns)
+    names = chosen_columns(columns, schema)
     schema_of = SchemaVersions(home, {schema.id: schema})
     reader = PointReader(home, schema, names, schema_of)
     wanted = key_table(keys, schema)
@@ -33,6 +33,16 @@ def get_rows(
     planner = Planner(home, schema, schema_of, TableOptions(schema.options))
     rows, _ = reader.get_many(planner.plan_keys(snapshot, wanted), wanted)
     return rows
+
+
+def chosen_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:
+    """The columns to read: those named, else all; InvalidError for none and for one named twice."""
+    if isinstance(columns, str):
+        raise InvalidError(f"columns {columns!r}: expected a list of names, such as [{columns!r}]")
+    names = schema.names if columns is None else tuple(schema.field(name).name for name in columns)
+    if not names or len(set(names)) != len(names):
+        raise InvalidError(f"columns {list(names)}: expected at least one column, each once")
+    return names
 
 
 def key_table(keys: Any, schema: TableSchema) -> pa.Table:

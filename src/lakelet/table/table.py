@@ -45,7 +45,7 @@ from lakelet.table.committed_write import CommittedWrite
 from lakelet.table.committing import TableCommit, partition_spec
 from lakelet.table.deleting import RowDeletion
 from lakelet.table.keyed_deleting import KeyedDeletion, keyed_rows, matching_rows
-from lakelet.table.point_reading import get_rows
+from lakelet.table.point_reading import chosen_columns, get_rows
 from lakelet.table.scanning import TableScan
 from lakelet.table.writing import TableWrite
 
@@ -203,11 +203,7 @@ class Table(Altering):
         check_usable(schema)
         _check_limit(limit)
         _check_where(where)
-        if isinstance(columns, str):
-            raise InvalidError(f"columns {columns!r}: expected a list of names, such as [{columns!r}]")
-        names = schema.names if columns is None else tuple(schema.field(name).name for name in columns)
-        if not names or len(set(names)) != len(names):
-            raise InvalidError(f"columns {list(names)}: expected at least one column, each once")
+        names = chosen_columns(columns, schema)
         if ordered and not schema.primary_keys:
             raise InvalidError("ordered: the table has no primary key to order rows by")
         return TableScan(home, schema, snapshot, names, _predicate(where, schema), limit, ordered)

@@ -63,7 +63,7 @@ class TableWrite:
         self._check_usable()
         self._failed = True
         given = _GivenKinds(kinds, self._kind_column)
-        for batch in batches_of(data, self._kinds_schema(kinds), self._schema.fields):
+        for batch in batches_of(data, schema_with_kinds(self._schema, kinds), self._schema.fields):
             rows, row_kinds = given.take(batch, self._rows, self._arrow)
             cast = self._caster.cast(self._with_fixed(rows), first_row=self._rows)
             if row_kinds is None and self._kind_column is not None:
@@ -130,12 +130,6 @@ class TableWrite:
         if self._failed:
             raise InvalidError("this write has failed and some of its rows are missing: abort it and start a new one")
 
-    def _kinds_schema(self, kinds: Any) -> pa.Schema:
-        """The columns that data may have: the table's, and the one that says what rows do."""
-        if isinstance(kinds, str) and kinds not in self._arrow.names:
-            return self._arrow.append(pa.field(kinds, pa.string()))
-        return self._arrow
-
     def _with_fixed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """With the columns of a static partition, where the data leaves them out."""
         for name, value in self._fixed.items():
@@ -143,6 +137,14 @@ class TableWrite:
                 column = pa.repeat(pa.scalar(value, to_arrow(self._schema.field(name).type)), batch.num_rows)
                 batch = batch.append_column(pa.field(name, column.type), column)
         return batch
+
+
+def schema_with_kinds(schema: TableSchema, kinds: Any) -> pa.Schema:
+    """The columns that data may have: the table's, and the one that says what rows do."""
+    arrow = arrow_schema(schema.fields)
+    if isinstance(kinds, str) and kinds not in arrow.names:
+        return arrow.append(pa.field(kinds, pa.string()))
+    return arrow
 
 
 class _GivenKinds:
