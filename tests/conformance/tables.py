@@ -64,17 +64,20 @@ class Warehouse:
         name: str,
         columns: Columns,
         *,
+        primary_key: Sequence[str] = (),
         partitioned_by: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
     ) -> None:
         """Makes a table by the given implementation."""
         full = f"{DATABASE}.{name}"
         if creator == LAKELET:
-            self.lake.create_table(full, columns, partitioned_by=partitioned_by, options=options)
+            self.lake.create_table(
+                full, columns, primary_key=primary_key, partitioned_by=partitioned_by, options=options
+            )
             return
         typed = [(column, json_type(text)) for column, text in columns]
         client = self.java if creator == JAVA else self.pypaimon
-        client.create(self.folder, full, typed, partitioned_by=partitioned_by, options=options)
+        client.create(self.folder, full, typed, primary_key=primary_key, partitioned_by=partitioned_by, options=options)
 
     def write(
         self,
@@ -83,22 +86,25 @@ class Warehouse:
         rows: Rows,
         *,
         overwrite: bool | Mapping[str, Any] = False,
+        kinds: Sequence[str] | None = None,
     ) -> None:
         """One commit of rows of Python values; `overwrite=True` replaces the partitions written to, a mapping that partition,
-        an empty one the whole table."""
+        an empty one the whole table. pypaimon takes kinds only from a column, `rowkind.field`."""
         fields = self.table(name).schema.fields
         data = arrow_rows(rows, fields)
         full = f"{DATABASE}.{name}"
         if writer == LAKELET:
             partition = overwrite if isinstance(overwrite, Mapping) and overwrite else None
             mode = "overwrite" if isinstance(overwrite, Mapping) else "overwrite_partitions" if overwrite else "append"
-            self.table(name).write(data, mode=mode, partition=partition)
+            self.table(name).write(data, mode=mode, partition=partition, kinds=kinds)
         elif writer == JAVA:
             options = {"dynamic-partition-overwrite": "false"} if overwrite == {} else None
-            self.java.write(
-                self.folder, full, spell_table(data, fields), overwrite=overwrite or overwrite == {}, options=options
-            )
+            spelled = spell_table(data, fields)
+            for row, kind in zip(spelled, kinds or (), strict=False):
+                row["_kind"] = kind
+            self.java.write(self.folder, full, spelled, overwrite=overwrite or overwrite == {}, options=options)
         else:
+            assert kinds is None
             self.pypaimon.write(
                 self.folder, full, in_seconds(data, fields), native=writer == NATIVE, overwrite=overwrite
             )

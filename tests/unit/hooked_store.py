@@ -12,7 +12,7 @@ class HookedStore(DecoratedStore):
     """Runs `after(call, path)` once, after the first call for which `when(call, path)` holds."""
 
     when: Callable[[str, str], bool] | None = None
-    after: Callable[[], None] | None = None
+    after: Callable[[], object] | None = None
 
     def _around(self, call: str, path: str, action: Callable[[], T]) -> T:
         result = action()

@@ -43,6 +43,11 @@ class CompiledLoop:
                 self.load()
         return self._compiled
 
+    def load_if_enabled(self) -> None:
+        """Makes sure that the compiled function is used from now on, where it can be."""
+        if self.enabled:
+            self.load()
+
     def load(self) -> None:
         """Compiles the function, or fetches the machine code that an earlier process kept."""
         with self._lock:

@@ -28,6 +28,7 @@ _ADD = 0xE6546B64
 _MIX1 = 0x85EBCA6B
 _MIX2 = 0xC2B2AE35
 _WORD = 4
+_LONG_WORDS = 256
 
 Words = NDArray[np.uint32]
 Indices = NDArray[np.int64]
@@ -56,6 +57,9 @@ def hash_words(words: Words, starts: Indices, counts: Indices) -> Hashes:
     if len(starts) and (int((starts + counts).max()) > len(words) or int(starts.min()) < 0 or int(counts.min()) < 0):
         raise InternalError("a row to hash reaches beyond its buffer")
     out = np.empty(len(starts), np.int32)
+    if len(counts) and int(counts.max()) > _LONG_WORDS:
+        # The twin in numpy takes a step for every word of the longest row.
+        _hash_loop.load_if_enabled()
     run = _hash_loop.for_bytes(words.nbytes) or _hash_numpy
     run(words, starts, counts, out)
     return out

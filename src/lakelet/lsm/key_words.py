@@ -48,6 +48,7 @@ become ranks: one long string does not widen all rows. Ranks cost a sort of the 
 
 _UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UUID_BYTES = 36
+_LONG_BYTES = 1024
 _WORD = 64
 _SIGN = np.uint64(1 << 63)
 _NAN32, _NAN64 = np.uint32(0x7FC00000), np.uint64(0x7FF8000000000000)
@@ -377,6 +378,9 @@ def _put_bits(words: Words, values: NDArray[np.uint64], size: int, at: int) -> N
 def _put_texts(words: Words, field: _Text, at: int) -> None:
     row = 0
     length = field.size // 8
+    if length > _LONG_BYTES:
+        # The twin in numpy takes a step for every byte of the longest text.
+        _pack_loop.load_if_enabled()
     for piece in field.pieces:
         count = len(piece.offsets) - 1
         rows = words[row : row + count]

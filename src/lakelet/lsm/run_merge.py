@@ -27,14 +27,17 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelet.lsm.key_words import Words, encode_keys, encode_versions
+from lakelet.lsm.ordered_rows import rows_in_order
 from lakelet.lsm.winners import SortedRun, winners
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.types import DataType
 
 # A step over fewer rows costs more than it saves memory, one over more falls out of the processor's caches.
 STEP_ROWS = 524_288
+STEP_BYTES = 128 << 20
 _LEAST_SHARE = 1 / 64
 _MIN_BATCH_ROWS = 16_384
+_SMALL_BYTES = 64 << 20
 _BATCH_ROWS = 131_072
 
 
@@ -68,13 +71,14 @@ def merge_runs(
     ordered: bool,
     columns: Sequence[str] | None = None,
     step_rows: int = STEP_ROWS,
+    step_bytes: int = STEP_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """The rows that count, batch by batch, in key order if `ordered`.
 
     Each run is sorted by key, and all batches of all runs share one schema. `columns` are those of the results, all unless told.
-    `step_rows` is how many rows a step looks at, over all runs, about; runs hold their batches besides.
+    `step_rows` and `step_bytes` are how much a step looks at, over all runs, about; runs hold their batches besides.
     """
-    cursors = [_Cursor(run, max(1, step_rows // len(runs))) for run in runs]
+    cursors = [_Cursor(run, max(1, step_rows // len(runs)), max(1, step_bytes // len(runs))) for run in runs]
     packer = _Packer(columns)
     types = [data_type for _, data_type in spec.key]
     while True:
@@ -100,11 +104,13 @@ def merge_runs(
 class _Cursor:
     """Where in its run the merge is, and the rows that it holds of it."""
 
-    def __init__(self, run: Iterator[pa.RecordBatch], window_rows: int) -> None:
+    def __init__(self, run: Iterator[pa.RecordBatch], window_rows: int, window_bytes: int) -> None:
         self._run = run
         self._held: deque[pa.RecordBatch] = deque()
         self._rows = 0
+        self._bytes = 0
         self._window_rows = window_rows
+        self._window_bytes = window_bytes
         self._ended = False
         self._schema: pa.Schema | None = None
 
@@ -114,8 +120,8 @@ class _Cursor:
         return self._ended and self._rows <= self._window_rows
 
     def window(self) -> pa.Table:
-        """The next rows, as many as the window is wide or the run has."""
-        while not self._ended and self._rows <= self._window_rows:
+        """The next rows, as many as the window is wide or the run has, but no more batches than it takes bytes."""
+        while not self._ended and self._rows <= self._window_rows and self._bytes <= self._window_bytes:
             batch = next(self._run, None)
             if batch is None:
                 self._ended = True
@@ -124,6 +130,7 @@ class _Cursor:
                 if batch.num_rows:
                     self._held.append(batch)
                     self._rows += batch.num_rows
+                    self._bytes += batch.nbytes
         if self._schema is None:
             return pa.table({})
         return pa.Table.from_batches(self._held, self._schema).slice(0, self._window_rows)
@@ -131,6 +138,7 @@ class _Cursor:
     def widen(self) -> None:
         """Doubles a window that one key fills."""
         self._window_rows *= 2
+        self._window_bytes *= 2
 
     def advance(self, count: int, share: float) -> None:
         """Passes `count` rows; the next window has a little more than the run's share of rows in a step."""
@@ -140,8 +148,9 @@ class _Cursor:
             first = self._held.popleft()
             if first.num_rows > count:
                 self._held.appendleft(first.slice(count))
-                return
+                break
             count -= first.num_rows
+        self._bytes = sum(batch.nbytes for batch in self._held)
 
 
 class _Packer:
@@ -166,7 +175,10 @@ class _Packer:
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The batches that still wait, as one."""
         if self._small:
-            yield self._small[0] if len(self._small) == 1 else pa.concat_batches(self._small)
+            if sum(batch.nbytes for batch in self._small) > _SMALL_BYTES:
+                yield from self._small
+            else:
+                yield self._small[0] if len(self._small) == 1 else pa.concat_batches(self._small)
         self._small, self._small_rows = [], 0
 
     def _chosen(self, runs: Sequence[pa.Table]) -> list[pa.Table]:
@@ -185,9 +197,7 @@ def _in_place(runs: Sequence[pa.Table], rows: NDArray[np.int64]) -> Iterator[pa.
 
 
 def _in_order(runs: Sequence[pa.Table], rows: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-    whole = pa.concat_batches([batch for run in runs for batch in run.to_batches()])
-    for start in range(0, len(rows), _BATCH_ROWS):
-        yield whole.take(pa.array(rows[start : start + _BATCH_ROWS]))
+    return rows_in_order(pa.concat_tables(runs), rows, _BATCH_ROWS)
 
 
 def kept_rows(batch: pa.RecordBatch, keep: NDArray[np.bool_]) -> pa.RecordBatch:

@@ -3,22 +3,26 @@
     <temporary folder>/<n>.arrow        one file per spill: Arrow's IPC format, LZ4
                                         batches of the first bucket | of the second | ...
 
-A bucket has at most one run in each file: a range of its batches, which is remembered in memory. The batches are small, since as
-many are held at once as a bucket has runs. The folder is gone when `close` returns, at the latest when the
-process ends in an orderly way.
+A bucket has at most one run in each file: a range of its batches, which is remembered in memory. The batches are small, since
+as many are held at once as a bucket has runs, and there are never more of these than MOST_RUNS when they are read. The folder
+is gone when `close` returns, at the latest when the process ends in an orderly way.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
 from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from lakelet.lsm.write_buffer import Place
 
+Merge: TypeAlias = Callable[[Sequence[Iterator[pa.RecordBatch]]], Iterator[pa.RecordBatch]]
 BATCH_BYTES = 512 * 1024
+MOST_RUNS = 64
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -28,6 +32,7 @@ class SpilledRuns:
     def __init__(self) -> None:
         self._folder: TemporaryDirectory[str] | None = None
         self._files = 0
+        self._lock = Lock()
         self._runs: dict[Place, list[tuple[str, range]]] = {}
 
     @property
@@ -37,10 +42,7 @@ class SpilledRuns:
 
     def spill(self, runs: Iterable[tuple[Place, Iterator[pa.RecordBatch]]]) -> None:
         """Writes one sorted run for each of these buckets."""
-        if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="lakelet-", ignore_cleanup_errors=True)
-        path = os.path.join(self._folder.name, f"{self._files}.arrow")
-        self._files += 1
+        path = self._new_path()
         written = 0
         writer: pa.ipc.RecordBatchFileWriter | None = None
         with pa.OSFile(path, "wb") as sink:
@@ -54,9 +56,22 @@ class SpilledRuns:
             if writer is not None:
                 writer.close()
 
-    def runs(self, place: Place) -> list[Iterator[pa.RecordBatch]]:
-        """The runs of a bucket, the first spilled first."""
+    def runs(self, place: Place, merge: Merge) -> list[Iterator[pa.RecordBatch]]:
+        """The runs of a bucket, the first spilled first. So that they can all be open at once, many of them become few first:
+        `merge` makes one sorted run of several."""
+        while len(self._runs.get(place, ())) > MOST_RUNS:
+            several, self._runs[place] = self._runs[place], []
+            for start in range(0, len(several), MOST_RUNS):
+                merged = merge([_batches(*run) for run in several[start : start + MOST_RUNS]])
+                self.spill([(place, (part for batch in merged for part in _small(batch)))])
         return [_batches(path, numbers) for path, numbers in self._runs.get(place, ())]
+
+    def _new_path(self) -> str:
+        with self._lock:
+            if self._folder is None:
+                self._folder = TemporaryDirectory(prefix="lakelet-", ignore_cleanup_errors=True)
+            self._files += 1
+            return os.path.join(self._folder.name, f"{self._files}.arrow")
 
     def close(self) -> None:
         """Removes everything."""
@@ -70,3 +85,10 @@ def _batches(path: str, numbers: range) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(path) as source, pa.ipc.open_file(source) as reader:
         for number in numbers:
             yield reader.get_batch(number)
+
+
+def _small(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of about BATCH_BYTES."""
+    step = max(1, batch.num_rows * BATCH_BYTES // max(batch.nbytes, BATCH_BYTES))
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)

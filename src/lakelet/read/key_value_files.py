@@ -36,6 +36,7 @@ from lakelet.storage.home import TableHome
 _FRAGMENT = "__fragment_index"
 # A column chunk is streamed through a buffer of this size at most; a request to a remote store is worth a larger one.
 _LOCAL_BUFFER_BYTES = 256 << 10
+_SAMPLED_ROWS = 1024
 _MOST_BUFFER_BYTES = 4 << 20
 
 
@@ -73,6 +74,17 @@ class KeyValueFiles:
         wanted = self._wanted(sequences, kinds)
         for file in files:
             yield from self._batches(file, wanted, batch_rows, buffer_bytes)
+
+    def sampled_row_bytes(self, file: SplitFile) -> int:
+        """About how much memory a row takes, by the first ones of a file."""
+        stored = file_fields(self.schema_of(file.data.schema_id), thin=True)
+        ids = {field.id for field in self.fields}
+        present = [field for field in stored if field.id in ids]
+        with naming(self.home, [file]):
+            for batch in self._decoded(file, stored, present, _SAMPLED_ROWS, _LOCAL_BUFFER_BYTES, None):
+                if batch.num_rows:
+                    return -(-int(batch.nbytes) // int(batch.num_rows))
+        return 0
 
     def matching_rows(self, file: SplitFile) -> int:
         """How many rows stand in row groups that may hold keys that match."""

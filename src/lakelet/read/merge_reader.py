@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lakelet.lsm.ordered_rows import fits_one_piece, rows_in_order
 from lakelet.lsm.run_merge import STEP_ROWS, MergeSpec, kept_rows, merge_runs, surviving_rows
 from lakelet.lsm.sections import Section, may_hold_retracts, needs_merge, sections
 from lakelet.model.arrow_types import arrow_schema, to_arrow
@@ -50,6 +51,7 @@ _RAW_ROWS = 131_072
 _VARIABLE_BYTES = 64
 _DECODED_PER_STORED = 4
 _LEAST_BUFFER_BYTES = 16 << 10
+_SAMPLED_FROM_ROWS = 65_536
 _THREADS = max(2, min(8, os.cpu_count() or 2))
 
 
@@ -110,6 +112,8 @@ class MergeReader:
         fields = tuple(schema.field(name) for name in needed)
         self._files = KeyValueFiles(home, schema.trimmed_primary_keys, fields, below, schema_of)
         self._row_bytes = sum(_value_bytes(field) for field in fields)
+        self._has_texts = any(_is_variable(field) for field in fields)
+        self._sampled_bytes = 0
         # How much of a file belongs to the columns that are read.
         self._stored_share = self._row_bytes / sum(_value_bytes(field) for field in schema.fields)
         self._raw = SplitReader(home, schema.fields, columns, row_filter, schema_of)
@@ -162,6 +166,7 @@ class MergeReader:
     def _pieces(self, split: Split, budget: int) -> Iterator[_Piece]:
         """The sections of a split in key order, small ones together."""
         files = list(files_of([split]))
+        self._sample(files)
         packed: list[Section] = []
         packed_bytes = 0
         for section in sections(split.files, [field.type for field in self._key]):
@@ -200,7 +205,13 @@ class MergeReader:
 
     def _decoded_bytes(self, file: DataFile) -> int:
         stored = int(file.size * self._stored_share)
-        return max(file.row_count * self._row_bytes, _DECODED_PER_STORED * stored, 1)
+        return max(file.row_count * max(self._row_bytes, self._sampled_bytes), _DECODED_PER_STORED * stored, 1)
+
+    def _sample(self, files: Sequence[SplitFile]) -> None:
+        """Looks at a few rows of the largest file, once per reader: neither names nor sizes of files tell how long texts are."""
+        largest = max(files, key=lambda file: file.data.row_count)
+        if self._has_texts and not self._sampled_bytes and largest.data.row_count >= _SAMPLED_FROM_ROWS:
+            self._sampled_bytes = self._files.sampled_row_bytes(largest)
 
     def _narrowed_bytes(self, files: Sequence[SplitFile]) -> int:
         """The same for all files, of the row groups only that may hold keys that match."""
@@ -245,7 +256,15 @@ class MergeReader:
         step_rows = max(len(piece.runs), min(STEP_ROWS, share))
         try:
             columns = self._carried or (self._key[0].name,)
-            for batch in merge_runs(streams, self._spec, ordered=self._ordered, columns=columns, step_rows=step_rows):
+            merged = merge_runs(
+                streams,
+                self._spec,
+                ordered=self._ordered,
+                columns=columns,
+                step_rows=step_rows,
+                step_bytes=max(1, self._budget // 2),
+            )
+            for batch in merged:
                 yield self._result(batch)
         finally:
             for stream in streams:
@@ -277,6 +296,8 @@ class MergeReader:
         self, runs: Sequence[pa.Table], rows: NDArray[np.int64], workers: ThreadPoolExecutor
     ) -> list[pa.RecordBatch]:
         whole = pa.concat_tables(runs).select(list(self._carried))
+        if not fits_one_piece(whole):
+            return [self._result(batch) for batch in rows_in_order(whole, rows, BATCH_ROWS)]
         places = pa.array(rows)
         columns = workers.map(lambda column: pc.take(_one_array(column), places), whole.columns)
         batch = pa.RecordBatch.from_arrays(list(columns), schema=whole.schema)
@@ -327,10 +348,14 @@ def _part(split: Split, places: Sequence[int]) -> Split:
 
 def _value_bytes(field: Field) -> int:
     """About how much memory a value takes."""
+    return _VARIABLE_BYTES if _is_variable(field) else max(1, int(to_arrow(field.type).bit_width) // 8)
+
+
+def _is_variable(field: Field) -> bool:
     try:
-        return max(1, int(to_arrow(field.type).bit_width) // 8)
+        return int(to_arrow(field.type).bit_width) < 0
     except ValueError:
-        return _VARIABLE_BYTES
+        return True
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

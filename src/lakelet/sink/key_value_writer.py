@@ -173,7 +173,7 @@ class KeyValueWriter:
     ) -> tuple[DataFile, ...]:
         writer = self._file_writer(place)
         group_rows = self._group_rows(rows)
-        runs = self._spilled.runs(place)
+        runs = self._spilled.runs(place, lambda several: merge_runs(several, self._merge, ordered=True))
         batches: Iterator[pa.RecordBatch]
         if runs:
             if place in rows.places:

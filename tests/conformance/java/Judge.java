@@ -18,7 +18,9 @@
  *                          {"op":"comment","name","comment"} (no name: the table's)   {"op":"default","name","value"}
  *                          {"op":"move","name","first":true | "last":true | "after":"x" | "before":"x"}
  *                          {"op":"option","key","value"} (null resets)
- *   compact WDT | snapshots WDT | tags WDT | branches WDT | schema WDT | drop WDT | rename WDT NEW
+ *   buckets WDT            JSON lines on stdin; the bucket of each row, or the hash of its key where buckets are dynamic
+ *   compact WDT            [--buckets N] gives the rows that a postpone table has waiting one of N buckets
+ *   snapshots WDT | tags WDT | branches WDT | schema WDT | drop WDT | rename WDT NEW
  *   tag WDT NAME [SNAPSHOT] | delete-tag WDT NAME | branch WDT NAME [TAG] | delete-branch WDT NAME | fastforward WDT BRANCH
  *   rollback WDT SNAPSHOT|TAG
  *   expire WDT KEEP        expire all but the newest KEEP snapshots
@@ -75,7 +77,7 @@ public class Judge {
 
     static final Map<String, Integer> OPTION_ARITY = new HashMap<>();
     static {
-        for (String s : "snapshot tag branch columns filter limit option overwrite".split(" ")) OPTION_ARITY.put(s, 1);
+        for (String s : "snapshot tag branch columns filter limit option overwrite buckets".split(" ")) OPTION_ARITY.put(s, 1);
         for (String s : "full-compact count".split(" ")) OPTION_ARITY.put(s, 0);
         OPTION_ARITY.put("stream", 2);
     }
@@ -146,7 +148,8 @@ public class Judge {
             switch (pos.get(0)) {
                 case "read": read(table); break;
                 case "write": write((FileStoreTable) table); break;
-                case "compact": compact((FileStoreTable) table); break;
+                case "compact": if (has("buckets")) Buckets.compactPostponed((FileStoreTable) table, one("buckets")); else compact((FileStoreTable) table); break;
+                case "buckets": Buckets.print((FileStoreTable) table, in, out); break;
                 case "schema": out.println(JSON.readTree(((FileStoreTable) table).schema().toString())); break;
                 case "snapshots":
                     Iterator<Snapshot> it = ((FileStoreTable) table).snapshotManager().snapshots();
@@ -252,12 +255,13 @@ public class Judge {
         BucketAssigner assigner = null;
         if (table.bucketMode() == BucketMode.HASH_DYNAMIC) {
             CoreOptions o = table.coreOptions();
-            assigner = new HashBucketAssigner(table.snapshotManager(), user, table.store().newIndexFileHandler(), 1, 1, 0,
+            // What is overwritten counts no more: its keys may get other buckets, and its files are not compacted.
+            assigner = has("overwrite") ? new SimpleHashBucketAssigner(1, 0, o.dynamicBucketTargetRowNum(), o.dynamicBucketMaxBuckets()) : new HashBucketAssigner(table.snapshotManager(), user, table.store().newIndexFileHandler(), 1, 1, 0,
                     o.dynamicBucketTargetRowNum(), o.dynamicBucketMaxBuckets());
         }
         RowPartitionKeyExtractor keys = new RowPartitionKeyExtractor(table.schema());
         try (TableWriteImpl<?> write = table.newWrite(user); TableCommitImpl commit = table.newCommit(user)) {
-            write.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
+            write.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir"))).withIgnorePreviousFiles(has("overwrite"));
             Set<Pair<BinaryRow, Integer>> touched = new LinkedHashSet<>();
             for (String line; (line = in.readLine()) != null; ) {
                 if (line.isBlank()) continue;

@@ -135,8 +135,13 @@ class JavaPaimon:
     def snapshots(self, warehouse: Warehouse, table: str) -> list[dict[str, Any]]:
         return self.call("snapshots", warehouse, table)
 
-    def compact(self, warehouse: Warehouse, table: str) -> None:
-        self.call("compact", warehouse, table)
+    def compact(self, warehouse: Warehouse, table: str, *, postponed_into: int | None = None) -> None:
+        """A full compaction; rows of a postpone table that wait for a bucket get one of `postponed_into`."""
+        self.call("compact", warehouse, table, *_option("buckets", postponed_into))
+
+    def buckets(self, warehouse: Warehouse, table: str, rows: Iterable[Row]) -> list[int]:
+        """The bucket of each row; in a table with dynamic buckets the hash of its key."""
+        return self.call("buckets", warehouse, table, stdin="\n".join(map(json.dumps, rows)))
 
     def expire(self, warehouse: Warehouse, table: str, keep: int) -> None:
         self.call("expire", warehouse, table, keep)

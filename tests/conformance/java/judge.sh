@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# judge.sh COMMAND...: runs Judge.java (its commands are at the head of it), compiled on first use.
+# judge.sh COMMAND...: runs Judge.java (its commands are at the head of it), compiled on first use with the files beside it.
 # Jars and classes live in the cache folder that all clones share; nothing is written beside the source.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,12 +20,12 @@ while read -r _ jar; do
 done <"$here/jars.sha256"
 
 # The folder is named after what it was compiled from, and appears whole: clones and test workers share it safely.
-classes=$cache/judge/$(cat "$here/Judge.java" "$here/jars.sha256" | sha256sum | cut -c1-16)
+classes=$cache/judge/$(cat "$here"/*.java "$here/jars.sha256" | sha256sum | cut -c1-16)
 if [[ ! -d $classes ]]; then
   mkdir -p "$cache/judge"
   fresh=$(mktemp -d "$cache/judge/.compile-XXXXXX")
   trap 'rm -rf "$fresh"' EXIT
-  "$home/bin/javac" -nowarn -d "$fresh" -cp "$classpath" "$here/Judge.java" >&2
+  "$home/bin/javac" -nowarn -d "$fresh" -cp "$classpath" "$here"/*.java >&2
   # Losing the race to another process is fine: its classes are the same.
   mv -T "$fresh" "$classes" 2>/dev/null || [[ -d $classes ]]
   rm -rf "$fresh"

@@ -269,11 +269,14 @@ def test_rule_6_an_index_that_changed_since_is_a_conflict() -> None:
     changes(home, hashed("9", "i9", None, bucket=5))
 
 
-def test_rule_6_what_an_overwrite_replaces_does_not_count_and_goes() -> None:
+def test_rule_6_what_an_overwrite_replaces_goes_unless_its_writer_relied_on_it() -> None:
     home = home_with(partitioned=True, options={})
     done(home, hashed("1", "i1", (), bucket=0), hashed("2", "i2", (), bucket=1), hashed("3", "i3", (), partition=P2))
-    changes(home, hashed("4", "i4", ("wrong",)), overwrite=Overwrite({"p": 1}))
-    done(home, hashed("4", "i4", None, bucket=3), overwrite=Overwrite(None))
+    with pytest.raises(AssignmentConflictError):
+        changes(home, hashed("4", "i4", ("wrong",)), overwrite=Overwrite({"p": 1}))
+    done(home, hashed("4", None, ("i1", "i2"), bucket=1), overwrite=Overwrite({"p": 1}))
+    assert indexes(home) == {(P1, 1): "i2", (P2, 0): "i3"}
+    done(home, hashed("5", "i4", None, bucket=3), overwrite=Overwrite(None))
     assert indexes(home) == {(P1, 3): "i4", (P2, 0): "i3"}
     done(home, overwrite=Overwrite({}))
     assert indexes(home) == {}
