@@ -14,11 +14,22 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 LOAD_AFTER_SECONDS = 0.5
 LOADED_AFTER_SECONDS = 0.05
 """The same where something else has loaded numba: only the machine code has to be fetched from disk then."""
+
+
+@dataclass(slots=True)
+class _Lost:
+    """What this process has lost to the twins of all its loops so far: the compiler has to be loaded only once for all."""
+
+    seconds: float = 0.0
+
+
+LOST = _Lost()
 
 
 class CompiledLoop:
@@ -38,8 +49,14 @@ class CompiledLoop:
         if not self.enabled:
             return None
         if self._compiled is None:
-            self._lost_seconds += count * self._saved_ns_per_byte / 1e9
-            if self._lost_seconds > (LOADED_AFTER_SECONDS if "numba" in sys.modules else LOAD_AFTER_SECONDS):
+            lost = count * self._saved_ns_per_byte / 1e9
+            self._lost_seconds += lost
+            LOST.seconds += lost
+            if "numba" in sys.modules:
+                pays = self._lost_seconds > LOADED_AFTER_SECONDS
+            else:
+                pays = LOST.seconds > LOAD_AFTER_SECONDS
+            if pays:
                 self.load()
         return self._compiled
 

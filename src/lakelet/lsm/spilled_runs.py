@@ -63,8 +63,12 @@ class SpilledRuns:
             several, self._runs[place] = self._runs[place], []
             for start in range(0, len(several), MOST_RUNS):
                 merged = merge([_batches(*run) for run in several[start : start + MOST_RUNS]])
-                self.spill([(place, (part for batch in merged for part in _small(batch)))])
+                self.spill_merged(place, merged)
         return [_batches(path, numbers) for path, numbers in self._runs.get(place, ())]
+
+    def spill_merged(self, place: Place, merged: Iterator[pa.RecordBatch]) -> None:
+        """Writes one run whose batches may be large."""
+        self.spill([(place, (part for batch in merged for part in _small(batch)))])
 
     def _new_path(self) -> str:
         with self._lock:

@@ -31,7 +31,7 @@ Rows = NDArray[np.int64]
 Kinds = NDArray[np.int8]
 
 # What a row takes beside its values, and what a column of a batch takes however few rows it has.
-_NUMBER_BYTES = 8
+_NUMBER_BYTES = 40
 _COLUMN_BYTES = 256
 _ORDER_COLUMNS = pa.schema(
     [pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False), pa.field(VALUE_KIND, pa.int8(), nullable=False)]

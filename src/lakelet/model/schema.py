@@ -195,6 +195,10 @@ def _check_bucket(schema: TableSchema) -> None:
                 )
             if not isinstance(schema.field(name).type, Atomic):
                 raise InvalidError(f"option 'bucket-key': {name!r} has the nested type {schema.field(name).type}")
+            if name in schema.partition_keys:
+                raise InvalidError(
+                    f"option 'bucket-key': {name!r} is a partition column, which is the same for all rows of a partition"
+                )
             if schema.primary_keys and name not in schema.primary_keys:
                 raise InvalidError(
                     f"option 'bucket-key': {name!r} is not in the primary key ({', '.join(schema.primary_keys)}), so that rows "

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pyarrow.fs import LocalFileSystem
 
 from lakelet.errors import CorruptionError
+from lakelet.format.binary_row_columns import encode_rows
 from lakelet.format.data_file_errors import decoding, open_input
 from lakelet.format.data_files import format_of_file
 from lakelet.format.deletion_vectors import Positions
@@ -38,6 +39,8 @@ from lakelet.storage.home import TableHome
 _BATCH_ROWS = 131_072
 # Arrow's form of a footer takes several times the room of the bytes in the file.
 _FOOTER_FACTOR = 4
+# Beyond so many rows for each key whose codes are the same, comparing them one by one does not pay.
+_MOST_CANDIDATES = 16
 _SIZES = {"INT32": np.dtype("<i4"), "INT64": np.dtype("<i8")}
 _NUMBERS = {
     Kind.TINYINT,
@@ -103,6 +106,8 @@ class KeyBlock:
         total = int(counts.sum())
         if not total:
             return np.empty(0, np.int64), np.empty(0, np.int64)
+        if total > _MOST_CANDIDATES * len(places) and not self.coder.exact:
+            return self._joined(keys, places[counts > 0], begins[counts > 0], counts[counts > 0])
         before = np.cumsum(counts) - counts
         rows = np.arange(total) + np.repeat(begins - before, counts)
         found = np.repeat(places, counts)
@@ -110,6 +115,15 @@ class KeyBlock:
             same = same_keys(self.columns, rows, keys.columns, found)
             rows, found = rows[same], found[same]
         return rows, found
+
+    def _joined(self, keys: WantedKeys, places: Places, begins: Places, counts: Places) -> tuple[Places, Places]:
+        """The same where codes hardly tell keys apart: keys are matched as a whole. A block holds a key once."""
+        first, last = int(begins.min()), int((begins + counts).max())
+        stored = encode_rows([column.slice(first, last - first) for column in self.columns], keys.types)
+        wanted = encode_rows([column.take(pa.array(places)) for column in keys.columns], keys.types)
+        at = pc.index_in(wanted, value_set=stored)
+        there = at.is_valid().to_numpy(zero_copy_only=False)
+        return at.drop_null().to_numpy().astype(np.int64) + first, places[there]
 
 
 @dataclass(frozen=True, slots=True)

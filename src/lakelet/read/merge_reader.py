@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from lakelet.lsm.ordered_rows import fits_one_piece, rows_in_order
 from lakelet.lsm.run_merge import STEP_ROWS, MergeSpec, kept_rows, merge_runs, surviving_rows
 from lakelet.lsm.sections import Section, may_hold_retracts, needs_merge, sections
+from lakelet.lsm.spilled_runs import MOST_RUNS, SpilledRuns
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
@@ -52,6 +54,7 @@ _VARIABLE_BYTES = 64
 _DECODED_PER_STORED = 4
 _LEAST_BUFFER_BYTES = 16 << 10
 _SAMPLED_FROM_ROWS = 65_536
+_ONE_PLACE = (b"", 0)
 _THREADS = max(2, min(8, os.cpu_count() or 2))
 
 
@@ -240,35 +243,39 @@ class MergeReader:
         share = self._budget // (4 * row_bytes)
         batch_rows = max(1, min(BATCH_ROWS, share // len(piece.runs)))
         buffer_bytes = max(_LEAST_BUFFER_BYTES, self._budget // (4 * len(piece.runs) * len(self._files.fields)))
-        streams = [
-            prefetched(
-                self._files.stream(
-                    run,
-                    sequences=piece.sequences,
-                    kinds=piece.kinds,
-                    batch_rows=batch_rows,
-                    buffer_bytes=buffer_bytes,
-                ),
-                workers,
+        sizes = {"step_rows": max(len(piece.runs), min(STEP_ROWS, share)), "step_bytes": max(1, self._budget // 2)}
+
+        def stream(run: tuple[SplitFile, ...]) -> Generator[pa.RecordBatch, None, None]:
+            rows = self._files.stream(
+                run,
+                sequences=piece.sequences,
+                kinds=piece.kinds,
+                batch_rows=batch_rows,
+                buffer_bytes=buffer_bytes,
             )
-            for run in piece.runs
-        ]
-        step_rows = max(len(piece.runs), min(STEP_ROWS, share))
+            return prefetched(rows, workers)
+
+        def merged(
+            runs: Sequence[Iterator[pa.RecordBatch]], spec: MergeSpec = self._spec, *, last: bool = True
+        ) -> Iterator[pa.RecordBatch]:
+            columns = (self._carried or (self._key[0].name,)) if last else None
+            return merge_runs(runs, spec, ordered=self._ordered or not last, columns=columns, **sizes)
+
+        if len(piece.runs) <= MOST_RUNS:
+            with _closing([stream(run) for run in piece.runs]) as streams:
+                yield from (self._result(batch) for batch in merged(streams))
+            return
+        # Each stream has a file open, of which a process has only so many.
+        folded = replace(self._spec, drop_deletes=False)
+        spilled = SpilledRuns()
         try:
-            columns = self._carried or (self._key[0].name,)
-            merged = merge_runs(
-                streams,
-                self._spec,
-                ordered=self._ordered,
-                columns=columns,
-                step_rows=step_rows,
-                step_bytes=max(1, self._budget // 2),
-            )
-            for batch in merged:
-                yield self._result(batch)
+            for start in range(0, len(piece.runs), MOST_RUNS):
+                with _closing([stream(run) for run in piece.runs[start : start + MOST_RUNS]]) as streams:
+                    spilled.spill_merged(_ONE_PLACE, merged(streams, folded, last=False))
+            runs = spilled.runs(_ONE_PLACE, lambda several: merged(several, folded, last=False))
+            yield from (self._result(batch) for batch in merged(runs))
         finally:
-            for stream in streams:
-                stream.close()
+            spilled.close()
 
     def _merge(self, piece: _Piece, workers: ThreadPoolExecutor, *, whole: bool) -> list[pa.RecordBatch]:
         """The rows of a piece that is held."""
@@ -308,6 +315,17 @@ class MergeReader:
         if not self._columns:
             return kept.select([])
         return pa.RecordBatch.from_arrays([kept.column(name) for name in self._columns], schema=self.schema)
+
+
+@contextmanager
+def _closing(
+    streams: list[Generator[pa.RecordBatch, None, None]],
+) -> Iterator[list[Generator[pa.RecordBatch, None, None]]]:
+    try:
+        yield streams
+    finally:
+        for stream in streams:
+            stream.close()
 
 
 def _merge_spec(schema: TableSchema) -> MergeSpec:

@@ -35,6 +35,7 @@ from lakelet.sink.defaults import default_array
 
 _TYPES = pa.types
 _LONGEST_INTEGER = 20
+_SHOWN_CHARACTERS = 100
 
 
 class RowCaster:
@@ -298,7 +299,13 @@ def _offender(array: pa.Array, target: pa.DataType, first_row: int) -> str:
             low = middle
         except pa.ArrowException:
             high = middle
-    return f"row {first_row + low} with {array[low].as_py()!r}" if len(array) else "the data"
+    return f"row {first_row + low} with {_short(array[low].as_py())}" if len(array) else "the data"
+
+
+def _short(value: object) -> str:
+    """A value for a message, which a long one would fill."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:

@@ -33,7 +33,7 @@ from lakelet.options import (
     DYNAMIC_BUCKET_TARGET_ROW_NUM,
     TableOptions,
 )
-from lakelet.sink.bucket_room import UNBOUNDED, BucketRoom
+from lakelet.sink.bucket_room import MOST_BUCKETS, UNBOUNDED, BucketRoom
 from lakelet.sink.channels import partition_hashes, select_assigners
 from lakelet.sink.extractors import DynamicBucketRowKeyExtractor, Extracted
 from lakelet.sink.hash_indexes import BucketHashes, HashIndexes, Place
@@ -61,7 +61,7 @@ class AssignerSettings:
         options = TableOptions(schema.options)
         most = options.get(DYNAMIC_BUCKET_MAX_BUCKETS)
         asked = options.get(DYNAMIC_BUCKET_INITIAL_BUCKETS) or options.get(DYNAMIC_BUCKET_ASSIGNER_PARALLELISM)
-        count = assigners or asked or 1
+        count = min(assigners or asked or 1, MOST_BUCKETS)
         return AssignerSettings(
             options.get(DYNAMIC_BUCKET_TARGET_ROW_NUM), most, count if most == UNBOUNDED else min(count, most)
         )

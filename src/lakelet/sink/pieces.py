@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 
-def pieces(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """The rows in slices of at most about `limit` bytes."""
+def pieces(rows: pa.RecordBatch, limit: int, most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows in slices of at most about `limit` bytes, and at most so many rows."""
     count = max(1, -(-rows.nbytes // max(limit, 1)))
     step = max(1, -(-rows.num_rows // count))
+    step = step if most_rows is None else min(step, most_rows)
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)

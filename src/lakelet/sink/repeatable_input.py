@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from lakelet.errors import InternalError
+from lakelet.errors import InternalError, UnavailableError
 from lakelet.model.types import Field
 from lakelet.sink.input import batches_of
 
@@ -50,28 +51,42 @@ class RepeatableInput:
             self._folder.cleanup()
 
     def _spilling(self) -> Iterator[pa.RecordBatch]:
-        self._folder = tempfile.TemporaryDirectory(prefix="lakelet-input-")
-        writer: pa.RecordBatchFileWriter | None = None
+        writer: pa.RecordBatchStreamWriter | None = None
         schema: pa.Schema | None = None
         try:
             for batch in batches_of(self._data, self._schema, self._fields):
-                if writer is None or not batch.schema.equals(schema):
-                    if writer is not None:
-                        writer.close()
-                    schema = batch.schema
-                    self._files.append(Path(self._folder.name) / f"rows-{len(self._files)}.arrow")
-                    options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=True)
-                    writer = pa.ipc.new_stream(str(self._files[-1]), schema, options=options)
-                writer.write_batch(batch)
+                with _keeping():
+                    if writer is None or not batch.schema.equals(schema):
+                        if writer is not None:
+                            writer.close()
+                        schema, writer = batch.schema, self._new_file(batch.schema)
+                    writer.write_batch(batch)
                 yield batch
         finally:
             if writer is not None:
                 writer.close()
 
+    def _new_file(self, schema: pa.Schema) -> pa.RecordBatchStreamWriter:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="lakelet-input-")
+        self._files.append(Path(self._folder.name) / f"rows-{len(self._files)}.arrow")
+        options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=True)
+        return pa.ipc.new_stream(str(self._files[-1]), schema, options=options)
+
     def _spilled(self) -> Iterator[pa.RecordBatch]:
         for path in self._files:
             with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
                 yield from reader
+
+
+@contextmanager
+def _keeping() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UnavailableError(
+            f"rows that may have to be read again cannot be kept in the temporary folder {tempfile.gettempdir()}: {error}"
+        ) from error
 
 
 def _stays_in_memory(data: Any) -> bool:

@@ -307,7 +307,10 @@ class LocalStore:
         return folder != self._root and not folder.startswith(self._root.rstrip(os.sep) + os.sep)
 
     def _forget(self, folder: str) -> None:
-        self._settled = {known for known in self._settled if known != folder and not known.startswith(folder + os.sep)}
+        # Other threads settle folders meanwhile, so that the set is copied before it is looked through, and never replaced.
+        for known in self._settled.copy():
+            if known == folder or known.startswith(folder + os.sep):
+                self._settled.discard(known)
 
     def _sync_folder(self, folder: str) -> None:
         if self._durable:

@@ -40,6 +40,10 @@ def changes_schema(schema: TableSchema) -> pa.Schema:
 
 def read_changes(home: TableHome, schema: TableSchema, start: int, end: int) -> Iterator[pa.RecordBatch]:
     """The changes of snapshots (start, end], oldest first, in the table's columns now."""
+    ids: tuple[tuple[str, object], ...] = (("start", start), ("end", end))
+    for name, number in ids:
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise InvalidError(f"{name} {number!r}: expected the id of a snapshot, found {type(number).__name__}")
     if not 0 <= start <= end:
         raise InvalidError(f"changes from {start} to {end}: expected 0 <= start <= end")
     if schema.primary_keys:

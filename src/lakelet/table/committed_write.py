@@ -82,7 +82,7 @@ class CommittedWrite:
                 write.announce(rows.batches())
             write.write(rows.batches(), kinds)
             messages = write.prepare_commit()
-        except Exception:
+        except BaseException:
             write.discard()
             raise
         return self._committed(replace(commit, fresh=True), messages, repetition)

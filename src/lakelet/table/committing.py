@@ -6,6 +6,7 @@ table.new_commit().overwrite({"dt": "2026-01-01"}).commit(messages)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,7 @@ from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.commit.table_identity import check_same_table
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, LakeletError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.commit_message import CommitMessage
@@ -36,6 +37,8 @@ from lakelet.options import (
     TableOptions,
 )
 from lakelet.storage.home import TableHome
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,14 @@ class TableCommit:
 
     def _remover(self, messages: Sequence[CommitMessage]) -> Callable[[Snapshot], None]:
         """What removes new files when somebody else turns out to have made the same commit meanwhile."""
-        return lambda _: remove_uncommitted(self.home, messages)
+
+        def remove(_: Snapshot) -> None:
+            try:
+                remove_uncommitted(self.home, messages)
+            except LakeletError as error:
+                _LOG.warning("files of a commit that was made twice stay behind: %s", error)
+
+        return remove
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
         """Removes the files of messages that will not be committed; files of a commit that stands are left alone."""

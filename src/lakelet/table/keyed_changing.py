@@ -67,17 +67,18 @@ class _KeyedChanges:
         self._schema_of = SchemaVersions(home, {schema.id: schema})
         options = TableOptions(schema.options)
         self._planner = Planner(home, schema, self._schema_of, options)
-        self._producer = options.get(CHANGELOG_PRODUCER)
-        self._shown_by_compaction = self._producer not in _COMPACTED_LATER and (
-            hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
-        )
         self._key = tuple((name, schema.field(name).type) for name in schema.primary_keys)
 
     def counts(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot without a changelog changes rows that no later changelog tells of."""
-        if snapshot.commit_kind is CommitKind.OVERWRITE or self._shown_by_compaction:
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
             return True
-        return snapshot.commit_kind is CommitKind.APPEND and self._producer not in _COMPACTED_LATER
+        # What holds is what the table asked for when the snapshot was made.
+        options = TableOptions(self._schema_of(snapshot.schema_id).options)
+        if options.get(CHANGELOG_PRODUCER) in _COMPACTED_LATER:
+            return False
+        waits = hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
+        return snapshot.commit_kind is CommitKind.APPEND or waits
 
     def logged(self, snapshot: Snapshot, changelog: str) -> Iterator[Change]:
         """What a snapshot's changelog files say."""

@@ -37,6 +37,7 @@ from lakelet.table.repetition import Repetition
 from lakelet.table.scanning import TableScan
 from lakelet.table.writers import open_writer
 
+_KEYS_AT_ONCE = 131_072
 RowsOf = Callable[[TableSchema, Snapshot | None], Iterator[pa.RecordBatch]]
 
 
@@ -111,9 +112,17 @@ def keyed_rows(home: TableHome, keys: Any) -> RowsOf:
         wanted = kept.setdefault(0, key_table(keys, schema)) if not kept else kept[0]
         if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
             return iter(_bare_rows(wanted, schema).to_batches())
-        return iter(get_rows(home, schema, snapshot, wanted, None).to_batches())
+        return _found(home, schema, snapshot, wanted)
 
     return rows
+
+
+def _found(
+    home: TableHome, schema: TableSchema, snapshot: Snapshot | None, wanted: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the keys, some keys at a time."""
+    for start in range(0, wanted.num_rows, _KEYS_AT_ONCE):
+        yield from get_rows(home, schema, snapshot, wanted.slice(start, _KEYS_AT_ONCE), None).to_batches()
 
 
 def _bare_rows(keys: pa.Table, schema: TableSchema) -> pa.Table:

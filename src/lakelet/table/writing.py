@@ -24,9 +24,14 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.input import batches_of
+from lakelet.sink.pieces import pieces
 from lakelet.sink.row_kinds import Kinds, RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
 from lakelet.table.writers import open_writer
+
+_MOST_BATCH_BYTES = 256 << 20
+# What is worked out for each row on its way takes more than the row itself where that is narrow.
+_MOST_BATCH_ROWS = 1 << 20
 
 
 class TableWrite:
@@ -63,7 +68,9 @@ class TableWrite:
         self._check_usable()
         self._failed = True
         given = _GivenKinds(kinds, self._kind_column)
-        for batch in batches_of(data, schema_with_kinds(self._schema, kinds), self._schema.fields):
+        incoming = batches_of(data, schema_with_kinds(self._schema, kinds), self._schema.fields)
+        # Columns with 64-bit offsets may hold more than the table's types can in one piece.
+        for batch in (piece for whole in incoming for piece in pieces(whole, _MOST_BATCH_BYTES, _MOST_BATCH_ROWS)):
             rows, row_kinds = given.take(batch, self._rows, self._arrow)
             cast = self._caster.cast(self._with_fixed(rows), first_row=self._rows)
             if row_kinds is None and self._kind_column is not None:
