@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from contender import serve, timed
+from contender import repeated, serve, timed
+from keyed_rows import KEYS, load_ids, rows_of
 from rows import table
 
 
@@ -28,5 +29,25 @@ def read(paths: list[str]) -> dict[str, Any]:
     return {**timer.taken, "rows": data.num_rows}
 
 
+def read_again(paths: list[str], columns: list[str] | None, repeats: int) -> dict[str, Any]:
+    """The rows of the files, or some columns of them, again and again in one process."""
+    counts: list[int] = []
+    taken = repeated(lambda _: counts.append(ds.dataset(paths, format="parquet").to_table(columns).num_rows), repeats)
+    return {**taken, "rows": counts[-1]}
+
+
+def sort_and_write(rows: int, key: str, folder: str, repeats: int) -> dict[str, Any]:
+    """The rows sorted by a key and written to one file, zstd at level 1."""
+    data = rows_of(load_ids(rows), 0)
+    order = [(name, "ascending") for name in KEYS[key]]
+    Path(folder).mkdir(parents=True)
+
+    def write_sorted(number: int) -> None:
+        path = Path(folder, f"sorted-{number}.parquet")
+        pq.write_table(data.sort_by(order), path, compression="zstd", compression_level=1)
+
+    return repeated(write_sorted, repeats)
+
+
 if __name__ == "__main__":
-    serve(write, read)
+    serve(write, read, read_again, sort_and_write)

@@ -11,15 +11,20 @@ from rounds import Measured
 
 @dataclass(frozen=True)
 class Scale:
-    """How much to measure, and a folder to do it in."""
+    """How much to measure, as a share of the full size, and a folder to do it in."""
 
-    quick: bool
+    share: float
     rounds: int
     folder: Path
 
+    @property
+    def quick(self) -> bool:
+        """Whether less than everything is measured."""
+        return self.share < 1
+
     def of(self, full: int) -> int:
-        """So much, or a tenth in quick mode."""
-        return max(1, full // 10) if self.quick else full
+        """That share of the number, at least 1."""
+        return max(1, round(full * self.share))
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,11 @@ def at_most(name: str, ours: Measured, peer: Measured, limit: float, key: str = 
     return Result(
         name, ours, peer, ratio, _sentence(f"{ratio:.2f} × its time", ours, peer, key), f"≤ {limit} ×", ratio <= limit
     )
+
+
+def under(name: str, ours: Measured, value: float, limit: float, text: str, unit: str) -> Result:
+    """A number of Lakelet's own, without a peer, has to be less than `limit` of that unit."""
+    return Result(name, ours, {}, value / limit, text, f"< {limit:g} {unit}", value < limit)
 
 
 def faster(name: str, ours: Measured, peer: Measured, least: float | None, key: str = "seconds") -> Result:

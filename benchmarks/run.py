@@ -1,8 +1,8 @@
 """Measures Lakelet against its peers in one run: `make bench`, or `python benchmarks/run.py [NAME…] [--quick] [--rounds N]`.
 
 Without names everything is measured; `--list` says what there is. Each measurement is a process of its own. The numbers
-go to `benchmarks/results/<time>.json`, with the machine and the commit, and as a table of ratios to the terminal. A
-target that is missed is marked, and that is all: nothing fails.
+go to `benchmarks/results/<time>.json`, with the machine and the commit, and as a table of ratios to the terminal; with
+`--page` also to a section of RESULTS.md. A target that is missed is marked, and that is all: nothing fails.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmark import Result, Scale
+from measure_keyed import measure_get, measure_keyed_memory, measure_keyed_write, measure_merge_read, measure_winners
 from measure_metadata import measure_avro, measure_commits, measure_plan
 from measure_rows import measure_memory, measure_read, measure_write
+from measure_upsert import measure_upsert
+from results_page import PAGE, put_section
 from rounds import REPOSITORY, ContenderError
 
 BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
@@ -34,7 +37,14 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "commit": measure_commits,
     "memory": measure_memory,
     "avro": measure_avro,
+    "merge_read": measure_merge_read,
+    "keyed_write": measure_keyed_write,
+    "keyed_memory": measure_keyed_memory,
+    "get": measure_get,
+    "upsert": measure_upsert,
+    "winners": measure_winners,
 }
+_PACKAGES = ("pyarrow", "numpy", "numba", "pyiceberg", "deltalake", "fastavro")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -45,11 +55,13 @@ def main() -> None:
         print("\n".join(BENCHMARKS))
         return
     names = arguments.names or list(BENCHMARKS)
-    report: dict[str, Any] = {"machine": _machine(), "commit": _commit(), "quick": arguments.quick, "benchmarks": {}}
+    share = 0.1 if arguments.quick else arguments.share
+    rounds = arguments.rounds or (2 if arguments.quick else 5)
+    report: dict[str, Any] = {"machine": _machine(), "commit": _commit(), "share": share, "benchmarks": {}}
     workplace = Path(tempfile.mkdtemp(prefix="lakelet-bench-", dir=arguments.folder))
     try:
         for name in names:
-            scale = Scale(arguments.quick, arguments.rounds or (2 if arguments.quick else 5), workplace / name)
+            scale = Scale(share, rounds, workplace / name)
             scale.folder.mkdir()
             print(f"\n{name}", flush=True)
             begin = time.perf_counter()
@@ -62,6 +74,8 @@ def main() -> None:
             for result in results:
                 print(f"  {result.line()}", flush=True)
             report["benchmarks"][name] = [result.as_json() for result in results]
+            if arguments.page:
+                put_section(name, BENCHMARKS[name].__doc__ or "", results, report, rounds)
             print(f"  ({time.perf_counter() - begin:.0f} s)")
             shutil.rmtree(scale.folder)
     finally:
@@ -75,6 +89,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the data and two rounds: whether it runs, not how fast"
     )
+    parser.add_argument("--share", type=float, default=1.0, help="so much of the full size, such as 0.01")
+    parser.add_argument("--page", action="store_true", help=f"write a section of {PAGE.name} for each benchmark")
     parser.add_argument("--rounds", type=int, help="how often each contender runs; the best counts (default 5)")
     parser.add_argument("--folder", help="where tables are made (default: the folder for temporary files)")
     parser.add_argument("--list", action="store_true", help="list the benchmarks")
@@ -90,7 +106,7 @@ def _machine() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": platform.platform(),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in ("pyarrow", "numpy", "numba", "pyiceberg", "fastavro")},
+        "packages": {name: version(name) for name in _PACKAGES},
         "load_before": os.getloadavg()[0],
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class KilledWriter:
 
     location: Path
     worker: int
+    module: str = "tests.crash.killed_writer"
     acknowledged: int = 0
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -32,7 +34,7 @@ class KilledWriter:
         command = [
             sys.executable,
             "-m",
-            "tests.crash.killed_writer",
+            self.module,
             str(self.location),
             str(self.worker),
             str(self.acknowledged),
@@ -66,7 +68,6 @@ class KilledWriter:
 
 def kill_and_check(location: Path, *, writers: int, seconds: float, seed: int) -> int:
     """Kills writers for that long; returns how many lives they had."""
-    chance = random.Random(seed)
     lake = lakelet.connect(str(location))
     lake.create_database("d")
     lake.create_table(
@@ -76,26 +77,32 @@ def kill_and_check(location: Path, *, writers: int, seconds: float, seed: int) -
         options={"manifest.merge-min-count": 5},
     )
     alive = [KilledWriter(location, worker) for worker in range(writers)]
+    lives = kill_for(alive, seconds, random.Random(seed), lambda: _check_rows(location, alive, still_running=True))
+    _check_rows(location, alive, still_running=False)
+    return lives
+
+
+def kill_for(writers: list[KilledWriter], seconds: float, chance: random.Random, look: Callable[[], object]) -> int:
+    """Starts all writers, kills one after the other for that long, looks after each kill, and ends with all of them dead."""
     lives = 0
     with contextlib.ExitStack() as stack:
-        stack.callback(lambda: [writer.process.kill() for writer in alive if writer.process is not None])
-        for writer in alive:
+        stack.callback(lambda: [writer.process.kill() for writer in writers if writer.process is not None])
+        for writer in writers:
             writer.start()
         until = time.monotonic() + seconds
         while True:
             time.sleep(chance.uniform(0, 0.5))
-            writer = chance.choice(alive)
+            writer = chance.choice(writers)
             writer.kill()
             lives += 1
-            _check_rows(location, alive, still_running=True)
+            look()
             if lives >= LEAST_KILLS and time.monotonic() > until:
                 break
             writer.start()
-        for writer in alive:
+        for writer in writers:
             if writer.process is not None:
                 writer.kill()
                 lives += 1
-    _check_rows(location, alive, still_running=False)
     return lives
 
 

@@ -10,14 +10,17 @@ from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCra
 from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
-from tests.crash.operations import OPERATIONS, Operation
-from tests.crash.warehouse import State, copied, fingerprint, lake_on, listing, prepared, state
+from tests.crash.keyed_operations import KEYED_OPERATIONS
+from tests.crash.operations import OPERATIONS, USER, Operation
+from tests.crash.warehouse import TABLE, State, copied, fingerprint, lake_on, listing, prepared, state
 
 ON_DISK = ("create_table", "append", "overwrite_dynamic", "delete", "add_column", "rename_table", "drop_table")
+KEYED_ON_DISK = ("keyed_upsert_across", "keyed_restamp")
+EVERY_OPERATION = (*OPERATIONS, *KEYED_OPERATIONS)
 
 
 def named(operations: tuple[str, ...]) -> list[Operation]:
-    return [operation for operation in OPERATIONS if operation.name in operations]
+    return [operation for operation in EVERY_OPERATION if operation.name in operations]
 
 
 def number_of_calls(operation: Operation, start: ObjectStore, kind: type[MemoryStore] = MemoryStore) -> int:
@@ -77,12 +80,12 @@ def crash_everywhere(operation: Operation, start: ObjectStore, fresh: Iterator[O
     assert seen[left] == after
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", EVERY_OPERATION, ids=lambda operation: operation.name)
 def test_a_crash_at_any_call_leaves_all_or_nothing(operation: Operation) -> None:
     crash_everywhere(operation, prepared(operation.prepare))
 
 
-@pytest.mark.parametrize("operation", named(ON_DISK), ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", named(ON_DISK + KEYED_ON_DISK), ids=lambda operation: operation.name)
 def test_a_crash_at_any_call_leaves_all_or_nothing_on_a_disk(operation: Operation, tmp_path: Path) -> None:
     start = prepared(operation.prepare)
     stores = (LocalStore(tmp_path / str(number), durable=False) for number in count())
@@ -118,6 +121,19 @@ def test_the_operations_do_what_their_names_say() -> None:
             if call == "put" and "/manifest/manifest-" in path and "-list-" not in path
         ]
         assert len(manifests) == 2, f"{name} wrote {manifests}"
+
+
+@pytest.mark.parametrize("operation", [o for o in KEYED_OPERATIONS if o.between], ids=lambda operation: operation.name)
+def test_rivals_really_come_first(operation: Operation) -> None:
+    """Raced operations write their files again and commit second."""
+    store = prepared(operation.prepare)
+    before = len(lake_on(store).table(TABLE).snapshots())
+    operation.run(lake_on(store, "run"))
+    snapshots = lake_on(store).table(TABLE).snapshots()
+    assert [snapshot.commit_user for snapshot in snapshots[before:]] == ["rival", USER]
+    files = {path.rsplit("/", 1)[-1] for path in listing(store) if "/bucket-" in path}
+    live = [file for snapshot in snapshots for _, file in lake_on(store).table(TABLE).files(version=snapshot.id)]
+    assert files == {file.name for file in live}, "files of the first attempt are left"
 
 
 class CopyOnlyStore(MemoryStore):

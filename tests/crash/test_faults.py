@@ -24,6 +24,15 @@ CHOSEN = (
     "two_phases",
     "add_column",
     "drop_table",
+    "keyed_upsert_dynamic",
+)
+# What differs most from the operations of append tables.
+KEYED = (
+    "keyed_upsert_dynamic",
+    "keyed_upsert_across",
+    "keyed_delete_keys",
+    "keyed_overwrite_static_across",
+    "keyed_restamp",
 )
 FOREVER = 10**9
 
@@ -65,7 +74,7 @@ def outcome(operation: Operation, store: ObjectStore) -> LakeletError | None:
     return None
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", [*OPERATIONS, *named(KEYED)], ids=lambda operation: operation.name)
 def test_one_unanswered_call(operation: Operation) -> None:
     for where, raised in fail_everywhere(operation, UnavailableError, times=1):
         assert raised is None or isinstance(raised, UnavailableError), f"{where}: {raised!r}"

@@ -2,9 +2,18 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.crash.killing import LEAST_KILLS, kill_and_check
+from tests.crash.killing_upserts import MODES, kill_upserts_and_check
 
 
 def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
     lives = kill_and_check(tmp_path / "warehouse", writers=2, seconds=12, seed=20260101)
+    assert lives > LEAST_KILLS
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_killed_upserts_have_their_effect_in_their_turn_or_none(tmp_path: Path, mode: str) -> None:
+    lives = kill_upserts_and_check(tmp_path / "warehouse", mode, writers=2, seconds=6, seed=20260101)
     assert lives > LEAST_KILLS

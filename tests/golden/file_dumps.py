@@ -23,9 +23,12 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 
 from lakelet import Lake, Table
+from lakelet.commit.index_changes import read_index_entries
 from lakelet.format import deletion_vectors
 from lakelet.format.avro.container import read_header
+from lakelet.format.hash_index import decode_hash_index
 from lakelet.format.index_manifest import encode_index_manifest
+from lakelet.format.manifest import decode_manifest_list
 from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.data_file import DeletionVectorRange, IndexFile
 from lakelet.model.manifest import EntryKind, IndexManifestEntry
@@ -87,10 +90,11 @@ class CountingIds:
 def dumps() -> dict[str, str]:
     """Every dump by the name of its file."""
     found: dict[str, str] = {}
-    for make in (_avro_table, _json_table, _parquet_table, _orc_table):
+    for make in (_avro_table, _json_table, _parquet_table, _orc_table, _keyed_table, _thin_table):
         store, names = make()
         for name, path in names.items():
-            found[f"{name}.txt"] = _dump(path, store.get(path))
+            data = store.get(path)
+            found[f"{name}.txt"] = _hash_index(path, data) if name == "hash-index" else _dump(path, data)
         if make is _avro_table:
             listing = [info.path for info in store.list("")]
             found["layout.txt"] = "\n".join(sorted(listing)) + "\n"
@@ -204,6 +208,48 @@ def _parquet_table() -> tuple[MemoryStore, dict[str, str]]:
 
 def _orc_table() -> tuple[MemoryStore, dict[str, str]]:
     return _data_file("orc")
+
+
+def _keyed(**options: str) -> tuple[MemoryStore, Table]:
+    """A table with dynamic buckets that was upserted and deleted from."""
+    store, lake = _lake()
+    columns = [("amount", "DOUBLE"), ("dt", "DATE"), ("id", "BIGINT"), ("changed", "INT")]
+    table = lake.create_table(
+        "shop.orders",
+        columns,
+        primary_key=["dt", "id"],
+        partitioned_by=["dt"],
+        options={**_PLAIN, "file.format": "parquet", "sequence.field": "changed", **options},
+    )
+    day = dt.date(2024, 1, 1)
+    table.write([{"id": number, "dt": day, "amount": number / 2, "changed": 5} for number in (3, 1, 2)])
+    rows = [{"id": 4, "dt": day, "amount": math.nan, "changed": 6}, {"id": 3, "dt": day, "amount": 0.0, "changed": 6}]
+    table.write(rows, kinds=["+I", "-D"])
+    return store, table
+
+
+def _keyed_table() -> tuple[MemoryStore, dict[str, str]]:
+    store, table = _keyed()
+    first, second = table.snapshots()
+    root = "shop.db/orders"
+    (manifest,) = decode_manifest_list(store.get(f"{root}/manifest/{second.delta_manifest_list}"), path="golden")
+    (entry,) = read_index_entries(table.scan().home, second)
+    assert first.index_manifest != second.index_manifest
+    return store, {
+        "hash-index": f"{root}/index/{entry.file.name}",
+        "index-manifest-hash": f"{root}/manifest/{second.index_manifest}",
+        "manifest-keyed": f"{root}/manifest/{manifest.name}",
+        "data-keyed-parquet": table.files()[1][0],
+    }
+
+
+def _thin_table() -> tuple[MemoryStore, dict[str, str]]:
+    store, table = _keyed(**{"data-file.thin-mode": "true", "bucket": "1"})
+    return store, {"data-keyed-thin": table.files()[1][0]}
+
+
+def _hash_index(path: str, data: bytes) -> str:
+    return "\n".join([f"# {path}", *_hex(data), "", f"hashes {decode_hash_index(data, path=path).tolist()}"]) + "\n"
 
 
 def _dump(path: str, data: bytes) -> str:

@@ -55,7 +55,7 @@ def rows_of(worker: int, numbers: Sequence[int]) -> pa.Table:
 
 def append(address: Address, worker: int, commits: int) -> Acknowledged:
     """Appends, again and again."""
-    table = _ready(address)
+    table = opened_together(address)
     rows: list[tuple[int, int]] = []
     snapshots, seconds = [], []
     for commit in range(commits):
@@ -71,7 +71,7 @@ def append(address: Address, worker: int, commits: int) -> Acknowledged:
 
 def append_twice(address: Address, worker: int, commits: int) -> Acknowledged:
     """Appends with identifiers, and sends every commit a second time."""
-    table = _ready(address)
+    table = opened_together(address)
     rows: list[tuple[int, int]] = []
     snapshots = []
     for commit in range(commits):
@@ -89,7 +89,7 @@ def append_twice(address: Address, worker: int, commits: int) -> Acknowledged:
 
 def overwrite_own_partition(address: Address, worker: int, commits: int) -> Acknowledged:
     """Replaces the rows of its own partition, statically and dynamically in turn."""
-    table = _ready(address)
+    table = opened_together(address)
     snapshots = []
     numbers: list[int] = []
     for commit in range(commits):
@@ -105,7 +105,7 @@ def overwrite_own_partition(address: Address, worker: int, commits: int) -> Ackn
 
 def append_and_delete(address: Address, worker: int, commits: int) -> Acknowledged:
     """Appends rows, and deletes the odd ones of them by predicate after every second commit."""
-    table = _ready(address)
+    table = opened_together(address)
     rows: set[int] = set()
     snapshots = []
     for commit in range(commits):
@@ -121,7 +121,7 @@ def append_and_delete(address: Address, worker: int, commits: int) -> Acknowledg
 
 def add_columns(address: Address, worker: int, commits: int) -> Acknowledged:
     """Adds columns of its own."""
-    table = _ready(address)
+    table = opened_together(address)
     names = [f"c_{worker}_{commit}" for commit in range(commits)]
     for name in names:
         table.add_column(name, "INT")
@@ -138,7 +138,7 @@ def race(address: Address, writers: Sequence[str], commits: int) -> list[Acknowl
     """Runs the named writers, one process each, and returns what they acknowledged."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(len(writers), timeout=START_SECONDS)
-    with ProcessPoolExecutor(len(writers), mp_context=context, initializer=_meet_at, initargs=(barrier,)) as pool:
+    with ProcessPoolExecutor(len(writers), mp_context=context, initializer=meet_at, initargs=(barrier,)) as pool:
         running = [pool.submit(_run, name, address, worker, commits) for worker, name in enumerate(writers)]
         return [one.result() for one in running]
 
@@ -147,12 +147,13 @@ def _run(name: str, address: Address, worker: int, commits: int) -> Acknowledged
     return WRITERS[name](address, worker, commits)
 
 
-def _meet_at(barrier: Barrier) -> None:
+def meet_at(barrier: Barrier) -> None:
+    """Makes all writers of this process wait at the barrier before they begin."""
     global _barrier  # noqa: PLW0603
     _barrier = barrier
 
 
-def _ready(address: Address) -> lakelet.Table:
+def opened_together(address: Address) -> lakelet.Table:
     """The table, opened and used once, when all other writers are as far."""
     table = address.table()
     table.scan().count()

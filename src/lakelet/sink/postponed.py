@@ -9,6 +9,7 @@ and have no statistics; tables with a type that Avro cannot hold use their own f
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 
 from lakelet.errors import InvalidError
@@ -22,7 +23,7 @@ UNNUMBERED = -1
 
 def postponed_spec(spec: SortedFileSpec, home: TableHome) -> SortedFileSpec:
     """How files are written that wait for compaction, by what holds for other files of the table."""
-    number = int(home.ids.uuid().replace("-", "")[:8], 16) & 0x7FFFFFFF
+    number = zlib.crc32(home.ids.uuid().encode()) & 0x7FFFFFFF
     settings = replace(spec.settings, prefix=f"{spec.settings.prefix}-u-{home.ids.uuid()}-s-{number}-w-")
     try:
         check_avro_fields(file_fields(spec.schema, thin=spec.thin))

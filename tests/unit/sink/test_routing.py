@@ -23,7 +23,8 @@ COLUMNS = [("id", "BIGINT"), ("s", "STRING"), ("d", "DATE"), ("n", "INT")]
 
 def schema(partitions: list[str], buckets: int) -> TableSchema:
     fields = [Field(-1, name, parse_type(text)) for name, text in COLUMNS]
-    options = {"bucket": str(buckets), "bucket-key": "id,s"} if buckets > 0 else {}
+    keys = [name for name in ("id", "s") if name not in partitions]
+    options = {"bucket": str(buckets), "bucket-key": ",".join(keys)} if buckets > 0 else {}
     return new_schema(fields, partition_keys=partitions, primary_keys=[], options=options, comment=None, time_ms=0)
 
 
