@@ -13,7 +13,7 @@ def one_by_one(counts: dict[int, int], keys: int, *, target: int, most: int, fir
     taken = []
     for _ in range(keys):
         roomy = [bucket for bucket in sorted(own) if own[bucket] < target]
-        free = [bucket for bucket in range(first, 200 if most < 0 else most, step) if bucket not in own]
+        free = [bucket for bucket in range(first, 1000 if most < 0 else most, step) if bucket not in own]
         if roomy:
             bucket = roomy[0]
         elif free:
