@@ -51,7 +51,9 @@ class AppendWriter:
         self._router = Router(schema)
         self._folders = PartitionFolders(home.paths, schema)
         self._buckets: dict[tuple[bytes, int], _BucketWriter] = {}
-        self._sequences = CommittedSequences(home, schema, replaces=replaces)
+        self._sequences = CommittedSequences(home, schema)
+        # Rows that take the place of all others have nothing to follow.
+        self._replaces = replaces
         self._buffered = 0
         self._files = NewFiles(home, self._settings.files)
         self._life = OneCommit(home)
@@ -93,7 +95,7 @@ class AppendWriter:
             found = self._buckets[partition, bucket] = _BucketWriter(
                 self._files, self._home, self._schema, self._settings, folder, self._source
             )
-            found.next_sequence = self._sequences.first_free((partition, bucket))
+            found.next_sequence = 0 if self._replaces else self._sequences.first_free((partition, bucket))
         return found
 
     def _limit_open_files(self) -> None:

@@ -346,7 +346,11 @@ def _decimal_bytes(array: pa.Array, attributes: Mapping[str, Any], kind: str) ->
     if not pa.types.is_decimal(array.type) and not pa.types.is_null(array.type):
         raise InvalidError(f"an Avro decimal column was given {array.type}")
     array = array.cast(pa.decimal128(attributes["precision"], attributes.get("scale", 0)))
-    data = np.frombuffer(array.buffers()[1] or b"", np.uint8).reshape(-1, 16)[array.offset : array.offset + len(array)]
+    # A buffer may be longer than its values, and that of no values of any length at all.
+    stored = array.buffers()[1] if len(array) else None
+    data = np.zeros((0, 16), np.uint8)
+    if stored is not None:
+        data = np.frombuffer(stored, np.uint8, 16 * len(array), 16 * array.offset).reshape(-1, 16)
     big = data[:, ::-1]
     sign = np.where(big[:, :1] & 0x80, 0xFF, 0).astype(np.uint8)
     # A leading byte can go if it is all sign and the next one has the same sign.

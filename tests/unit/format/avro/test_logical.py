@@ -221,3 +221,36 @@ def test_tables_without_rows_or_chunks(engine: str) -> None:
         back = read_table(write_table(table), path="f")
         assert back.schema == schema
         assert back.num_rows == 0
+
+
+def test_decimals_of_no_rows_may_stand_in_any_buffer() -> None:
+    inner = pa.struct([("a", pa.int64()), ("d", pa.decimal128(20, 4))])
+    arrays = [pa.array([], pa.int64()), pa.Array.from_buffers(inner.field(1).type, 0, [None, pa.py_buffer(bytes(8))])]
+    empty = pa.ListArray.from_arrays(
+        pa.array([0, 0], pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(inner))
+    )
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {
+                "name": "c",
+                "type": {
+                    "type": "array",
+                    "items": {
+                        "type": "record",
+                        "name": "s",
+                        "fields": [
+                            {"name": "a", "type": "long"},
+                            {
+                                "name": "d",
+                                "type": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 4},
+                            },
+                        ],
+                    },
+                },
+            }
+        ],
+    }
+    data = write_table(pa.table({"c": empty}), schema, codec="null")
+    assert data
