@@ -9,6 +9,7 @@ behind it and prints one line of JSON: what the function returned, and the proce
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import time
@@ -70,4 +71,6 @@ def serve(*tasks: Task) -> None:
     by_name = {task.__name__: task for task in tasks}
     name, arguments = sys.argv[1], json.loads(sys.argv[2])
     result = by_name[name](**arguments)
-    print(json.dumps({**result, "peak_bytes": peak_bytes()}))
+    print(json.dumps({**result, "peak_bytes": peak_bytes()}), flush=True)
+    # What was measured is told; some libraries abort when their threads are still there as the interpreter goes down.
+    os._exit(0)
