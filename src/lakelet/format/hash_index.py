@@ -26,6 +26,8 @@ def encode_hash_index(hashes: Hashes) -> bytes:
 
 def ascending(hashes: Hashes) -> Hashes:
     """The hashes in order, each once. (numpy's own `unique` is several times slower on numbers that hardly repeat.)"""
+    if (hashes[1:] > hashes[:-1]).all():
+        return hashes
     ordered = np.sort(hashes)
     once = np.ones(len(ordered), bool)
     once[1:] = ordered[1:] != ordered[:-1]

@@ -15,6 +15,7 @@ assignment is a function of the snapshot and the set of keys alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,7 +44,7 @@ from lakelet.storage.home import TableHome
 
 Hashes = NDArray[np.int32]
 Buckets = NDArray[np.int32]
-_BUCKET_BITS = 16
+_SEARCHES = 2
 _ROW_BITS = 32
 
 
@@ -73,13 +74,24 @@ class AssignerSettings:
 
 @dataclass(slots=True)
 class _Partition:
-    """The index of one partition as it grows."""
+    """The index of one partition as it grows: sorted hashes of each bucket in the snapshot, and those that came in since."""
 
     hash: np.int32
-    known: SortedTiers
-    counts: dict[int, int]
+    counts: dict[int, int] = field(default_factory=dict)
+    indexed: list[tuple[int, Hashes]] = field(default_factory=list)
+    added_hashes: SortedTiers = field(default_factory=SortedTiers)
     rooms: dict[int, BucketRoom] = field(default_factory=dict)
     added: dict[int, list[Hashes]] = field(default_factory=dict)
+
+    def find(self, hashes: Hashes) -> NDArray[np.int64]:
+        """The buckets of hashes, which are ascending; ABSENT for new ones."""
+        found = self.added_hashes.find(hashes)
+        # numpy lets go of the interpreter while it searches.
+        with ThreadPoolExecutor(_SEARCHES) as pool:
+            hits = pool.map(lambda one: _members(one[1], hashes), self.indexed)
+            for (bucket, _), hit in zip(self.indexed, hits, strict=True):
+                found[hit] = bucket
+        return found
 
 
 class DynamicBucketAssigner:
@@ -163,12 +175,12 @@ class DynamicBucketAssigner:
         distinct = ordered[heads]
         if self._assigner is not None:
             self._check_own(state, distinct)
-        buckets = state.known.find(distinct)
+        buckets = state.find(distinct)
         new = np.flatnonzero(buckets == ABSENT)
         if len(new):
             arrival = new[_ranking(rows[heads][new], len(hashes))]
             buckets[arrival] = self._place(state, distinct[arrival])
-            state.known.add(distinct[new], buckets[new].astype(np.int32))
+            state.added_hashes.add(distinct[new], buckets[new].astype(np.int32))
         assigned = np.empty(len(hashes), np.int32)
         assigned[rows] = buckets[np.cumsum(heads) - 1]
         return assigned
@@ -205,25 +217,11 @@ class DynamicBucketAssigner:
             )
 
     def _load(self, partition: bytes) -> _Partition:
-        state = _Partition(partition_hashes([partition])[0], SortedTiers(), {})
+        state = _Partition(partition_hashes([partition])[0])
         loaded = self._indexes.load(partition)
         state.counts = {bucket: len(hashes) for bucket, hashes in loaded.buckets.items()}
-        packed = [
-            hashes.astype(np.int64) << _BUCKET_BITS | bucket
-            for bucket, hashes in loaded.buckets.items()
-            if 0 <= bucket < 1 << _BUCKET_BITS
-        ]
-        if packed:
-            # Runs that are sorted already, as Lakelet writes them, are only merged here.
-            every = np.sort(np.concatenate(packed), kind="stable")
-            hashes = (every >> _BUCKET_BITS).astype(np.int32)
-            once = np.ones(len(hashes), bool)
-            once[1:] = hashes[1:] != hashes[:-1]
-            hashes, buckets = hashes[once], (every[once] & ((1 << _BUCKET_BITS) - 1)).astype(np.int32)
-            if self._assigner is not None:
-                own = self._owners(state, hashes) == self._assigner
-                hashes, buckets = hashes[own], buckets[own]
-            state.known.add(hashes, buckets)
+        # The least bucket has the last word, should a hash stand in two.
+        state.indexed = [(bucket, ascending(loaded.buckets[bucket])) for bucket in sorted(loaded.buckets, reverse=True)]
         return state
 
 
@@ -234,3 +232,13 @@ def _ranking(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     ranking = np.empty(len(rows), np.int64)
     ranking[np.cumsum(marked)[rows] - 1] = np.arange(len(rows))
     return ranking
+
+
+def _members(known: Hashes, hashes: Hashes) -> NDArray[np.bool_]:
+    """Which of some ascending hashes are among others."""
+    if not len(known):
+        return np.zeros(len(hashes), np.bool_)
+    places = np.searchsorted(known, hashes)
+    places[places == len(known)] = 0
+    found: NDArray[np.bool_] = known[places] == hashes
+    return found
