@@ -8,7 +8,7 @@ primary-key table is the matter of `conflicts`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,7 @@ from lakelet.commit.conflicts import (
     check_sequences,
 )
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
-from lakelet.commit.request import CommitRequest
+from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.errors import ConflictError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.manifest_columns import entries_to_columns
@@ -70,7 +70,8 @@ def compute_changes(
             for file in message.new_files
         ]
     )
-    replaced = _replaced(request, schema)
+    touched = {message.partition for message in request.messages if message.new_files}
+    replaced = replaced_partitions(request.overwrite, schema, touched)
     if schema.primary_keys and request.messages:
         check_schemas(home, request.messages, schema)
         check_not_overwritten(home, request.read_at, latest)
@@ -128,18 +129,17 @@ def _removed(
     return removed
 
 
-def _replaced(request: CommitRequest, schema: TableSchema) -> PartitionFilter | None:
-    """Which partitions (BinaryRow bytes) the commit overwrites; None where it overwrites nothing."""
-    overwrite = request.overwrite
+def replaced_partitions(
+    overwrite: Overwrite | None, schema: TableSchema, touched: Collection[bytes] = ()
+) -> PartitionFilter | None:
+    """Which partitions (BinaryRow bytes) an overwrite takes, dynamically those that are `touched` unless it names them itself;
+    None where there is no overwrite."""
     if overwrite is None:
         return None
     spec = overwrite.partition
     if spec is not None:
         return lambda partitions: partition_mask(partitions, schema, spec)
-    touched = overwrite.partitions
-    if touched is None:
-        touched = frozenset(message.partition for message in request.messages if message.new_files)
-    value_set = pa.array(list(touched), pa.binary())
+    value_set = pa.array(list(touched if overwrite.partitions is None else overwrite.partitions), pa.binary())
     return lambda partitions: np.asarray(pc.is_in(partitions, value_set=value_set))
 
 

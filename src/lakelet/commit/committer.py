@@ -84,8 +84,6 @@ def commit(home: TableHome, request: CommitRequest) -> Snapshot | None:
 def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> Snapshot | None:
     options = TableOptions(latest_schema(home).options)
     started = home.clock.monotonic()
-    patience = (options.get(COMMIT_TIMEOUT) or _DEFAULT_PATIENCE).total_seconds()
-    retries = options.get(COMMIT_MAX_RETRIES) if options.is_set(COMMIT_MAX_RETRIES) else None
     seen = request.searched
     attempt = 0
     while True:
@@ -113,12 +111,19 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
             _write_hint(home, made)
             return made
         attempt += 1
-        if (retries is not None and attempt > retries) or home.clock.monotonic() - started > patience:
+        if gives_up(options, attempt, home.clock.monotonic() - started):
             raise ConflictError(
                 f"{home.where(home.paths.branch_root)}: gave up after {attempt} attempts, "
                 "each time another writer committed first"
             )
         home.clock.sleep(wait_seconds(options, attempt, home.clock.monotonic() - began) * home.ids.jitter())
+
+
+def gives_up(options: TableOptions, attempts: int, seconds: float) -> bool:
+    """Whether the patience that a table's options ask for ends after so many lost attempts in so many seconds."""
+    patience = (options.get(COMMIT_TIMEOUT) or _DEFAULT_PATIENCE).total_seconds()
+    retries = options.get(COMMIT_MAX_RETRIES) if options.is_set(COMMIT_MAX_RETRIES) else None
+    return (retries is not None and attempts > retries) or seconds > patience
 
 
 def wait_seconds(options: TableOptions, attempt: int, attempt_seconds: float) -> float:

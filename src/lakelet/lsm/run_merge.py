@@ -30,7 +30,9 @@ from lakelet.lsm.key_words import Words, encode_keys, encode_versions
 from lakelet.lsm.ordered_rows import rows_in_order
 from lakelet.lsm.winners import SortedRun, winners
 from lakelet.model.arrow_types import to_arrow
+from lakelet.model.schema import TableSchema
 from lakelet.model.types import DataType
+from lakelet.options import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOptions
 
 # A step over fewer rows costs more than it saves memory, one over more falls out of the processor's caches.
 STEP_ROWS = 524_288
@@ -54,6 +56,19 @@ class MergeSpec:
     descending: bool = False
     ignore_delete: bool = False
     drop_deletes: bool = True
+
+    @staticmethod
+    def of(schema: TableSchema, *, drop_deletes: bool = True) -> MergeSpec:
+        """What decides between rows of a table, by its key and its options."""
+        options = TableOptions(schema.options)
+        versions = options.get(SEQUENCE_FIELD) or ()
+        return MergeSpec(
+            key=tuple((field.name, field.type) for field in schema.trimmed_key_fields),
+            versions=tuple((name, schema.field(name).type) for name in versions),
+            descending=options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending",
+            ignore_delete=options.get(IGNORE_DELETE),
+            drop_deletes=drop_deletes,
+        )
 
 
 def surviving_rows(runs: Sequence[pa.Table], spec: MergeSpec, *, ordered: bool) -> NDArray[np.int64]:

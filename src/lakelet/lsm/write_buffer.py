@@ -22,8 +22,6 @@ from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelet.lsm.key_words import encode_keys, encode_versions
 from lakelet.lsm.run_merge import MergeSpec
 from lakelet.lsm.winners import sort_and_fold
-from lakelet.model.schema import TableSchema
-from lakelet.options import SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOptions
 
 Place = tuple[bytes, int]
 """A partition and a bucket in it."""
@@ -36,18 +34,6 @@ _COLUMN_BYTES = 256
 _ORDER_COLUMNS = pa.schema(
     [pa.field(SEQUENCE_NUMBER, pa.int64(), nullable=False), pa.field(VALUE_KIND, pa.int8(), nullable=False)]
 )
-
-
-def merge_spec(schema: TableSchema) -> MergeSpec:
-    """The columns that order rows of a table, for runs that keep their retracts."""
-    options = TableOptions(schema.options)
-    versions = options.get(SEQUENCE_FIELD) or ()
-    return MergeSpec(
-        key=tuple((field.name, field.type) for field in schema.trimmed_key_fields),
-        versions=tuple((name, schema.field(name).type) for name in versions),
-        descending=options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending",
-        drop_deletes=False,
-    )
 
 
 @dataclass(slots=True)

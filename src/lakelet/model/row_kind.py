@@ -18,10 +18,5 @@ class RowKind(IntEnum):
         """The two characters that changelogs show."""
         return SHORT_KINDS[self]
 
-    @property
-    def is_retract(self) -> bool:
-        """Whether a row of this kind takes away rather than adds."""
-        return bool(self & 1)
-
 
 SHORT_KINDS = ("+I", "-U", "+U", "-D")

@@ -35,7 +35,7 @@ from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.model.types import Field
-from lakelet.options import IGNORE_DELETE, ROWKIND_FIELD, SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOptions
+from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import RowFilter, split_by_columns
 from lakelet.read.key_value_files import KeyValueFiles
 from lakelet.read.only_rows import only_rows
@@ -104,7 +104,7 @@ class MergeReader:
         self._columns = tuple(columns)
         self._ordered = ordered
         self._budget = budget_bytes
-        self._spec = _merge_spec(schema)
+        self._spec = MergeSpec.of(schema)
         below, self._above = split_by_columns(
             row_filter, {*schema.trimmed_primary_keys, *schema.partition_keys}, schema.fields
         )
@@ -326,17 +326,6 @@ def _closing(
     finally:
         for stream in streams:
             stream.close()
-
-
-def _merge_spec(schema: TableSchema) -> MergeSpec:
-    options = TableOptions(schema.options)
-    versions = [schema.field(name) for name in options.get(SEQUENCE_FIELD) or ()]
-    return MergeSpec(
-        key=tuple((field.name, field.type) for field in schema.trimmed_key_fields),
-        versions=tuple((field.name, field.type) for field in versions),
-        descending=options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending",
-        ignore_delete=options.get(IGNORE_DELETE),
-    )
 
 
 def _newer_and_newer(files: Sequence[DataFile], section: Section) -> bool:

@@ -22,10 +22,10 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.format.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.lsm.run_merge import merge_runs
+from lakelet.lsm.run_merge import MergeSpec, merge_runs
 from lakelet.lsm.sorted_file import SortedFileSpec, SortedFileWriter
 from lakelet.lsm.spilled_runs import BATCH_BYTES, SpilledRuns
-from lakelet.lsm.write_buffer import BufferedRows, Kinds, Place, WriteBuffer, merge_spec
+from lakelet.lsm.write_buffer import BufferedRows, Kinds, Place, WriteBuffer
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import FILE_SOURCE_APPEND, DataFile
@@ -73,7 +73,7 @@ class KeyValueWriter:
             self._spec = postponed_spec(self._spec, home)
         self._placer = placer or ExtractedPlacer(schema)
         self._ignored = _ignored_kinds(TableOptions(schema.options))
-        self._merge = merge_spec(schema)
+        self._merge = MergeSpec.of(schema, drop_deletes=False)
         if first_sequence is None:
             first_sequence = CommittedSequences(home, schema).first_free
         self._buffer = WriteBuffer(self._merge, (lambda _: 0) if self._postpones else first_sequence)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from lakelet.commit.committer import wait_seconds
+from lakelet.commit.committer import gives_up, wait_seconds
 from lakelet.errors import ConflictError
 from lakelet.model.schema import TableSchema
-from lakelet.options import COMMIT_MAX_RETRIES, COMMIT_TIMEOUT, TableOptions
+from lakelet.options import TableOptions
 from lakelet.storage.home import TableHome
-
-_DEFAULT_PATIENCE = timedelta(minutes=5)
 
 
 class Repetition:
@@ -26,9 +22,7 @@ class Repetition:
         """Waits a little before the next attempt; raises the conflict where patience has run out."""
         self._count += 1
         now = self._home.clock.monotonic()
-        patience = (self._options.get(COMMIT_TIMEOUT) or _DEFAULT_PATIENCE).total_seconds()
-        retries = self._options.get(COMMIT_MAX_RETRIES) if self._options.is_set(COMMIT_MAX_RETRIES) else None
-        if (retries is not None and self._count > retries) or now - self._started > patience:
+        if gives_up(self._options, self._count, now - self._started):
             raise conflict
         wait = wait_seconds(self._options, self._count, now - self._began)
         self._home.clock.sleep(wait * self._home.ids.jitter())

@@ -9,7 +9,7 @@ KEY_DYNAMIC       KeyValueWriter, places of keys from the keys that the snapshot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lakelet.commit.changes import partition_mask
+from lakelet.commit.changes import replaced_partitions
+from lakelet.commit.conflicts import PartitionFilter
 from lakelet.commit.manifests import live_entries, snapshot_manifests
 from lakelet.commit.request import Overwrite
 from lakelet.commit.schemas import SchemaVersions
@@ -44,8 +45,6 @@ from lakelet.sink.placing import ExtractedPlacer, RowPlacer
 from lakelet.sink.row_kinds import Kinds
 from lakelet.sink.sequences import CommittedSequences
 from lakelet.storage.home import TableHome
-
-PartitionFilter = Callable[[pa.Array], NDArray[np.bool_]]
 
 
 class Writer(Protocol):
@@ -134,7 +133,7 @@ def _placer(
     replaces: Overwrite | None,
 ) -> RowPlacer:
     mode = bucket_mode(schema)
-    stored = StoredKeys(home, schema, snapshot, _replaced(schema, replaces))
+    stored = StoredKeys(home, schema, snapshot, replaced_partitions(replaces, schema))
     if mode is BucketMode.HASH_DYNAMIC:
         fresh = replaces is not None
         live = {} if fresh else _row_counts(home, manifests)
@@ -144,17 +143,6 @@ def _placer(
         counts = {} if fresh else _row_counts(home, manifests)
         return CrossPartitionAssigner(home, schema, snapshot, scan=stored.places, counts=counts, fresh=fresh)
     return ExtractedPlacer(schema)
-
-
-def _replaced(schema: TableSchema, replaces: Overwrite | None) -> PartitionFilter | None:
-    """Which partitions go with the commit, as far as that is known before the rows come."""
-    if replaces is None:
-        return None
-    spec = replaces.partition
-    if spec is not None:
-        return lambda partitions: partition_mask(partitions, schema, spec)
-    named = pa.array(list(replaces.partitions or ()), pa.binary())
-    return lambda partitions: np.asarray(pc.is_in(partitions, value_set=named))
 
 
 def _row_counts(home: TableHome, manifests: list[ManifestFile]) -> dict[tuple[bytes, int], int]:

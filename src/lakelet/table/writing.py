@@ -109,11 +109,6 @@ class TableWrite:
         self._messages = tuple(replace(message, table_uuid=self._table_uuid) for message in messages)
         return self._messages
 
-    @property
-    def is_prepared(self) -> bool:
-        """Whether there are messages that somebody may commit."""
-        return self._messages is not None
-
     def abort(self) -> None:
         """Removes the files, except those of a commit that stands."""
         if self._messages is None:
