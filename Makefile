@@ -51,8 +51,9 @@ $(PYPAIMON_STAMP): $(PYPAIMON_LOCK) scripts/make-venv.sh | $(STAMP)
 
 # ---------------------------------------------------------------- daily work
 
-demo: setup ## Show what Lakelet can do, on a warehouse of its own.
-	@$(BIN)/lakelet demo
+demo: setup ## Show what Lakelet can do, on a warehouse of its own; Spark needs Java, which is found or installed.
+	@scripts/setup-java.sh --runtime
+	JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home) $(BIN)/lakelet demo
 
 fmt: setup ## Format the code and fix what ruff can fix.
 	@$(BIN)/ruff format
@@ -68,6 +69,7 @@ check: setup ## Format, lint, types, imports, unit and tidy tests; under two min
 # Tests that share a service stay on one worker (xdist groups), so that each service starts once.
 test: setup ## Everything: all set-up, then all tests. Without CI=true, what cannot be had is skipped.
 	@scripts/optional-setup.sh setup-conformance setup-services
+	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true)
 	scripts/step.sh "all tests" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 bench: setup $(PYPAIMON_STAMP) ## Measure against peers in the same run; writes JSON results.
@@ -75,6 +77,7 @@ bench: setup $(PYPAIMON_STAMP) ## Measure against peers in the same run; writes 
 
 soak: setup ## The long random runs at full length.
 	@scripts/optional-setup.sh setup-conformance setup-services
+	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true)
 	LAKELET_SOAK=1 $(BIN)/pytest -m soak --timeout 0 $(SOAK_ARGS)
 
 lock: setup ## Regenerate the lock files from pyproject.toml (UPGRADE=1 takes newer versions).

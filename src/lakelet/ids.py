@@ -33,6 +33,21 @@ class RandomIds:
         return random.random()
 
 
+class PrefixedIds:
+    """Names that all begin alike, by which those of one job are found again."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def uuid(self) -> str:
+        """The prefix and 64 random bits."""
+        return f"{self.prefix}-{uuid.uuid4().hex[:16]}"
+
+    def jitter(self) -> float:
+        """A number between 0 and 1."""
+        return random.random()
+
+
 def seeded_numbers(seed: int) -> np.random.Generator:
     """Numbers that are the same at every run, for made-up data."""
     return np.random.default_rng(seed)

@@ -29,7 +29,7 @@ def printed(finished: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A warehouse in which the demo ran, and what it showed."""
     warehouse = str(tmp_path_factory.mktemp("cli") / "warehouse")
-    finished = lakelet("demo", "--rows", "2000", "--warehouse", warehouse)
+    finished = lakelet("demo", "--engine", "local", "--rows", "2000", "--warehouse", warehouse)
     assert (finished.returncode, finished.stderr) == (0, "")
     return warehouse, finished.stdout
 
@@ -49,7 +49,7 @@ def test_the_demo_shows_every_step(demo: tuple[str, str]) -> None:
 
 def test_the_demo_may_run_again(demo: tuple[str, str], tmp_path: Path) -> None:
     for rows in ("60", "70"):
-        shown = printed(lakelet("demo", "--rows", rows, "--warehouse", str(tmp_path), "--json"))
+        shown = printed(lakelet("demo", "--engine", "local", "--rows", rows, "--warehouse", str(tmp_path), "--json"))
         assert shown[0]["records"] == int(rows)
     assert connect(str(tmp_path)).table(ORDERS).scan(version=1).count() == 70
 
@@ -125,7 +125,14 @@ def test_errors_end_with_1(demo: tuple[str, str], arguments: tuple[str, ...], ki
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("inspekt", ORDERS), ("inspect", ORDERS, "colour"), ("demo", "--rows", "x"), ("tables", "--option", "x")],
+    [
+        (),
+        ("inspekt", ORDERS),
+        ("inspect", ORDERS, "colour"),
+        ("demo", "--rows", "x"),
+        ("demo", "--engine", "flink"),
+        ("tables", "--option", "x"),
+    ],
 )
 def test_senseless_command_lines_end_with_2(arguments: tuple[str, ...]) -> None:
     shown = lakelet(*arguments)

@@ -1,15 +1,20 @@
-"""`lakelet demo`: the main job on made-up orders, step by step, with readable results."""
+"""`lakelet demo`: the main job on made-up orders, step by step, with readable results.
+
+The load and the upsert run on Spark unless asked otherwise (`demo_engines`), the other steps in this process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.catalog import Lake
+from lakelet.catalog import connect
+from lakelet.cli.demo_engines import Engine, open_engine
 from lakelet.cli.output import Output
 from lakelet.clock import SystemClock
 from lakelet.ids import seeded_numbers
@@ -22,8 +27,24 @@ _COUNTRIES = np.array(["DE", "FR", "JP", "US", "BR"])
 _BATCH_ROWS = 50_000
 
 
-def run_demo(lake: Lake, output: Output, *, rows: int) -> None:
+@dataclass(frozen=True, slots=True)
+class _Demo:
+    """What every step gets: the table, where results go, how many orders there are at first, and who writes them."""
+
+    orders: Table
+    output: Output
+    rows: int
+    engine: Engine
+
+
+def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
     """Ingest, upsert, query, get, overwrite, delete, evolve, travel back, read changes."""
+    with open_engine(engine, warehouse, options, output) as opened:
+        _run(warehouse, options, output, rows, opened)
+
+
+def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, engine: Engine) -> None:
+    lake = connect(warehouse, dict(options))
     output.note(f"[bold]Lakelet demo[/bold] in {lake.location}, database {DATABASE}\n")
     lake.drop_database(DATABASE, cascade=True, if_exists=True)
     lake.create_database(DATABASE)
@@ -41,10 +62,11 @@ def run_demo(lake: Lake, output: Output, *, rows: int) -> None:
         options={"bucket": "2"},
         comment="made-up orders",
     )
+    demo = _Demo(orders, output, rows, engine)
     steps = (_ingest, _upsert, _query, _get, _overwrite, _delete, _evolve, _travel, _changes)
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
-        title = step(orders, output, rows, number)
+        title = step(demo, number)
         output.note(
             f"   [dim]step {number} of {len(steps)}, {title}: {SystemClock().monotonic() - started:.2f} s[/dim]\n"
         )
@@ -52,30 +74,29 @@ def run_demo(lake: Lake, output: Output, *, rows: int) -> None:
     output.note(f"[green]Done.[/green] The files are Apache Paimon's format: {orders.location}")
 
 
-def _ingest(orders: Table, output: Output, rows: int, number: int) -> str:
-    output.note(f"[bold]{number}. Ingest[/bold] {rows:,} orders in one atomic commit")
-    snapshot = orders.write(_orders(rows))
-    files = orders.files()
+def _ingest(demo: _Demo, number: int) -> str:
+    demo.output.note(f"[bold]{number}. Ingest[/bold] {demo.rows:,} orders in one atomic commit")
+    snapshot = demo.engine.load(demo.orders, _orders(demo.rows))
+    files = demo.orders.files()
     assert snapshot is not None
-    output.values("committed", {"snapshot": snapshot.id, "records": snapshot.total_record_count, "files": len(files)})
+    shown = {"snapshot": snapshot.id, "records": snapshot.total_record_count, "files": len(files)}
+    demo.output.values("committed", shown)
     return "ingest"
 
 
-def _upsert(orders: Table, output: Output, rows: int, number: int) -> str:
-    output.note(f"[bold]{number}. Upsert[/bold]: orders that are there change their amount, new ones come in")
+def _upsert(demo: _Demo, number: int) -> str:
+    demo.output.note(f"[bold]{number}. Upsert[/bold]: orders that are there change their amount, new ones come in")
+    orders, up_to, more = demo.orders, max(demo.rows // 10, 1), max(demo.rows // 20, 1)
     before = orders.scan().count()
-    changed = orders.scan(where=f"order_id <= {max(rows // 10, 1)}").to_arrow()
-    amounts = pc.multiply(changed.column("amount"), pa.scalar(2)).cast(pa.decimal128(12, 2))
-    new = pa.Table.from_batches(_orders(max(rows // 20, 1), first=rows + 1))
-    place = changed.schema.get_field_index("amount")
-    orders.write([changed.set_column(place, "amount", amounts), new])
-    output.values(
-        "upserted", {"changed": changed.num_rows, "new": new.num_rows, "before": before, "after": orders.scan().count()}
-    )
+    changed = orders.scan(where=f"order_id <= {up_to}").count()
+    demo.engine.double_amounts(orders, up_to, _orders(more, first=demo.rows + 1))
+    shown = {"changed": changed, "new": more, "before": before, "after": orders.scan().count()}
+    demo.output.values("upserted", shown)
     return "upsert"
 
 
-def _get(orders: Table, output: Output, _rows: int, number: int) -> str:
+def _get(demo: _Demo, number: int) -> str:
+    orders, output = demo.orders, demo.output
     output.note(f"[bold]{number}. Get[/bold] rows by key, through key ranges and cached blocks")
     keys = orders.scan(columns=["order_id", "day"], where="order_id <= 3").to_arrow()
     orders.get_many(keys)
@@ -88,7 +109,8 @@ def _get(orders: Table, output: Output, _rows: int, number: int) -> str:
     return "get"
 
 
-def _query(orders: Table, output: Output, _rows: int, number: int) -> str:
+def _query(demo: _Demo, number: int) -> str:
+    orders, output = demo.orders, demo.output
     output.note(f"[bold]{number}. Query[/bold] with DuckDB; a filter on the partition reads one day's files only")
     scan = orders.scan(where="day = DATE '2026-01-03'")
     plan = scan.plan()
@@ -100,9 +122,10 @@ def _query(orders: Table, output: Output, _rows: int, number: int) -> str:
     return "query"
 
 
-def _overwrite(orders: Table, output: Output, rows: int, number: int) -> str:
+def _overwrite(demo: _Demo, number: int) -> str:
+    orders, output = demo.orders, demo.output
     output.note(f"[bold]{number}. Overwrite[/bold] one partition; the other days stay as they are")
-    day = next(_orders(max(rows // 20, 1), only_day=2, first=5_000_001))
+    day = next(_orders(max(demo.rows // 20, 1), only_day=2, first=5_000_001))
     before = orders.scan(where="day = DATE '2026-01-03'").count()
     orders.write(day, mode="overwrite", partition={"day": "2026-01-03"})
     after = orders.scan(where="day = DATE '2026-01-03'").count()
@@ -110,7 +133,8 @@ def _overwrite(orders: Table, output: Output, rows: int, number: int) -> str:
     return "overwrite"
 
 
-def _delete(orders: Table, output: Output, _rows: int, number: int) -> str:
+def _delete(demo: _Demo, number: int) -> str:
+    orders, output = demo.orders, demo.output
     output.note(f"[bold]{number}. Delete[/bold] by condition and by key; no file is rewritten")
     before = orders.scan().count()
     orders.delete(where="country = 'BR' AND amount < 100")
@@ -119,7 +143,8 @@ def _delete(orders: Table, output: Output, _rows: int, number: int) -> str:
     return "delete"
 
 
-def _evolve(orders: Table, output: Output, _rows: int, number: int) -> str:
+def _evolve(demo: _Demo, number: int) -> str:
+    orders, output = demo.orders, demo.output
     output.note(f"[bold]{number}. Evolve[/bold] the schema; no file is rewritten")
     orders.add_column("note", "STRING", default="none", comment="added later", after="amount")
     orders.rename_column("customer.name", "full_name")
@@ -131,14 +156,16 @@ def _evolve(orders: Table, output: Output, _rows: int, number: int) -> str:
     return "evolve"
 
 
-def _travel(orders: Table, output: Output, _rows: int, number: int) -> str:
+def _travel(demo: _Demo, number: int) -> str:
+    orders, output = demo.orders, demo.output
     output.note(f"[bold]{number}. Time travel[/bold]: every commit can be read again, in the schema it had")
     rows = [(s.id, s.commit_kind.value, orders.scan(version=s.id).count()) for s in orders.snapshots()]
     output.rows("versions", ("version", "made by", "rows"), rows)
     return "time travel"
 
 
-def _changes(orders: Table, output: Output, _rows: int, number: int) -> str:
+def _changes(demo: _Demo, number: int) -> str:
+    orders, output = demo.orders, demo.output
     output.note(f"[bold]{number}. Changes[/bold] between two versions, by key; here what the upsert did")
     columns = ["_row_kind", "order_id", "amount"]
     changes = orders.changes(1, 2).select(columns)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from lakelet.catalog import connect
 from lakelet.cli.demo import run_demo
+from lakelet.cli.demo_engines import ENGINES
 from lakelet.cli.inspecting import list_tables, show_table
 from lakelet.cli.output import ConsoleOutput, JsonOutput, Output
 from lakelet.errors import LakeletError
@@ -18,7 +19,7 @@ Handler = Callable[[argparse.Namespace, Output], None]
 
 
 def _demo(arguments: argparse.Namespace, output: Output) -> None:
-    run_demo(connect(arguments.warehouse, _options(arguments)), output, rows=arguments.rows)
+    run_demo(arguments.warehouse, _options(arguments), output, rows=arguments.rows, engine=arguments.engine)
 
 
 def _tables(arguments: argparse.Namespace, output: Output) -> None:
@@ -53,6 +54,9 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = add("demo", _demo, "Run the main job on made-up orders: ingest, query, change, travel back in time.")
     demo.add_argument("--rows", type=int, default=200_000, help="how many orders to make up (default: %(default)s)")
+    demo.add_argument(
+        "--engine", choices=ENGINES, default=ENGINES[0], help="who loads and upserts (default: %(default)s)"
+    )
     tables = add("tables", _tables, "List the tables of a database, or of all.")
     tables.add_argument("database", nargs="?", help="only this database")
     inspect = add("inspect", _inspect, "Show a table's schema, snapshots, files, options, tags or branches.")

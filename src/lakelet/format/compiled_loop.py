@@ -8,14 +8,14 @@ little never pays for the compiler.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+from lakelet.format.compile_cache import compiled
 
 LOAD_AFTER_SECONDS = 0.5
 LOADED_AFTER_SECONDS = 0.05
@@ -70,11 +70,7 @@ class CompiledLoop:
         with self._lock:
             if self._compiled is not None:
                 return
-            numba: Any = importlib.import_module("numba")
-            try:
-                self._compiled = numba.njit(self._signature, cache=True, nogil=True)(self._function)
-            except RuntimeError:  # There is no folder to keep machine code in.
-                self._compiled = numba.njit(self._signature, nogil=True)(self._function)
+            self._compiled = compiled(self._function, self._signature, nogil=True)
 
 
 def compiled_loop(signature: str, *, saved_ns_per_byte: float) -> Callable[[Callable[..., None]], CompiledLoop]:

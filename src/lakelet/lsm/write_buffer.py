@@ -52,6 +52,7 @@ class WriteBuffer:
         self._spec = spec
         self._first_sequence = first_sequence
         self._next: dict[Place, int] = {}
+        self._first: dict[Place, int] = {}
         self._batches: list[pa.RecordBatch] = []
         self._kinds: list[Kinds | None] = []
         self._buckets: dict[Place, _Bucket] = {}
@@ -65,7 +66,7 @@ class WriteBuffer:
         for place, rows in places:
             own = np.arange(batch.num_rows, dtype=np.int64) if rows is None else rows
             if place not in self._next:
-                self._next[place] = self._first_sequence(place)
+                self._next[place] = self._first[place] = self._first_sequence(place)
             bucket = self._buckets.get(place)
             if bucket is None:
                 bucket = self._buckets[place] = _Bucket(self._next[place], [])
@@ -76,6 +77,10 @@ class WriteBuffer:
         self._kinds.append(kinds)
         self._rows += batch.num_rows
         self.bytes += batch.nbytes + batch.num_rows * _NUMBER_BYTES + batch.num_columns * _COLUMN_BYTES
+
+    def taken(self, place: Place) -> int:
+        """How many rows of a bucket have come in so far, drained ones included."""
+        return self._next[place] - self._first[place]
 
     def drain(self) -> BufferedRows:
         """Everything that is held; the buffer is empty afterwards and numbers on."""
@@ -121,6 +126,17 @@ class BufferedRows:
         own = _numbers(bucket)
         winners = self._winners(own)
         yield from self._batches(own[winners], bucket.first + winners, batch_rows)
+
+    def repeated(self, place: Place, most: int) -> list[dict[str, object]]:
+        """Keys of rows that lost to another row of their key in this buffer, at most so many."""
+        if place not in self._buckets:
+            return []
+        assert self._rows is not None
+        own = _numbers(self._buckets[place])
+        lost = np.setdiff1d(np.arange(len(own)), self._winners(own))[:most]
+        keys = self._rows.select([name for name, _ in self._spec.key])
+        found: list[dict[str, object]] = keys.take(pa.array(own[lost])).to_pylist()
+        return found
 
     def as_they_came(self, place: Place, batch_rows: int, sequence: int) -> Iterator[pa.RecordBatch]:
         """All rows of a bucket in the order of their arrival, with one sequence number for all."""

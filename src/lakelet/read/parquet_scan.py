@@ -33,15 +33,20 @@ def parquet_scanner(
     condition: pc.Expression | None,
     *,
     whole: bool,
+    constants: Sequence[pc.Expression] | None = None,
 ) -> ds.Scanner:
-    """A scan of files that all have the columns of `schema`, in order. `whole` says that all rows are wanted at once."""
+    """A scan of files that all have the columns of `schema`, in order. `whole` says that all rows are wanted at once.
+
+    `constants` says for each file which columns have which value, whatever the file itself has.
+    """
     import pyarrow.dataset as ds  # noqa: PLC0415 - it loads pandas where that is installed, which takes a second.
 
     filesystem, _ = home.store.arrow_path(paths[0])
     # Column chunks are fetched ahead only where a request takes long; buffered chunks stay until their file is done.
     remote = not isinstance(filesystem, LocalFileSystem)
     parquet = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=remote))
-    fragments = [_fragment(home, parquet, path) for path in paths]
+    known = constants or [None] * len(paths)
+    fragments = [_fragment(home, parquet, path, known_of) for path, known_of in zip(paths, known, strict=True)]
     return ds.FileSystemDataset(fragments, schema, parquet, filesystem).scanner(
         columns=list(columns),
         filter=condition,
@@ -63,9 +68,11 @@ def matching_row_groups(
         return [(group.id, group.num_rows) for group in kept.row_groups]
 
 
-def _fragment(home: TableHome, parquet: ds.ParquetFileFormat, path: str) -> ds.ParquetFileFragment:
+def _fragment(
+    home: TableHome, parquet: ds.ParquetFileFormat, path: str, known: pc.Expression | None
+) -> ds.ParquetFileFragment:
     filesystem, name = home.store.arrow_path(path)
     if isinstance(filesystem, PyFileSystem):
         # Arrow's threads would call Python from a scan that nobody finished while the interpreter shuts down, and hang.
-        return parquet.make_fragment(pa.py_buffer(home.store.get(path)))
-    return parquet.make_fragment(name, filesystem=filesystem)
+        return parquet.make_fragment(pa.py_buffer(home.store.get(path)), partition_expression=known)
+    return parquet.make_fragment(name, filesystem=filesystem, partition_expression=known)

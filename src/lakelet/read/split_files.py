@@ -25,6 +25,7 @@ class SplitFile:
     path: str
     vector: DeletionVector | None
     snapshot_id: int
+    partition: bytes
 
     @property
     def is_parquet(self) -> bool:
@@ -36,7 +37,7 @@ def files_of(splits: Sequence[Split]) -> Iterator[SplitFile]:
     """All files, in the order of the splits."""
     for split in splits:
         for data, path, vector in zip(split.files, split.paths, split.deletion_vectors, strict=True):
-            yield SplitFile(data, path, vector, split.snapshot_id)
+            yield SplitFile(data, path, vector, split.snapshot_id, split.partition)
 
 
 def deleted_positions(home: TableHome, file: SplitFile) -> deletion_vectors.Positions | None:

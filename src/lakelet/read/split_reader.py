@@ -6,20 +6,23 @@ need more (an older schema with other names or types, deletion vectors, INT96 ti
 by one, converted, and filtered afterwards. Rows come in the order of the splits and files.
 
 A group is read by the physical names its schema version gave the columns; no reader is asked to match field ids.
+Partition columns come from the manifest: files that were adopted from elsewhere do not have them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lakelet.format.binary_row import decode_row
 from lakelet.format.data_files import format_of_file
 from lakelet.format.parquet_file import NAME as PARQUET
 from lakelet.format.parquet_file import needs_int96
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
@@ -51,6 +54,7 @@ class SplitReader:
         self._columns = tuple(columns)
         self._filter = row_filter
         self._schema_of = schema_of
+        self._constants: dict[tuple[int, bytes], dict[str, pa.Scalar]] = {}
         # Rows can only be counted by some column.
         needed = dict.fromkeys([*columns, *row_filter.columns]) or (table_fields[0].name,)
         self._fields = tuple(by_name[name] for name in needed)
@@ -100,9 +104,30 @@ class SplitReader:
     def _scanner(self, files: Sequence[SplitFile], schema_id: int, *, whole: bool = False) -> ds.Scanner:
         schema = pa.schema([field.with_nullable(True) for field in arrow_schema(self._schema_of(schema_id).fields)])
         names = self._columns if not self._filter.residual else [field.name for field in self._fields]
+        wanted = {field.name for field in self._fields}
+        constants = [_guarantee(self._partition(file), wanted) for file in files]
         return parquet_scanner(
-            self._home, [file.path for file in files], schema, names, self._filter.pushdown, whole=whole
+            self._home,
+            [file.path for file in files],
+            schema,
+            names,
+            self._filter.pushdown,
+            whole=whole,
+            constants=constants,
         )
+
+    def _partition(self, file: SplitFile) -> dict[str, pa.Scalar]:
+        """The values of the partition columns of a file, by the names they had when it was written."""
+        key = (file.data.schema_id, file.partition)
+        found = self._constants.get(key)
+        if found is None:
+            schema = self._schema_of(file.data.schema_id)
+            values = decode_row(file.partition, schema.partition_types) if schema.partition_keys else ()
+            found = self._constants[key] = {
+                name: pa.scalar(value, to_arrow(data_type))
+                for name, data_type, value in zip(schema.partition_keys, schema.partition_types, values, strict=True)
+            }
+        return found
 
     def _scan_dataset(self, files: Sequence[SplitFile], schema_id: int) -> Iterator[pa.RecordBatch]:
         with naming(self._home, files):
@@ -113,8 +138,12 @@ class SplitReader:
     def _read_files(self, files: Sequence[SplitFile], schema_id: int) -> Iterator[pa.RecordBatch]:
         stored = self._schema_of(schema_id).fields
         wanted = {field.id for field in self._fields}
-        names = [field.name for field in stored if field.id in wanted] or [stored[0].name]
+        keys = self._schema_of(schema_id).partition_keys
+        in_file = [field.name for field in stored if field.name not in keys]
+        names = [field.name for field in stored if field.id in wanted and field.name not in keys]
+        names = names or in_file[:1] or [stored[0].name]
         for file in files:
+            constants = self._partition(file)
             with naming(self._home, [file]):
                 positions = deleted_positions(self._home, file)
                 at = 0
@@ -123,6 +152,10 @@ class SplitReader:
                 ):
                     start, at = at, at + batch.num_rows
                     kept = batch if positions is None else batch.filter(deleted_mask(positions, start, batch.num_rows))
+                    for name, value in constants.items():
+                        if name in kept.schema.names:
+                            continue
+                        kept = kept.append_column(name, pa.repeat(value, kept.num_rows))
                     yield self._project(self._filter.apply(evolve_batch(kept, stored, self._fields)))
 
     def _project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -134,3 +167,13 @@ class SplitReader:
         if not self._columns:
             return table.select([])
         return pa.Table.from_arrays([table.column(name) for name in self._columns], schema=self.schema)
+
+
+def _guarantee(constants: Mapping[str, pa.Scalar], wanted: set[str]) -> pc.Expression | None:
+    """What is known of the wanted columns of a file, as a dataset takes it. NaN equals nothing, so floats are not told."""
+    known: pc.Expression | None = None
+    for name, value in constants.items():
+        if name in wanted and not pa.types.is_floating(value.type):
+            term = pc.field(name) == value if value.is_valid else pc.field(name).is_null()
+            known = term if known is None else known & term
+    return known

@@ -42,7 +42,13 @@ class AppendWriter:
     """Collects rows for one commit. `write` as often as needed, then `prepare_commit` once or `abort`."""
 
     def __init__(
-        self, home: TableHome, schema: TableSchema, *, source: int = FILE_SOURCE_APPEND, replaces: bool = False
+        self,
+        home: TableHome,
+        schema: TableSchema,
+        *,
+        source: int = FILE_SOURCE_APPEND,
+        replaces: bool = False,
+        sequences: CommittedSequences | None = None,
     ) -> None:
         self._home = home
         self._schema = schema
@@ -51,7 +57,7 @@ class AppendWriter:
         self._router = Router(schema)
         self._folders = PartitionFolders(home.paths, schema)
         self._buckets: dict[tuple[bytes, int], _BucketWriter] = {}
-        self._sequences = CommittedSequences(home, schema)
+        self._sequences = sequences or CommittedSequences(home, schema)
         # Rows that take the place of all others have nothing to follow.
         self._replaces = replaces
         self._buffered = 0

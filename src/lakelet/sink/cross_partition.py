@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -43,9 +44,27 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Place = tuple[bytes, int]
-_MOVES = ("deduplicate",)
-_STAYS = ("partial-update", "aggregation")
-_SKIPS = ("first-row",)
+
+
+class Crossing(Enum):
+    """What happens to a row whose key stands in another partition."""
+
+    MOVES = "deduplicate"
+    STAYS = "partial-update, aggregation"
+    SKIPS = "first-row"
+
+    @staticmethod
+    def of(schema: TableSchema) -> Crossing:
+        """What the table's merge engine asks for; InvalidError where its options contradict that."""
+        options = TableOptions(schema.options)
+        engine = str(options.get(MERGE_ENGINE))
+        found = next((crossing for crossing in Crossing if engine in crossing.value.split(", ")), Crossing.SKIPS)
+        if found is Crossing.MOVES and options.get(IGNORE_DELETE):
+            raise InvalidError(
+                "option 'ignore-delete' keeps a row in its old partition when its key moves to another: it cannot be used where "
+                "the primary key lacks partition columns"
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +108,7 @@ class CrossPartitionAssigner:
         counts: Mapping[Place, int] | None = None,
         fresh: bool = False,
     ) -> None:
-        options = TableOptions(schema.options)
-        self._engine = str(options.get(MERGE_ENGINE))
-        if self._engine in _MOVES and options.get(IGNORE_DELETE):
-            raise InvalidError(
-                "option 'ignore-delete' keeps a row in its old partition when its key moves to another: it cannot be used where "
-                "the primary key lacks partition columns"
-            )
+        self._crossing = Crossing.of(schema)
         self._name = home.ids.uuid()
         self._assigned_at = 0 if snapshot is None else snapshot.id
         self._schema = schema
@@ -133,7 +146,7 @@ class CrossPartitionAssigner:
         keys = self._number(batch, extracted)
         own = np.array([self._partition(partition) for partition in extracted.partitions], np.int32)
         rows = _grouped(keys, own[extracted.partition_codes])
-        if self._engine in _MOVES:
+        if self._crossing is Crossing.MOVES:
             return self._moved(batch, rows, kinds)
         return self._stayed(batch, rows, kinds)
 
@@ -242,7 +255,7 @@ class CrossPartitionAssigner:
         at_partition, at_bucket = partitions[group], buckets[group]
         self._remember(rows, at_partition, at_bucket)
         self._written.update(np.unique(rows.partitions).tolist())
-        if self._engine in _STAYS:
+        if self._crossing is Crossing.STAYS:
             elsewhere = bool((at_partition != rows.partitions).any())
             return self._result(batch, rows.order, at_partition, at_bucket, kinds, replaced=elsewhere)
         kept = at_partition == rows.partitions

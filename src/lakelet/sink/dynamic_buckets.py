@@ -14,7 +14,7 @@ assignment is a function of the snapshot and the set of keys alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -81,6 +81,7 @@ class _Partition:
     indexed: list[tuple[int, Hashes]] = field(default_factory=list)
     added_hashes: SortedTiers = field(default_factory=SortedTiers)
     rooms: dict[int, BucketRoom] = field(default_factory=dict)
+    owners: set[int] = field(default_factory=set)
     added: dict[int, list[Hashes]] = field(default_factory=dict)
 
     def find(self, hashes: Hashes) -> NDArray[np.int64]:
@@ -95,7 +96,13 @@ class _Partition:
 
 
 class DynamicBucketAssigner:
-    """Assigns the rows of one write. `fresh` ignores what the table holds, for a write that replaces its partitions."""
+    """Assigns the rows of one write. `fresh` ignores what the table holds, for a write that replaces its partitions.
+
+    Two ways spare a task of an engine the indexes of whole partitions. Where somebody else looks known keys up, an assigner is
+    asked for new ones alone: `counts` says how many keys the buckets have, and no index is read to assign them. Where the
+    table is `aligned`, every key standing in a bucket of its own assigner, only the buckets of assigners that rows come in for
+    are read.
+    """
 
     def __init__(
         self,
@@ -108,6 +115,8 @@ class DynamicBucketAssigner:
         assigner: int | None = None,
         assigners: int | None = None,
         fresh: bool = False,
+        counts: Mapping[Place, int] | None = None,
+        aligned: bool = False,
     ) -> None:
         self._settings = AssignerSettings.of(schema, assigners)
         if assigner is not None and not 0 <= assigner < self._settings.assigners:
@@ -117,6 +126,8 @@ class DynamicBucketAssigner:
         self._fresh = fresh
         self._indexes = HashIndexes(home, None if fresh else snapshot, live=() if fresh else live, keys_of=keys_of)
         self._partitions: dict[bytes, _Partition] = {}
+        self._counts = None if counts is None else by_partition(counts)
+        self._aligned = aligned
 
     @property
     def total_buckets(self) -> int:
@@ -175,6 +186,8 @@ class DynamicBucketAssigner:
         distinct = ordered[heads]
         if self._assigner is not None:
             self._check_own(state, distinct)
+        if self._aligned:
+            self._load_owners(partition, state, distinct)
         buckets = state.find(distinct)
         new = np.flatnonzero(buckets == ABSENT)
         if len(new):
@@ -208,6 +221,16 @@ class DynamicBucketAssigner:
             return np.zeros(len(hashes), np.int32)
         return select_assigners(np.full(len(hashes), state.hash), hashes, channels=count, assigners=count)
 
+    def _load_owners(self, partition: bytes, state: _Partition, hashes: Hashes) -> None:
+        """Reads the buckets of assigners that keys come in for the first time."""
+        new = set(np.unique(self._owners(state, hashes)).tolist()) - state.owners
+        for bucket in self._indexes.buckets(partition) if new else ():
+            if bucket % self._settings.assigners in new:
+                known = ascending(self._indexes.load_bucket(partition, bucket))
+                state.counts[bucket] = len(known)
+                state.indexed.append((bucket, known))
+        state.owners |= new
+
     def _check_own(self, state: _Partition, hashes: Hashes) -> None:
         others = np.flatnonzero(self._owners(state, hashes) != self._assigner)
         if len(others):
@@ -218,11 +241,32 @@ class DynamicBucketAssigner:
 
     def _load(self, partition: bytes) -> _Partition:
         state = _Partition(partition_hashes([partition])[0])
+        if self._counts is not None:
+            state.counts = dict(self._counts.get(partition, {}))
+            return state
+        if self._aligned:
+            return state
         loaded = self._indexes.load(partition)
         state.counts = {bucket: len(hashes) for bucket, hashes in loaded.buckets.items()}
         # The least bucket has the last word, should a hash stand in two.
         state.indexed = [(bucket, ascending(loaded.buckets[bucket])) for bucket in sorted(loaded.buckets, reverse=True)]
         return state
+
+
+def is_aligned(partition: bytes, bucket: int, hashes: Hashes, assigners: int) -> bool:
+    """Whether a bucket holds only keys that so many assigners would put into it, or into others of the same one."""
+    owners = select_assigners(
+        np.full(len(hashes), partition_hashes([partition])[0]), hashes, channels=assigners, assigners=assigners
+    )
+    return bool((owners == bucket % assigners).all())
+
+
+def by_partition(counts: Mapping[Place, int]) -> dict[bytes, dict[int, int]]:
+    """The same numbers, bucket by bucket of each partition."""
+    found: dict[bytes, dict[int, int]] = {}
+    for (partition, bucket), count in counts.items():
+        found.setdefault(partition, {})[bucket] = count
+    return found
 
 
 def _ranking(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -78,6 +78,26 @@ class HashIndexes:
             buckets[bucket] = self._restore(partition, bucket)
         return PartitionHashes(buckets, self.names(partition))
 
+    def buckets(self, partition: bytes) -> list[int]:
+        """The buckets of a partition that have keys."""
+        return sorted({*self._entries.get(partition, {}), *self._missing.get(partition, ())})
+
+    def load_bucket(self, partition: bytes, bucket: int) -> Hashes:
+        """The hashes in one bucket."""
+        file = self._entries.get(partition, {}).get(bucket)
+        if file is not None:
+            return self._read(file)
+        missing = bucket in self._missing.get(partition, ())
+        return self._restore(partition, bucket) if missing else np.empty(0, np.int32)
+
+    def counts(self) -> dict[Place, int]:
+        """About how many keys each bucket has an index of; nothing is read for it."""
+        return {
+            (partition, bucket): file.row_count
+            for partition, files in self._entries.items()
+            for bucket, file in files.items()
+        }
+
     def names(self, partition: bytes) -> tuple[str, ...]:
         """The index files of a partition in the snapshot."""
         return tuple(sorted(file.name for file in self._entries.get(partition, {}).values()))
@@ -111,9 +131,9 @@ class HashIndexes:
         partition, bucket = place
         file = self._entries.get(partition, {}).get(bucket)
         if file is None:
-            known = self._restored.get(place)
-            grown = added if known is None else np.concatenate([known, added])
-            return self._write_fresh(grown)
+            if bucket in self._missing.get(partition, ()):
+                added = np.concatenate([self._restore(partition, bucket), added])
+            return self._write_fresh(added)
         if not len(added):
             return None
         known = self._read(file)

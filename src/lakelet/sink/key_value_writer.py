@@ -36,6 +36,7 @@ from lakelet.sink.one_commit import OneCommit
 from lakelet.sink.pieces import pieces
 from lakelet.sink.placing import ExtractedPlacer, RowPlacer, rows_by_place
 from lakelet.sink.postponed import UNNUMBERED, postponed_spec
+from lakelet.sink.refused_rows import SHOWN, repeated_keys
 from lakelet.sink.row_groups import row_groups
 from lakelet.sink.sequences import CommittedSequences
 from lakelet.sink.settings import SinkSettings
@@ -53,7 +54,8 @@ _RUN_ROWS = 16_384
 class KeyValueWriter:
     """Collects rows for one commit. `write` as often as needed, then `prepare_commit` once or `abort`.
 
-    `first_sequence` tells the first free sequence number of a bucket: those of the newest snapshot unless given.
+    `first_sequence` tells the first free sequence number of a bucket: those of the newest snapshot unless given. With
+    `one_row_per_key` several rows of a key are an error, for a caller whose rows come in no order.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class KeyValueWriter:
         placer: RowPlacer | None = None,
         first_sequence: Callable[[Place], int] | None = None,
         source: int = FILE_SOURCE_APPEND,
+        one_row_per_key: bool = False,
     ) -> None:
         self._home = home
         self._postpones = bucket_mode(schema) is BucketMode.POSTPONE_MODE
@@ -71,6 +74,7 @@ class KeyValueWriter:
         self._spec = SortedFileSpec.of(schema, self._settings.files, source=source)
         if self._postpones:
             self._spec = postponed_spec(self._spec, home)
+        self._one_row_per_key = one_row_per_key
         self._placer = placer or ExtractedPlacer(schema)
         self._ignored = _ignored_kinds(TableOptions(schema.options))
         self._merge = MergeSpec.of(schema, drop_deletes=False)
@@ -165,8 +169,23 @@ class KeyValueWriter:
         is_small = not self._spilled.places and rows.count <= len(places) * _SMALL_ROWS
         with ThreadPoolExecutor(_THREADS_OF_SMALL if is_small else _THREADS, "lakelet-write") as pool:
             if len(places) > 1:
-                return list(zip(places, pool.map(lambda place: self._write_bucket(place, rows), places), strict=True))
-            return [(place, self._write_bucket(place, rows, pool)) for place in places]
+                files = list(zip(places, pool.map(lambda place: self._write_bucket(place, rows), places), strict=True))
+            else:
+                files = [(place, self._write_bucket(place, rows, pool)) for place in places]
+        if self._one_row_per_key:
+            self._check_keys(files, rows)
+        return files
+
+    def _check_keys(self, files: list[tuple[Place, tuple[DataFile, ...]]], rows: BufferedRows) -> None:
+        """A row less than came in is one that another row of its key took the place of."""
+        count, examples = 0, list[str]()
+        for place, new_files in files:
+            lost = self._buffer.taken(place) - sum(file.row_count for file in new_files)
+            count += lost
+            if lost and len(examples) < SHOWN:
+                examples += [str(key) for key in rows.repeated(place, SHOWN)]
+        if count:
+            raise repeated_keys(count, examples)
 
     def _write_bucket(
         self, place: Place, rows: BufferedRows, pool: ThreadPoolExecutor | None = None

@@ -50,6 +50,18 @@ class CommittedSequences:
         self._fixed = buckets if buckets > 0 and not replaces else None
         self._has_all = buckets <= 0 and not schema.primary_keys
 
+    @staticmethod
+    def all_of(
+        home: TableHome, schema: TableSchema, manifests: Sequence[ManifestFile], *, replaces: bool = False
+    ) -> CommittedSequences:
+        """Those of all buckets, read now: to be pickled for writers that then read nothing."""
+        found = CommittedSequences(home, schema, manifests, replaces=replaces)
+        if not found._has_all:
+            found._read(None)
+            found._has_all = True
+        found._manifests = ()
+        return found
+
     def first_free(self, place: Place) -> int:
         """The first free sequence number of a bucket, 0 if it has no files."""
         partition, bucket = place
@@ -64,6 +76,10 @@ class CommittedSequences:
             self._manifests = _latest_manifests(self._home)
         self._has_all = not self._schema.partition_keys or len(self._known) >= _SINGLE_LOOKUPS
         self._known.setdefault(partition, {})
+        self._read(None if self._has_all else partition)
+
+    def _read(self, partition: bytes | None) -> None:
+        """Reads the numbers of one partition, or of all."""
 
         def keep(entries: pa.Table) -> pa.Table:
             return entries.filter(pc.equal(entries.column("_PARTITION"), pa.scalar(partition, pa.binary())))
@@ -74,7 +90,7 @@ class CommittedSequences:
             self._home,
             self._manifests,
             columns=["_TOTAL_BUCKETS", "_MAX_SEQUENCE_NUMBER"],
-            keep=None if self._has_all else keep,
+            keep=None if partition is None else keep,
             threads=ManifestSettings.of(TableOptions(self._schema.options)).threads,
         )
         keys = ["_PARTITION", "_BUCKET", "_TOTAL_BUCKETS"]

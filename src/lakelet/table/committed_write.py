@@ -10,7 +10,7 @@ writer among many gets through.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from lakelet.commit.committed_files import remove_files
 from lakelet.commit.conflicts import AssignmentConflictError, SequenceConflictError
 from lakelet.commit.request import Overwrite
 from lakelet.errors import CommitUnknownError, LakeletError
+from lakelet.lsm.write_buffer import Place
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
@@ -85,25 +86,32 @@ class CommittedWrite:
         except BaseException:
             write.discard()
             raise
-        return self._committed(replace(commit, fresh=True), messages, repetition)
+        return commit_on_top(replace(commit, fresh=True), self.schema, messages, repetition)
 
-    def _committed(
-        self, commit: TableCommit, messages: tuple[CommitMessage, ...], repetition: Repetition
-    ) -> Snapshot | None:
-        room = 0
-        try:
-            while True:
-                try:
-                    return commit.commit(messages)
-                except SequenceConflictError as conflict:
-                    repetition.again(conflict)
-                    above = {place: number + room for place, number in conflict.above.items()}
-                    moved = restamp(self.home, self.schema, messages, above)
-                    remove_files(self.home, self.schema, messages, but=moved)
-                    messages, room = moved, min(max(_FIRST_ROOM, room * 4), _MOST_ROOM)
-        except CommitUnknownError:
-            raise
-        except LakeletError:
-            # Of other errors nobody knows when they happened: a commit that stands must keep its files.
-            remove_files(self.home, self.schema, messages)
-            raise
+
+def commit_on_top(
+    commit: TableCommit,
+    schema: TableSchema,
+    messages: tuple[CommitMessage, ...],
+    repetition: Repetition,
+    move: Callable[[tuple[CommitMessage, ...], Mapping[Place, int]], tuple[CommitMessage, ...]] | None = None,
+) -> Snapshot | None:
+    """Commits files that were just written, moved above the rows of others as often as needed; files that do not make it are
+    removed. `move` writes files again with greater sequence numbers, in this process unless given."""
+    home, room = commit.home, 0
+    try:
+        while True:
+            try:
+                return commit.commit(messages)
+            except SequenceConflictError as conflict:
+                repetition.again(conflict)
+                above = {place: number + room for place, number in conflict.above.items()}
+                moved = move(messages, above) if move is not None else restamp(home, schema, messages, above)
+                remove_files(home, schema, messages, but=moved)
+                messages, room = moved, min(max(_FIRST_ROOM, room * 4), _MOST_ROOM)
+    except CommitUnknownError:
+        raise
+    except LakeletError:
+        # Of other errors nobody knows when they happened: a commit that stands must keep its files.
+        remove_files(home, schema, messages)
+        raise

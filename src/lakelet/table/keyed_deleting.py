@@ -35,7 +35,7 @@ from lakelet.table.committing import TableCommit
 from lakelet.table.point_reading import get_rows, key_table
 from lakelet.table.repetition import Repetition
 from lakelet.table.scanning import TableScan
-from lakelet.table.writers import open_writer
+from lakelet.table.writers import PinnedVersion, open_writer
 
 _KEYS_AT_ONCE = 131_072
 RowsOf = Callable[[TableSchema, Snapshot | None], Iterator[pa.RecordBatch]]
@@ -74,7 +74,7 @@ class KeyedDeletion:
                 raise
 
     def _prepare(self, schema: TableSchema, snapshot: Snapshot | None) -> tuple[CommitMessage, ...]:
-        writer = open_writer(self.home, schema, None, base=snapshot)
+        writer = open_writer(self.home, schema, None, base=PinnedVersion(snapshot))
         columns = arrow_schema(schema.fields)
         try:
             for batch in self.rows_of(schema, snapshot):

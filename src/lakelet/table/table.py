@@ -68,6 +68,11 @@ class Table(Altering):
         return self._home.where(self._home.paths.root)
 
     @property
+    def home(self) -> TableHome:
+        """Where its files are, for engines that read and write them themselves."""
+        return self._home
+
+    @property
     def schema(self) -> TableSchema:
         """The newest schema."""
         schema = latest_schema(self._home)

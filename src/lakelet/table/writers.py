@@ -67,14 +67,46 @@ class Writer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PinnedVersion:
+    """The version that a write goes on from. Writers in many processes share one that was looked up once: then `sequences` knows
+    all numbers of it, and what is pickled is all that they need."""
+
+    snapshot: Snapshot | None
+    sequences: CommittedSequences | None = None
+
+    @staticmethod
+    def shared(
+        home: TableHome, schema: TableSchema, snapshot: Snapshot | None, replaces: Overwrite | None
+    ) -> PinnedVersion:
+        """For writers elsewhere."""
+        manifests = [] if snapshot is None else snapshot_manifests(home, snapshot)
+        return PinnedVersion(
+            snapshot, CommittedSequences.all_of(home, schema, manifests, replaces=replaces is not None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How a writer differs from the usual one of its table: a placer that was told what others decided, rows in no order."""
+
+    placer: RowPlacer | None = None
+    one_row_per_key: bool = False
+
+
 def open_writer(
-    home: TableHome, schema: TableSchema, replaces: Overwrite | None, *, base: Snapshot | None = None
+    home: TableHome,
+    schema: TableSchema,
+    replaces: Overwrite | None,
+    *,
+    base: PinnedVersion | None = None,
+    settings: WriterSettings | None = None,
 ) -> Writer:
     """A writer of rows on top of `base`, by default the newest snapshot; the commit will overwrite what `replaces` says."""
     if not schema.primary_keys:
-        return _Appending(AppendWriter(home, schema, replaces=replaces is not None))
-    snapshot = base or latest_snapshot(home)
-    return _Keyed(home, schema, snapshot, replaces)
+        sequences = None if base is None else base.sequences
+        return _Appending(AppendWriter(home, schema, replaces=replaces is not None, sequences=sequences))
+    return _Keyed(home, schema, base or PinnedVersion(latest_snapshot(home)), replaces, settings or WriterSettings())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +135,25 @@ class _Keyed:
     """The writer of a primary-key table: its messages tell the snapshot that sequence numbers go on from."""
 
     def __init__(
-        self, home: TableHome, schema: TableSchema, snapshot: Snapshot | None, replaces: Overwrite | None
+        self,
+        home: TableHome,
+        schema: TableSchema,
+        base: PinnedVersion,
+        replaces: Overwrite | None,
+        settings: WriterSettings,
     ) -> None:
+        snapshot = base.snapshot
         self._base = (0, "") if snapshot is None else (snapshot.id, snapshot.delta_manifest_list)
-        manifests = [] if snapshot is None else snapshot_manifests(home, snapshot)
-        self._placer = _placer(home, schema, snapshot, manifests, replaces)
-        sequences = CommittedSequences(home, schema, manifests, replaces=replaces is not None)
-        self._writer = KeyValueWriter(home, schema, placer=self._placer, first_sequence=sequences.first_free)
+        manifests = _Manifests(home, snapshot)
+        self._placer = settings.placer or _placer(home, schema, snapshot, manifests, replaces)
+        sequences = base.sequences or CommittedSequences(home, schema, manifests(), replaces=replaces is not None)
+        self._writer = KeyValueWriter(
+            home,
+            schema,
+            placer=self._placer,
+            first_sequence=sequences.first_free,
+            one_row_per_key=settings.one_row_per_key,
+        )
 
     def announce(self, keys: Iterable[pa.RecordBatch]) -> None:
         if isinstance(self._placer, CrossPartitionAssigner):
@@ -125,27 +169,41 @@ class _Keyed:
         self._writer.abort()
 
 
+class _Manifests:
+    """The manifests of a snapshot, read when they are first asked for."""
+
+    def __init__(self, home: TableHome, snapshot: Snapshot | None) -> None:
+        self._home = home
+        self._snapshot = snapshot
+        self._read: list[ManifestFile] | None = None
+
+    def __call__(self) -> list[ManifestFile]:
+        if self._read is None:
+            self._read = [] if self._snapshot is None else snapshot_manifests(self._home, self._snapshot)
+        return self._read
+
+
 def _placer(
     home: TableHome,
     schema: TableSchema,
     snapshot: Snapshot | None,
-    manifests: list[ManifestFile],
+    manifests: _Manifests,
     replaces: Overwrite | None,
 ) -> RowPlacer:
     mode = bucket_mode(schema)
     stored = StoredKeys(home, schema, snapshot, replaced_partitions(replaces, schema))
     if mode is BucketMode.HASH_DYNAMIC:
         fresh = replaces is not None
-        live = {} if fresh else _row_counts(home, manifests)
+        live = {} if fresh else row_counts(home, manifests())
         return DynamicBucketAssigner(home, schema, snapshot, live=live, keys_of=stored.hashes, fresh=fresh)
     if mode is BucketMode.KEY_DYNAMIC:
         fresh = replaces is not None and replaces.partition is not None and not replaces.partition
-        counts = {} if fresh else _row_counts(home, manifests)
+        counts = {} if fresh else row_counts(home, manifests())
         return CrossPartitionAssigner(home, schema, snapshot, scan=stored.places, counts=counts, fresh=fresh)
     return ExtractedPlacer(schema)
 
 
-def _row_counts(home: TableHome, manifests: list[ManifestFile]) -> dict[tuple[bytes, int], int]:
+def row_counts(home: TableHome, manifests: list[ManifestFile]) -> dict[tuple[bytes, int], int]:
     """About how many rows the buckets of a snapshot hold, by partition and bucket."""
     entries = live_entries(home, manifests, columns=["_ROW_COUNT"])
     sums = entries.group_by(["_PARTITION", "_BUCKET"]).aggregate([("_ROW_COUNT", "sum")])

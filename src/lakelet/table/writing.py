@@ -27,7 +27,7 @@ from lakelet.sink.input import batches_of
 from lakelet.sink.pieces import pieces
 from lakelet.sink.row_kinds import Kinds, RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
-from lakelet.table.writers import open_writer
+from lakelet.table.writers import PinnedVersion, WriterSettings, open_writer
 
 _MOST_BATCH_BYTES = 256 << 20
 # What is worked out for each row on its way takes more than the row itself where that is narrow.
@@ -37,7 +37,9 @@ _MOST_BATCH_ROWS = 1 << 20
 class TableWrite:
     """Writes files for one commit; nothing is visible until the messages are committed.
 
-    `replaces` says which partitions the commit will overwrite, for then their rows and keys do not count any more.
+    `replaces` says which partitions the commit will overwrite, for then their rows and keys do not count any more. A `base`
+    and `settings` are for engines whose tasks share the work. `carried` names a column of the data that the placer of the
+    settings takes, beside the table's own.
     """
 
     def __init__(
@@ -47,10 +49,14 @@ class TableWrite:
         fixed: Mapping[str, object] | None = None,
         *,
         replaces: Overwrite | None = None,
+        base: PinnedVersion | None = None,
+        settings: WriterSettings | None = None,
+        carried: str | None = None,
     ) -> None:
         self._schema = schema
         self._caster = RowCaster(schema.fields)
-        self._writer = open_writer(home, schema, replaces)
+        self._writer = open_writer(home, schema, replaces, base=base, settings=settings)
+        self._carried = carried
         self._arrow = arrow_schema(schema.fields)
         self._kind_column = RowKindGenerator.create(schema)
         self._fixed = dict(fixed or {})
@@ -72,9 +78,13 @@ class TableWrite:
         # Columns with 64-bit offsets may hold more than the table's types can in one piece.
         for batch in (piece for whole in incoming for piece in pieces(whole, _MOST_BATCH_BYTES, _MOST_BATCH_ROWS)):
             rows, row_kinds = given.take(batch, self._rows, self._arrow)
+            carried = None if self._carried is None else rows.column(self._carried)
+            rows = rows if self._carried is None else rows.drop_columns([self._carried])
             cast = self._caster.cast(self._with_fixed(rows), first_row=self._rows)
             if row_kinds is None and self._kind_column is not None:
                 row_kinds = self._kind_column.kinds(cast, first_row=self._rows)
+            if carried is not None:
+                cast = cast.append_column(pa.field(str(self._carried), carried.type), carried)
             self._writer.write(cast, row_kinds)
             self._rows += batch.num_rows
         given.check_all_taken()

@@ -128,14 +128,13 @@ def test_first_row_leaves_out_rows_for_other_partitions(commits: list[list[list[
 @settings(max_examples=60)
 @given(commits=COMMITS)
 def test_merged_rows_join_the_key_where_it_stands(engine: str, commits: list[list[list[Row]]]) -> None:
-    store, model = Store(schema_of("deduplicate")), {}  # type: ignore[var-annotated]
+    store, model = Store(schema_of(engine)), {}  # type: ignore[var-annotated]
     for batches in commits:
         kept = [[(key, partition, value, False) for key, partition, value, _ in rows] for rows in batches]
         base = Store(store.schema, {place: dict(rows) for place, rows in store.buckets.items()})
         assigner = CrossPartitionAssigner(
             home_on(MemoryStore()), store.schema, SNAPSHOT, scan=base.scan, counts=base.counts()
         )
-        assigner._engine = engine
         for rows in kept:
             store.apply(assigner.assign(*batch(store.schema, rows)))
             for key, partition, value, _ in rows:

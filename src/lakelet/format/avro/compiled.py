@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from lakelet.format import compile_cache
 from lakelet.format.avro import kernels
 
 INTERPRETED_BYTES = 1 << 21
@@ -98,10 +99,4 @@ def _compile(name: str) -> Kernel:
     }
     # Kernels allocate nothing, so the reference counting of arrays is switched off: it would take half of the time.
     options = {"nogil": True, "_nrt": False}
-    kernel: Kernel
-    try:
-        kernel = numba.njit(signatures[name], cache=True, **options)(getattr(kernels, name))
-    except RuntimeError:
-        # Neither the package's folder nor the user's cache folder can be written: compile for this process alone.
-        kernel = numba.njit(signatures[name], **options)(getattr(kernels, name))
-    return kernel
+    return compile_cache.compiled(getattr(kernels, name), signatures[name], **options)

@@ -69,5 +69,5 @@ def test_kernels_compile_where_they_cannot_be_kept(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(numba, "njit", njit)
     assert compiled._compile("decode_rows") is compiled.kernels.decode_rows
-    assert [options.get("cache", False) for options in asked] == [True, False]
+    assert [options.get("cache", False) for options in asked] == [True, True, False]
     assert all(options["nogil"] for options in asked)

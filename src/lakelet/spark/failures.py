@@ -1,0 +1,68 @@
+"""What went wrong in a Spark job, in one readable line: the last line of the Python traceback, or the first of the JVM's.
+
+Errors that Lakelet raised in a task keep their kind. What the caller's own DataFrame does wrong (an unknown column, a
+division by zero) is left as Spark tells it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException, PythonException
+
+from lakelet import errors
+from lakelet.errors import LakeletError, UnavailableError
+
+_LOG = logging.getLogger(__name__)
+_OURS = re.compile(r"^lakelet\.[\w.]*?(?P<kind>\w+Error): (?P<text>.*)$")
+_ABORTED = "Job aborted due to stage failure"
+_TRACEBACK = "Traceback (most recent call last)"
+_LONGEST = 500
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Turns failures of tasks into errors of Lakelet; `what` says what the job was doing."""
+    try:
+        yield
+    except Exception as error:
+        text = _of_a_task(error)
+        if text is None:
+            raise
+        _LOG.debug("%s failed", what, exc_info=True)
+        raise (from_worker(text, what) if _TRACEBACK in text else _from_jvm(text, what)) from None
+
+
+def _of_a_task(error: Exception) -> str | None:
+    """What Spark says of a failed task; None for errors of another kind."""
+    if isinstance(error, PythonException):
+        return str(error)
+    if isinstance(error, PySparkException):
+        text = str(error)
+        return text if _ABORTED in text or _TRACEBACK in text else None
+    # What the JVM raised and PySpark has no kind for; the library that raises it is not there on a client of Spark Connect.
+    raised = getattr(error, "java_exception", None)
+    return None if raised is None else str(raised)
+
+
+def from_worker(text: str, what: str) -> LakeletError:
+    """The error of a task, by the traceback that Spark passes on."""
+    shown = text.split("Driver stacktrace:", maxsplit=1)[0]
+    lines = [line.strip() for line in shown.splitlines() if line.strip()]
+    for line in reversed(lines):
+        ours = _OURS.match(line)
+        if ours is not None:
+            kind = getattr(errors, ours["kind"], errors.InvalidError)
+            return kind(f"{what}: {ours['text']}") if issubclass(kind, LakeletError) else UnavailableError(line)
+    last = next(
+        (line for line in reversed(lines) if re.match(r"^[\w.]+(Error|Exception|Exit|Interrupt)\b", line)), None
+    )
+    return UnavailableError(f"{what}: a task failed on every attempt: {(last or lines[-1])[:_LONGEST]}")
+
+
+def _from_jvm(text: str, what: str) -> LakeletError:
+    first = next((line for line in text.splitlines() if line.strip()), "no reason given")
+    return UnavailableError(f"{what}: {first[:_LONGEST]}")

@@ -1,0 +1,126 @@
+"""`ls.copy_table`: the rows of one table into another, of any layout, in one commit.
+
+    ls.copy_table(spark, "./warehouse", "shop.orders", "archive.orders", create=True, where="dt < '2026-01-01'")
+
+The source is read at one version, which is fixed before the first row is. `ls.checksum` of both tells whether they are the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from lakelet.catalog import Lake
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Map, Multiset, Row
+from lakelet.options import PATH
+from lakelet.spark.jobs.pinned import Where, pinned_scan
+from lakelet.spark.opened_lake import open_lake
+from lakelet.spark.read import scan_frame
+from lakelet.spark.write import write
+
+_MICRO = 6
+
+
+def copy_table(
+    spark: SparkSession,
+    warehouse: str | os.PathLike[str],
+    source: str,
+    target: str,
+    *,
+    target_warehouse: str | os.PathLike[str] | None = None,
+    create: bool = False,
+    where: Where = None,
+    columns: Sequence[str] | None = None,
+    version: int | str | None = None,
+    timestamp: datetime | str | int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+    mode: str = "append",
+    partition: Mapping[str, object] | None = None,
+    on_duplicate: str = "raise",
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+    options: Mapping[str, str] | None = None,
+    target_options: Mapping[str, str] | None = None,
+    cut_timestamps: bool = False,
+    parallelism: int | None = None,
+) -> Snapshot | None:
+    """Copies the rows that match, all columns or these; the snapshot made, None where there was nothing to copy.
+
+    With `create`, a target that is not there is made like the source: columns, keys, options and comment. Spark holds no more
+    than microseconds, so that timestamps with more digits are refused unless `cut_timestamps` allows to cut them off. `options`
+    are those of the source, `target_options` (the same by default) of the target; the rest is as in `ls.table` and `ls.write`.
+    """
+    scan = pinned_scan(
+        warehouse,
+        source,
+        columns=columns,
+        where=where,
+        version=version,
+        timestamp=timestamp,
+        tag=tag,
+        branch=branch,
+        options=options,
+    )
+    fields = [scan.schema.field(name) for name in scan.columns]
+    too_fine = [field.name for field in fields if _is_finer(field.type)]
+    if too_fine and not cut_timestamps:
+        raise InvalidError(
+            f"{source}: {', '.join(too_fine)} hold digits beyond microseconds, which Spark cuts off: cut_timestamps=True"
+        )
+    into = warehouse if target_warehouse is None else target_warehouse
+    theirs = options if target_options is None else target_options
+    if create:
+        _create(open_lake(into, theirs), target, scan.schema, fields)
+    return write(
+        scan_frame(spark, scan),
+        into,
+        target,
+        mode,
+        partition,
+        on_duplicate=on_duplicate,
+        commit_user=commit_user,
+        commit_identifier=commit_identifier,
+        options=theirs,
+        parallelism=parallelism,
+    )
+
+
+def _create(lake: Lake, name: str, schema: TableSchema, fields: Sequence[Field]) -> None:
+    if lake.table_exists(name):
+        return
+    names = {field.name for field in fields}
+    missing = [key for key in (*schema.primary_keys, *schema.partition_keys) if key not in names]
+    if missing:
+        raise InvalidError(
+            f"{name} cannot be made like the source without its key columns {', '.join(dict.fromkeys(missing))}: "
+            "copy them as well, or make the table first"
+        )
+    lake.create_database(name.split(".", 1)[0], if_not_exists=True)
+    lake.create_table(
+        name,
+        fields,
+        primary_key=schema.primary_keys,
+        partitioned_by=schema.partition_keys,
+        options={key: text for key, text in schema.options.items() if key != PATH.name},
+        comment=schema.comment,
+        if_not_exists=True,
+    )
+
+
+def _is_finer(data_type: DataType) -> bool:
+    match data_type:
+        case Atomic(kind, precision):
+            return kind in TIMESTAMPS and precision > _MICRO
+        case Array(element) | Multiset(element):
+            return _is_finer(element)
+        case Map(key, value):
+            return _is_finer(key) or _is_finer(value)
+        case Row(fields):
+            return any(_is_finer(field.type) for field in fields)

@@ -1,0 +1,72 @@
+"""`ls.count`: how many rows a table has, from metadata as far as that tells, the rest counted by executors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from lakelet.commit.schemas import SchemaVersions
+from lakelet.model.split import Split
+from lakelet.options import TableOptions
+from lakelet.predicate.row_filter import row_filter
+from lakelet.read.table_reader import TableReader
+from lakelet.scan.plan import Planner
+from lakelet.spark.jobs.pinned import Where, pinned_scan
+from lakelet.spark.jobs.spread import spread
+from lakelet.table.scanning import TableScan
+
+
+def count(
+    spark: SparkSession,
+    warehouse: str | os.PathLike[str],
+    table: str,
+    *,
+    where: Where = None,
+    version: int | str | None = None,
+    timestamp: datetime | str | int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> int:
+    """How many rows match.
+
+    Files of which all rows count by partition or statistics are not read. Where metadata tells everything, as for append tables
+    without a condition, no Spark job runs.
+    """
+    scan = pinned_scan(
+        warehouse,
+        table,
+        columns=None,
+        where=where,
+        version=version,
+        timestamp=timestamp,
+        tag=tag,
+        branch=branch,
+        options=options,
+    )
+    if scan.snapshot is None:
+        return 0
+    versions = SchemaVersions(scan.home, {scan.schema.id: scan.schema})
+    planner = Planner(scan.home, scan.schema, versions, TableOptions(scan.schema.options))
+    known, plan = planner.count(scan.snapshot, scan.where)
+    return known + sum(rows for _, rows in spread(spark, plan.splits, _Rows(scan), f"counting {table}"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """How many rows of a split match; only the columns of the condition are read, or one."""
+
+    scan: TableScan
+
+    def __call__(self, split: Split) -> int:
+        schema = self.scan.schema
+        condition = row_filter(self.scan.where, schema.fields)
+        needed = condition.columns or schema.trimmed_primary_keys or schema.names
+        reader = TableReader(
+            self.scan.home, schema, needed[:1], condition, SchemaVersions(self.scan.home, {schema.id: schema})
+        )
+        return sum(batch.num_rows for batch in reader.batches([split]))

@@ -1,0 +1,34 @@
+"""A scan of a table as a job wants it: one version, fixed before the first task starts, with the job's own options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeAlias
+
+import pyarrow.compute as pc
+
+from lakelet.spark.opened import open_table
+from lakelet.table.scanning import TableScan
+
+Where: TypeAlias = str | pc.Expression | None
+
+
+def pinned_scan(
+    warehouse: str | os.PathLike[str],
+    table: str,
+    *,
+    columns: Sequence[str] | None,
+    where: Where,
+    version: int | str | None,
+    timestamp: datetime | str | int | None,
+    tag: str | None,
+    branch: str | None,
+    options: Mapping[str, str] | None,
+) -> TableScan:
+    """A scan of the newest version, or of the one named by snapshot id, time or tag."""
+    opened = open_table(warehouse, table, options, branch)
+    scan = opened.table.scan(columns, where, version=version, timestamp=timestamp, tag=tag)
+    return replace(scan, schema=opened.with_options(scan.schema))

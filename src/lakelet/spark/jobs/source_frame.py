@@ -1,0 +1,202 @@
+"""Files of other formats as a DataFrame in the types of a table, strictly: what does not parse is an error, never a NULL.
+
+    Parquet    as Spark reads it; values of `k=v` folders are read as the table's type, never guessed
+    CSV        columns by the names in the header, which all files share; values parsed as the table's types; nothing
+               between two separators is NULL, quotes with nothing in between are empty text
+    JSON       one object a line, columns by name; a key that the table does not have is an error
+
+Text is parsed twice: once to count the rows that are malformed, before anything is written, and once to write. Without a table
+the types are those that Spark makes out in the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.errors import InvalidError
+from lakelet.model.types import Atomic, Field, Kind
+from lakelet.spark.session import settings
+from lakelet.spark.types import spark_type
+
+FORMATS = ("parquet", "csv", "json")
+_MALFORMED = "_lakelet_malformed"
+_OURS = {"mode", "header", "inferschema", "enforceschema", "columnnameofcorruptrecord", "multiline"}
+_TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _MALFORMED}
+_NO_GUESSING = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
+_PLAIN_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)\s*$"
+_FRACTION = r"\.([0-9]*?)0*\s*$"
+_LONGEST = 200
+_TOLD_LINES = 5
+# Nothing is NULL but what is left out: quotes with nothing in between are text.
+_NOT_NULL = {"nullValue": "\ue000"}
+_FOLDER = re.compile(r"/([^/=]+)=[^/]*(?=/)")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """Files to read: their paths, format and options for Spark's reader. `extra` are columns that the table need not have."""
+
+    spark: SparkSession
+    paths: tuple[str, ...]
+    format: str
+    options: Mapping[str, str]
+    extra: tuple[str, ...] = ()
+
+    def inferred(self) -> DataFrame:
+        """The rows in the types that Spark makes out."""
+        with reading(self.paths):
+            match self.format:
+                case "csv":
+                    return self._reader(header="true", inferSchema="true", mode="FAILFAST").csv(list(self.paths))
+                case "json":
+                    return self._reader(mode="FAILFAST").json(list(self.paths))
+                case _:
+                    return self._reader().parquet(*self.paths)
+
+    def typed(self, fields: Sequence[Field]) -> DataFrame:
+        """The rows in the types of these columns, as far as the files have them."""
+        with reading(self.paths):
+            if self.format == "parquet":
+                return self._parquet(fields)
+            names = self._names()
+            types = {name: self._text_type(name, fields) for name in names}
+            frame = self._text(types)
+            checked = {name: field for name, field in types.items() if isinstance(field.dataType, T.StringType)}
+            decimals = {
+                name: field.type
+                for name in checked
+                if (field := _matching(name, fields)) is not None and _is_decimal(field)
+            }
+            _check(frame, self.paths, {name: kind for name, kind in decimals.items() if isinstance(kind, Atomic)})
+            return frame.select(
+                *[
+                    F.col(_quoted(name)).cast(spark_type(decimals[name])).alias(name)
+                    if name in decimals
+                    else F.col(_quoted(name))
+                    for name in names
+                ]
+            )
+
+    def _names(self) -> list[str]:
+        """The columns that the files have."""
+        if self.format == "csv":
+            return list(self._reader(header="true", inferSchema="false").csv(list(self.paths)).columns)
+        found = self._reader(primitivesAsString="true", **_TEXT_OPTIONS).json(list(self.paths)).columns
+        return [name for name in found if name != _MALFORMED]
+
+    def _text_type(self, name: str, fields: Sequence[Field]) -> T.StructField:
+        field = _matching(name, fields)
+        if field is None and name not in self.extra:
+            known = ", ".join(field.name for field in fields)
+            raise InvalidError(
+                f"the files have the column {name!r}, which is not in the table; its columns are {known}"
+            )
+        if field is None or _is_decimal(field):
+            # Spark would round a decimal to fit; its text is looked at first.
+            return T.StructField(name, T.StringType())
+        if self.format == "csv" and not isinstance(field.type, Atomic):
+            raise InvalidError(f"column {name!r} is {field.type}, which CSV cannot hold: use JSON or Parquet")
+        return T.StructField(name, spark_type(field.type))
+
+    def _text(self, types: Mapping[str, T.StructField]) -> DataFrame:
+        schema = T.StructType([*types.values(), T.StructField(_MALFORMED, T.StringType())])
+        if self.format == "json":
+            return self._reader(**_TEXT_OPTIONS).schema(schema).json(list(self.paths))
+        reader = self._reader(header="true", enforceSchema="false", **_TEXT_OPTIONS)
+        return reader.schema(schema).csv(list(self.paths))
+
+    def _parquet(self, fields: Sequence[Field]) -> DataFrame:
+        with settings(self.spark, _NO_GUESSING):
+            frame = self._reader().parquet(*self.paths)
+            schema = frame.schema
+            folders = set(_FOLDER.findall(next(iter(frame.inputFiles()), "")))
+            replaced = [
+                T.StructField(column.name, spark_type(found.type))
+                if column.name in folders and (found := _matching(column.name, fields)) is not None
+                else column
+                for column in schema
+            ]
+            if replaced == list(schema):
+                return frame
+            return self._reader().schema(T.StructType(replaced)).parquet(*self.paths)
+
+    def _reader(self, **options: str) -> DataFrameReader:
+        text = _NOT_NULL if self.format == "csv" else {}
+        return self.spark.read.options(**{**text, **self.options, **options})
+
+
+def check_read_options(options: Mapping[str, str] | None) -> dict[str, str]:
+    """The options for Spark's reader; those that strict reading rests on are not to be had."""
+    given = {str(key): str(value) for key, value in (options or {}).items()}
+    ours = [key for key in given if key.lower() in _OURS]
+    if ours:
+        raise InvalidError(f"read option {ours[0]!r} is set by the load itself, which reads by name and drops no row")
+    return given
+
+
+class reading:
+    """Turns what Spark says of files that it cannot read into an error of Lakelet, in a line."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, PySparkException) or hasattr(error, "java_exception"):
+            where = ", ".join(self._paths)
+            raise InvalidError(f"{where} cannot be read: {_reason(str(error))[: 2 * _LONGEST]}") from None
+
+
+def _reason(text: str) -> str:
+    """The innermost cause that the JVM names, with the lines that belong to it; else the first line."""
+    cause = text.rpartition("Caused by: ")[2] if "Caused by: " in text else text
+    lines = [line.strip() for line in cause.split("\n\tat ", 1)[0].splitlines() if line.strip()]
+    return "; ".join(lines[:_TOLD_LINES])
+
+
+def _check(frame: DataFrame, paths: Sequence[str], decimals: Mapping[str, Atomic]) -> None:
+    """InvalidError with the number of malformed rows and some of them."""
+    bad = F.col(_MALFORMED).isNotNull()
+    for name, data_type in decimals.items():
+        bad = bad | _is_no_decimal(F.col(_quoted(name)), data_type)
+    names = [name for name in frame.columns if name != _MALFORMED]
+    # Columns that a query does not use are not parsed, so that this one uses all.
+    used = F.sum(sum((F.col(_quoted(name)).isNull().cast("long") for name in names), F.lit(0)))
+    shown = F.coalesce(F.col(_MALFORMED), F.to_json(F.struct(*[F.col(_quoted(name)) for name in names])))
+    example = F.when(bad, F.substring(shown, 1, _LONGEST))
+    row = frame.agg(F.count(F.when(bad, 1)), F.min(example), F.max(example), F.first(example, True), used).collect()[0]
+    if row[0]:
+        texts = "; ".join(repr(text) for text in dict.fromkeys([row[3], row[1], row[2]]))
+        raise InvalidError(
+            f"{', '.join(paths)}: {row[0]} rows are malformed for the columns of the table, such as {texts}; nothing was written"
+        )
+
+
+def _is_no_decimal(text: Column, data_type: Atomic) -> Column:
+    fits = text.rlike(_PLAIN_NUMBER) & text.try_cast(spark_type(data_type)).isNotNull()
+    digits = F.length(F.regexp_extract(text, _FRACTION, 1))
+    return text.isNotNull() & (~fits | (digits > data_type.scale))
+
+
+def _is_decimal(field: Field) -> bool:
+    return isinstance(field.type, Atomic) and field.type.kind is Kind.DECIMAL
+
+
+def _matching(name: str, fields: Sequence[Field]) -> Field | None:
+    exact = next((field for field in fields if field.name == name), None)
+    alike = [field for field in fields if field.name.lower() == name.lower()]
+    return exact or (alike[0] if len(alike) == 1 else None)
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

@@ -1,0 +1,90 @@
+"""Splits that our own reader reads, in tasks on executors: the part of a scan that Spark cannot do.
+
+Each task reads some splits, with columns and condition pushed into the reader, and hands Arrow batches to Spark. The splits
+travel inside the function, packed, and with them the way to the store, so that no plan's text shows a path or a credential.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from lakelet.model.split import Split
+from lakelet.model.types import Field
+from lakelet.spark.session import default_parallelism
+from lakelet.spark.types import spark_schema, to_spark_arrow
+from lakelet.table.scanning import TableScan
+
+_TASK_BYTES = 64 << 20
+_OPEN_FILE_BYTES = 1 << 20
+
+Task: TypeAlias = Callable[[int], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTasks:
+    """Task number n reads the n-th part of the splits."""
+
+    scan: bytes
+    parts: tuple[bytes, ...]
+    fields: tuple[Field, ...]
+
+    def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
+        scan: TableScan = unpacked(self.scan)
+        for split in unpacked(self.parts[number]):
+            for rows in scan.read(split):
+                yield to_spark_arrow(rows, self.fields)
+
+
+def merge_frame(spark: SparkSession, scan: TableScan, splits: Sequence[Split]) -> DataFrame:
+    """The rows of splits of the scan's plan, read by our reader."""
+    parts = balanced(splits, default_parallelism(spark))
+    fields = tuple(scan.schema.field(name) for name in scan.columns)
+    tasks = SplitTasks(packed(scan), tuple(packed(part) for part in parts), fields)
+    return task_frame(spark, tasks, len(parts), spark_schema(fields))
+
+
+def task_frame(spark: SparkSession, task: Task, count: int, schema: T.StructType) -> DataFrame:
+    """The rows that `count` tasks yield, task by task."""
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from task(number)
+
+    return spark.range(0, count, 1, count).mapInArrow(run, schema)
+
+
+def balanced(splits: Sequence[Split], parallelism: int) -> list[list[Split]]:
+    """The splits in as many parts as tasks are worth it, all about as large; those of a part stay in order."""
+    costs = [_cost(split) for split in splits]
+    count = max(1, min(len(splits), max(parallelism, -(-sum(costs) // _TASK_BYTES))))
+    parts: list[list[int]] = [[] for _ in range(count)]
+    loads = [(0, part) for part in range(count)]
+    for place in sorted(range(len(splits)), key=lambda place: -costs[place]):
+        load, part = heapq.heappop(loads)
+        parts[part].append(place)
+        heapq.heappush(loads, (load + costs[place], part))
+    return [[splits[place] for place in sorted(part)] for part in parts]
+
+
+def _cost(split: Split) -> int:
+    return sum(max(file.size, _OPEN_FILE_BYTES) for file in split.files)
+
+
+def packed(value: object) -> bytes:
+    """A value for the way to an executor."""
+    return zlib.compress(pickle.dumps(value), 1)
+
+
+def unpacked(data: bytes) -> Any:
+    """The value again."""
+    return pickle.loads(zlib.decompress(data))

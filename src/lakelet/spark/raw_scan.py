@@ -1,0 +1,112 @@
+"""Files that Spark's own Parquet reader reads: the fast part of a scan.
+
+Files of one schema version make one frame, read by the names and types that the columns have in these files; the plan then
+renames and widens them by field id to the schema that is read. No setting of the session and no partition folder has a say
+in it: field ids are never given to Spark, and its guessing of partition columns is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakelet.errors import NotFoundError
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import Field
+from lakelet.predicate.tree import Predicate
+from lakelet.read.split_files import SplitFile, naming
+from lakelet.spark.deletions import without_deleted
+from lakelet.spark.predicate_expression import spark_condition
+from lakelet.spark.session import is_connect, settings
+from lakelet.spark.types import spark_schema, spark_type
+from lakelet.storage.home import TableHome
+
+_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_S3A = "spark.lakelet.s3a"
+_S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_READ_OPTIONS = {
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    # Turns Spark's guessing of partition columns off, as its documentation says.
+    "recursiveFileLookup": "true",
+}
+
+
+def spark_location(spark: SparkSession, home: TableHome) -> str | None:
+    """The root of the store as Spark's file systems name it; None where Spark cannot reach it."""
+    location = home.store.location.rstrip("/")
+    if location.startswith("/"):
+        return f"file://{location}"
+    parts = urlsplit(location)
+    if parts.scheme != "s3" or not _has_s3a(spark):
+        return None
+    return f"s3a://{parts.netloc}{parts.path}"
+
+
+def _has_s3a(spark: SparkSession) -> bool:
+    """Whether Hadoop's S3 client is on the class path; a Connect session is told by a setting."""
+    told = str(spark.conf.get(_S3A, "") or "").lower()
+    if told or is_connect(spark):
+        return told == "true"
+    try:
+        jvm: Any = spark.sparkContext._jvm
+        jvm.java.lang.Class.forName(_S3A_CLASS)
+    except Exception:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class RawScan:
+    """Reads columns of files by Spark, filtered. `needed` are the columns asked for and those of the condition."""
+
+    spark: SparkSession
+    home: TableHome
+    location: str
+    wanted: tuple[Field, ...]
+    needed: tuple[Field, ...]
+    where: Predicate | None
+    schema_of: Callable[[int], TableSchema]
+
+    def frame(self, schema_id: int, files: Sequence[SplitFile]) -> DataFrame:
+        """The rows of files written under one schema, in the columns wanted; either all have deletion vectors or none has."""
+        stored = {field.id: field for field in self.schema_of(schema_id).fields}
+        present = [stored[field.id] for field in self.needed if field.id in stored]
+        frame = self._read(present, files)
+        if files[0].vector is not None:
+            frame = without_deleted(self.spark, self.home, frame, files)
+        columns = {field.name: (_evolved(stored.get(field.id), field), field.type) for field in self.needed}
+        if self.where is not None:
+            frame = frame.where(spark_condition(self.where, columns))
+        return frame.select([columns[field.name][0].alias(field.name) for field in self.wanted])
+
+    def _read(self, present: Sequence[Field], files: Sequence[SplitFile]) -> DataFrame:
+        paths = [f"{self.location}/{file.path}" for file in files]
+        # Otherwise Spark starts a job to list files that are known by name.
+        with settings(self.spark, {_THRESHOLD: str(len(paths) + 1)}), naming(self.home, files):
+            try:
+                frame = self.spark.read.schema(spark_schema(present)).options(**_READ_OPTIONS).parquet(*paths)
+                if is_connect(self.spark):
+                    # A Connect session lists the files when the plan is first looked at, and remembers them.
+                    _ = frame.schema
+            except AnalysisException as error:
+                raise NotFoundError(str(error)) from error
+        return frame
+
+
+def _evolved(stored: Field | None, field: Field) -> Column:
+    """A column of the schema read, out of the one that the files have."""
+    target = spark_type(field.type)
+    if stored is None:
+        return F.lit(None).cast(target)
+    column = F.col("`" + stored.name.replace("`", "``") + "`")
+    return column if spark_type(stored.type) == target else column.cast(target)

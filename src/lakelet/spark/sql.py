@@ -1,0 +1,167 @@
+"""`ls.sql`: Spark's SQL over tables of a lake, joined with one another and with whatever the session has.
+
+    SELECT o.id, c.name FROM shop.orders VERSION AS OF 3 o JOIN customers_view c USING (customer)
+    SELECT count(*) FROM shop.orders TIMESTAMP AS OF '2026-01-01 12:00'          also FOR VERSION, FOR TIMESTAMP
+    SELECT * FROM shop.orders VERSION AS OF 'a-tag'
+    SELECT * FROM shop.orders$branch_dev
+    INSERT INTO shop.orders (id, amount) SELECT …
+    INSERT OVERWRITE shop.orders PARTITION (dt = '2026-01-01') SELECT …
+
+A name of two parts whose first is a database of the lake is a table of the lake; all other names are Spark's. Only these
+names are replaced, by frames of `lakelet.spark.table` that hold the columns which the statement mentions; the rest of
+the text reaches Spark as it is, so that everything Spark can do works. A moment without a zone is in the session's time zone.
+
+INSERT matches columns by position, as Spark does, unless BY NAME; values are converted as Spark's INSERT does where nothing is
+lost. Without PARTITION, INSERT OVERWRITE replaces the whole table, or the partitions that the rows belong to where
+spark.sql.sources.partitionOverwriteMode is "dynamic". What it gives back is one row: the snapshot and how many rows it added.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelet.errors import InvalidError
+from lakelet.spark.opened import open_table
+from lakelet.spark.opened_lake import open_lake
+from lakelet.spark.read import scan_frame
+from lakelet.spark.sql_insert import Insert, parse_insert
+from lakelet.spark.sql_names import LakeNames, TableName
+from lakelet.spark.sql_references import Reference, qualifiers, read_columns, references
+from lakelet.spark.sql_target import InsertTarget
+from lakelet.spark.sql_words import Word, words_of
+from lakelet.spark.views import quoted
+
+_READS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "CREATE", "INSERT")
+
+
+def sql(
+    spark: SparkSession,
+    warehouse: str | os.PathLike[str],
+    text: str,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Runs a statement. `options` are those of the connection, and table options for this statement alone."""
+    words = words_of(text)
+    if not words:
+        raise InvalidError("the statement is empty")
+    names = LakeNames(spark, open_lake(warehouse, options))
+    statement = _Statement(spark, warehouse, options or {}, names, text, words)
+    insert = parse_insert(text, words)
+    target = None if insert is None else names.find(insert.target)
+    if insert is not None and target is not None:
+        return statement.insert(insert, target)
+    return statement.run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    spark: SparkSession
+    warehouse: str | os.PathLike[str]
+    options: Mapping[str, str]
+    names: LakeNames
+    text: str
+    words: Sequence[Word]
+
+    def run(self) -> DataFrame:
+        """Anything but an INSERT into a table of the lake."""
+        found = self._found(0, len(self.text))
+        if found:
+            self._check_kind()
+        text, frames = self._replaced(found, (0, len(self.text)))
+        return self._spark_sql(text, frames)
+
+    def insert(self, insert: Insert, target: TableName) -> DataFrame:
+        """Writes the rows of the query."""
+        goal = InsertTarget(self.spark, self.warehouse, target, self.options)
+        goal.check(insert)
+        rows = self._spark_sql(*self._query(insert))
+        return goal.write(rows, insert)
+
+    def _query(self, insert: Insert) -> tuple[str, dict[str, DataFrame]]:
+        """The query of an INSERT; common tables named before INSERT come before it."""
+        spans = (insert.prefix, insert.query)
+        found = [one for start, end in spans for one in self._found(start, end)]
+        prefix, frames = self._replaced(found, insert.prefix)
+        query, others = self._replaced(found, insert.query, len(frames))
+        whole = f"{prefix} SELECT * FROM ({query})" if prefix.strip() else query
+        return whole, {**frames, **others}
+
+    def _found(self, start: int, end: int) -> list[tuple[Reference, TableName]]:
+        """The references to tables of the lake within a part of the text."""
+        within = [reference for reference in references(self.words) if start <= reference.start < end]
+        named = ((reference, self.names.find(reference)) for reference in within)
+        return [(reference, name) for reference, name in named if name is not None]
+
+    def _check_kind(self) -> None:
+        """InvalidError for statements that would change a table of the lake, or keep a name that is gone afterwards."""
+        first = self.words[0].keyword
+        makes_view = first == "CREATE" and any(word.keyword == "VIEW" for word in self.words[1:5])
+        if makes_view:
+            raise InvalidError(
+                "CREATE VIEW over tables of a lake: use sql(…, 'SELECT …').createOrReplaceTempView(name)"
+            )
+        if first == "EXPLAIN":
+            raise InvalidError("EXPLAIN over tables of a lake: use sql(…, 'SELECT …').explain()")
+        if first not in _READS:
+            raise InvalidError(f"{first}: this SQL reads tables of a lake and inserts into them, and does nothing else")
+
+    def _replaced(
+        self, found: Sequence[tuple[Reference, TableName]], span: tuple[int, int], first: int = 0
+    ) -> tuple[str, dict[str, DataFrame]]:
+        """A part of the text with `{name}` for each table, and the frames of these names."""
+        frames: dict[str, DataFrame] = {}
+        changes: list[tuple[int, int, str]] = []
+        start, end = span
+        for reference, name in found:
+            if start <= reference.start < end:
+                key = f"table{first + len(frames)}"
+                frames[key] = self._frame(reference, name)
+                plain = reference.after == "TABLE"
+                # In parentheses, for another alias and TABLESAMPLE may follow.
+                new = f"{{{key}}}" if plain else f"({{{key}}} AS {_escaped(quoted(reference.table))})"
+                changes.append((reference.start, reference.end, new))
+        for begin, behind, table in qualifiers(self.words, [reference for reference, _ in found]):
+            if start <= begin < end:
+                changes.append((begin, behind, _escaped(quoted(table))))
+        parts = []
+        for begin, behind, new in sorted(changes):
+            parts += [_escaped(self.text[start:begin]), new]
+            start = behind
+        return "".join((*parts, _escaped(self.text[start:end]))), frames
+
+    def _frame(self, reference: Reference, name: TableName) -> DataFrame:
+        opened = open_table(self.warehouse, name.table, self.options, name.branch)
+        scan = opened.table.scan(version=reference.version, timestamp=self._moment(reference.timestamp))
+        scan = replace(scan, schema=opened.with_options(scan.schema))
+        mentioned = read_columns(self.words)
+        if mentioned is not None and not self._reads_patterns():
+            chosen = tuple(column for column in scan.columns if column.lower() in mentioned)
+            scan = replace(scan, columns=chosen or (scan.schema.primary_keys or scan.columns)[:1])
+        return scan_frame(self.spark, scan)
+
+    def _moment(self, text: str | None) -> int | None:
+        """Milliseconds of a moment as Spark reads it."""
+        if text is None:
+            return None
+        rows = self.spark.sql("SELECT unix_millis(try_to_timestamp(:moment))", args={"moment": text}).collect()
+        if rows[0][0] is None:
+            raise InvalidError(f"TIMESTAMP AS OF {text!r}: expected a moment such as 2026-01-01 12:00:00")
+        return int(rows[0][0])
+
+    def _reads_patterns(self) -> bool:
+        setting = "spark.sql.parser.quotedRegexColumnNames"
+        return str(self.spark.conf.get(setting, "false")).lower() == "true"
+
+    def _spark_sql(self, text: str, frames: Mapping[str, Any]) -> DataFrame:
+        # Without frames Spark takes braces as they are.
+        return self.spark.sql(text, **frames) if frames else self.spark.sql(text.replace("{{", "{").replace("}}", "}"))
+
+
+def _escaped(text: str) -> str:
+    """Text in which braces stand for themselves."""
+    return text.replace("{", "{{").replace("}", "}}")

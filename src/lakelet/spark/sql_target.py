@@ -1,0 +1,150 @@
+"""Where an INSERT of `ls.sql` writes: which columns its rows are for, what it replaces, what it gives back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.commit.manifests import read_entries, read_manifest_list
+from lakelet.errors import InvalidError
+from lakelet.model.manifest import EntryKind
+from lakelet.model.snapshot import Snapshot
+from lakelet.spark.opened import open_table
+from lakelet.spark.sql_insert import Insert
+from lakelet.spark.sql_names import TableName
+from lakelet.spark.types import spark_type
+from lakelet.spark.views import quoted
+from lakelet.spark.write import write
+
+RESULT = "snapshot_id bigint, rows bigint"
+
+
+class InsertTarget:
+    """A table that rows of a query are put into."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: str | os.PathLike[str],
+        name: TableName,
+        options: Mapping[str, str],
+    ) -> None:
+        self._spark = spark
+        self._warehouse = warehouse
+        self._name = name
+        self._options = options
+        opened = open_table(warehouse, name.table, options, name.branch)
+        self._home = opened.home
+        self._schema = opened.schema()
+        self._fields = {field.name: field for field in self._schema.fields}
+
+    def check(self, insert: Insert) -> None:
+        """InvalidError for columns that the table does not have, before the query is looked at."""
+        fixed = [self._column(name) for name, _ in insert.partition]
+        wrong = [name for name in fixed if name not in self._schema.partition_keys]
+        if wrong:
+            keys = ", ".join(self._schema.partition_keys) or "none"
+            raise InvalidError(
+                f"PARTITION: {wrong[0]!r} is no partition column of {self._name.table}; these are {keys}"
+            )
+        named = [self._column(name) for name in insert.columns or ()]
+        static = [self._column(name) for name, value in insert.partition if value is not None]
+        twice = next((name for name in named if named.count(name) > 1 or name in static), None)
+        twice = twice or next((name for name in fixed if fixed.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidError(f"INSERT: column {twice!r} is given more than once")
+
+    def write(self, rows: DataFrame, insert: Insert) -> DataFrame:
+        """Writes the rows; a frame of one row, the snapshot and how many rows it added."""
+        static = {self._column(name): self._value(name, value) for name, value in insert.partition if value is not None}
+        frame = self._named(rows, insert, static)
+        mode, partition = self._mode(insert, static)
+        if partition is None:
+            for name, value in static.items():
+                frame = frame.withColumn(name, F.lit(value).cast(spark_type(self._fields[name].type)))
+        snapshot = write(
+            frame, self._warehouse, self._name.table, mode, partition, options=self._options, branch=self._name.branch
+        )
+        found = (None, 0) if snapshot is None else (snapshot.id, self._added(snapshot))
+        return self._spark.createDataFrame([found], RESULT)
+
+    def _mode(self, insert: Insert, static: Mapping[str, object]) -> tuple[str, Mapping[str, object] | None]:
+        """How `write` is called: a dynamic overwrite replaces what rows belong to, unless PARTITION says all of it."""
+        if not insert.overwrites:
+            return "append", None
+        keys = self._schema.partition_keys
+        setting = self._spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
+        if keys and len(static) < len(keys) and str(setting).lower() == "dynamic":
+            return "overwrite_partitions", None
+        return "overwrite", static or None
+
+    def _named(self, rows: DataFrame, insert: Insert, static: Mapping[str, object]) -> DataFrame:
+        """The rows under the names and in the types of the columns they are for."""
+        if insert.by_name:
+            names = [self._column(name) for name in rows.columns]
+        else:
+            left = [name for name in self._fields if name not in static]
+            names = [self._column(name) for name in insert.columns] if insert.columns is not None else left
+            if len(names) != len(rows.columns):
+                raise InvalidError(
+                    f"INSERT: the query gives {len(rows.columns)} columns, expected {len(names)}: {', '.join(names)}"
+                )
+        given = [field.dataType for field in rows.schema.fields]
+        renamed = rows.toDF(*names)
+        return renamed.select(*(self._converted(name, kind) for name, kind in zip(names, given, strict=True)))
+
+    def _converted(self, name: str, given: T.DataType) -> Column:
+        column = F.col(quoted(name))
+        wanted = spark_type(self._fields[name].type)
+        return column.cast(wanted).alias(name) if converts(given, wanted) else column
+
+    def _column(self, name: str) -> str:
+        """The table's column of that name, whatever its case."""
+        if name in self._fields:
+            return name
+        alike = [other for other in self._fields if other.lower() == name.lower()]
+        if len(alike) != 1:
+            raise InvalidError(
+                f"INSERT: {self._name.table} has no column {name!r}; its columns are {', '.join(self._fields)}"
+            )
+        return alike[0]
+
+    def _value(self, name: str, text: str) -> object:
+        """The value of a partition column that is given as SQL."""
+        wanted = spark_type(self._fields[self._column(name)].type)
+        frame = self._spark.sql(f"SELECT CAST({text} AS {wanted.simpleString()})")
+        value: object = frame.collect()[0][0]
+        return value
+
+    def _added(self, snapshot: Snapshot) -> int:
+        manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
+        entries = read_entries(self._home, manifests, columns=["_KIND", "_ROW_COUNT"])
+        return added_rows(entries)
+
+
+def added_rows(entries: pa.Table) -> int:
+    """How many rows are in the files that manifest entries add."""
+    added = entries.filter(pc.equal(entries.column("_KIND"), int(EntryKind.ADD)))
+    return int(pc.sum(added.column("_ROW_COUNT")).as_py() or 0)
+
+
+def converts(given: T.DataType, wanted: T.DataType) -> bool:
+    """Whether Spark converts a value on INSERT where the table's own conversions would refuse it, and none is lost in kind."""
+    if given == wanted:
+        return False
+    if isinstance(given, T.NullType):
+        return True
+    if isinstance(wanted, (T.FloatType, T.DoubleType)):
+        return isinstance(given, T.DecimalType)
+    moments = (T.DateType, T.TimestampType, T.TimestampNTZType)
+    if isinstance(wanted, (T.TimestampType, T.TimestampNTZType)):
+        return isinstance(given, moments)
+    if isinstance(wanted, T.StringType):
+        return isinstance(given, (T.NumericType, T.BooleanType, *moments))
+    return False

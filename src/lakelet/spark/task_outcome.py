@@ -1,0 +1,45 @@
+"""What a task on an executor tells the driver: one row of bytes, a pickled outcome.
+
+A mistake in the data or in the call is such an outcome as well, not an exception: Spark would try the task three more
+times and then show a page of JVM trace. Errors that may pass (a store that does not answer) are raised, so that Spark
+tries again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from lakelet.errors import CommitUnknownError, LakeletError, UnavailableError
+
+T = TypeVar("T")
+OUTCOME_SCHEMA = "outcome binary"
+_PASSING = (UnavailableError, CommitUnknownError)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome(Generic[T]):
+    """What one task came to: a value, or the error to raise on the driver. `repeated` says that it was not the first try."""
+
+    value: T | None
+    error: LakeletError | None
+    repeated: bool
+
+
+def outcome_batches(work: Callable[[], T]) -> Iterator[pa.RecordBatch]:
+    """Does the work of a task and gives its outcome as the one row that the driver collects."""
+    context = TaskContext.get()
+    repeated = context is not None and context.attemptNumber() > 0
+    outcome: TaskOutcome[T]
+    try:
+        outcome = TaskOutcome(work(), None, repeated)
+    except _PASSING:
+        raise
+    except LakeletError as error:
+        outcome = TaskOutcome(None, error, repeated)
+    yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(outcome)], pa.binary())], names=["outcome"])

@@ -1,0 +1,113 @@
+"""One write as a Spark job: tasks are run, their outcomes collected, leftovers removed, one commit made.
+
+frame ─ mapInArrow(task) ─ outcomes ─┬─ an error among them: files removed, error raised
+                                     └─ messages ─ commit ─┬─ stands
+                                                           └─ others' rows are newer: files moved above them, as a job
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelet.lsm.write_buffer import Place
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.sink.refused_rows import RefusedRowsError, together
+from lakelet.sink.restamp import restamp
+from lakelet.spark.failures import readable
+from lakelet.spark.leftovers import remove_all, remove_leftovers
+from lakelet.spark.session import settings
+from lakelet.spark.task_outcome import OUTCOME_SCHEMA, TaskOutcome, outcome_batches
+from lakelet.spark.write_task import Written
+from lakelet.storage.home import TableHome
+from lakelet.table.committed_write import commit_on_top
+from lakelet.table.committing import TableCommit
+from lakelet.table.repetition import Repetition
+
+_LOG = logging.getLogger(__name__)
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_BATCH_ROWS = "65536"
+ARROW_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": _BATCH_ROWS}
+
+
+def collected(spark: SparkSession, frame: DataFrame, task: Task, what: str) -> list[TaskOutcome[Any]]:
+    """Runs a task over the partitions of a frame and gives what each came to."""
+    with readable(what), settings(spark, ARROW_SETTINGS):
+        rows = frame.mapInArrow(task, OUTCOME_SCHEMA).collect()
+    return [pickle.loads(row[0]) for row in rows]
+
+
+def raise_first(outcomes: Sequence[TaskOutcome[Any]]) -> None:
+    """Raises what went wrong in tasks; rows that several tasks refused for one reason are counted together."""
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    refused = [error for error in errors if isinstance(error, RefusedRowsError)]
+    if refused:
+        raise together(refused)
+    if errors:
+        raise errors[0]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteJob:
+    """A job that writes one commit. The ids of `home` begin with `job`."""
+
+    spark: SparkSession
+    home: TableHome
+    schema: TableSchema
+    commit: TableCommit
+    job: str
+
+    def run(self, frame: DataFrame, task: Task) -> Snapshot | None:
+        """Writes the rows of a frame, each partition in one task, and commits."""
+        what = f"writing {self.home.where(self.home.paths.root)}"
+        try:
+            outcomes = collected(self.spark, frame, task, what)
+            raise_first(outcomes)
+        except BaseException:
+            remove_all(self.home, self.job)
+            raise
+        written = [outcome.value for outcome in outcomes if isinstance(outcome.value, Written)]
+        messages = tuple(message for one in written for message in one.messages)
+        files = sum(len(message.new_files) for message in messages)
+        _LOG.info("%s: %d rows in %d files by %d tasks", what, sum(one.rows for one in written), files, len(outcomes))
+        again = any(outcome.repeated for outcome in outcomes) or self._speculates()
+        remove_leftovers(self.home, self.schema, self.job, messages, expected=again)
+        commit = replace(self.commit, fresh=True)
+        return commit_on_top(commit, self.schema, messages, Repetition(self.home, self.schema), self._moved)
+
+    def _speculates(self) -> bool:
+        return str(self.spark.conf.get("spark.speculation", "false")).lower() == "true"
+
+    def _moved(self, messages: tuple[CommitMessage, ...], above: Mapping[Place, int]) -> tuple[CommitMessage, ...]:
+        """The messages with their files above others' sequence numbers: a task for each bucket that is touched."""
+        touched = [message for message in messages if (message.partition, message.bucket) in above]
+        rest = [message for message in messages if (message.partition, message.bucket) not in above]
+        count = len(touched)
+        task = _RestampTask(self.home, self.schema, tuple(touched), above)
+        what = f"moving files of {self.home.where(self.home.paths.root)} above those of another writer"
+        outcomes = collected(self.spark, self.spark.range(0, count, 1, count).toDF("message"), task, what)
+        raise_first(outcomes)
+        return (*rest, *(message for outcome in outcomes for message in outcome.value or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _RestampTask:
+    home: TableHome
+    schema: TableSchema
+    messages: tuple[CommitMessage, ...]
+    above: Mapping[Place, int]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from outcome_batches(lambda: self._moved(batches))
+
+    def _moved(self, batches: Iterable[pa.RecordBatch]) -> tuple[CommitMessage, ...]:
+        own = [self.messages[number] for batch in batches for number in batch.column(0).to_pylist()]
+        return restamp(self.home, self.schema, own, self.above)

@@ -1,0 +1,79 @@
+"""A program of its own that does everything over Spark Connect; prints what came out as JSON.
+
+It is run by test_connect: a process that has started a classic session cannot start one over Connect.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+import lakelet
+from lakelet.errors import LakeletError
+from lakelet.spark.read import table
+from lakelet.spark.registration import register
+from lakelet.spark.session import is_connect
+from lakelet.spark.sql import sql
+from lakelet.spark.views import views
+from lakelet.spark.write import write
+
+
+def main(warehouse: str) -> dict[str, object]:
+    """Makes tables, then reads and writes them in every way there is."""
+    lake = lakelet.connect(warehouse)
+    lake.create_database("shop")
+    orders = lake.create_table("shop.orders", [("id", "BIGINT"), ("dt", "STRING")], partitioned_by=["dt"])
+    orders.write([{"id": i, "dt": "ab"[i % 2]} for i in range(4)])
+    people = lake.create_table(
+        "shop.people", [("id", "BIGINT NOT NULL"), ("name", "STRING")], primary_key=["id"], options={"bucket": 2}
+    )
+    people.write([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}])
+    people.write([{"id": 2, "name": "Bea"}])
+
+    spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    found: dict[str, object] = {"connect": is_connect(spark)}
+    reader = spark.read.format("lakelet").option("warehouse", warehouse)
+    found["format"] = reader.load("shop.orders").where("id > 1").count()
+    register(spark)
+    found["registered"] = reader.load("shop.people").count()
+    found["table"] = sorted(row.name for row in table(spark, warehouse, "shop.people", columns=["name"]).collect())
+    found["where"] = table(spark, warehouse, "shop.orders", where="dt = 'a'").count()
+    found["views"] = views(spark, warehouse, "shop")
+    found["view"] = spark.sql("SELECT name FROM people JOIN orders USING (id) WHERE dt = 'a'").collect()[0][0]
+
+    spark.range(5).createOrReplaceTempView("some_ids")
+    frame = sql(spark, warehouse, "SELECT p.name, '{x}' FROM shop.people p JOIN some_ids USING (id) WHERE p.id = 2")
+    found["sql"] = [list(row) for row in frame.collect()]
+    found["left over"] = [one.name for one in spark.catalog.listTables() if one.name.startswith("_pyspark")]
+    found["insert"] = [
+        list(row) for row in sql(spark, warehouse, "INSERT INTO shop.people VALUES (3, 'Cid')").collect()
+    ]
+    snapshot = write(spark.range(10, 13).selectExpr("id", "'z' AS dt"), warehouse, "shop.orders")
+    found["write"] = [snapshot.id if snapshot else None, orders.scan(where="dt = 'z'").count()]
+    spark.range(20, 25).selectExpr("id", "'y' AS dt").write.format("lakelet").option("warehouse", warehouse).mode(
+        "append"
+    ).save("shop.orders")
+    found["source write"] = orders.scan(where="dt = 'y'").count()
+    found["error"] = _message(lambda: sql(spark, warehouse, "SELECT * FROM shop.nope"))
+    found["bad rows"] = _message(
+        lambda: write(
+            spark.range(2).selectExpr("id", "'x' AS name").unionAll(spark.sql("SELECT 1L, 'y'")),
+            warehouse,
+            "shop.people",
+        )
+    )
+    spark.stop()
+    return found
+
+
+def _message(work: Callable[[], object]) -> str:
+    try:
+        work()
+    except LakeletError as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1])))

@@ -1,0 +1,177 @@
+"""ls.write where the key alone tells a row: it moves between partitions as it does with local writes."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import lakelet
+from lakelet import ConflictError, InvalidError, Table
+from lakelet.spark import write_job
+from lakelet.spark.write import write
+from tests.spark.dynamic_tables import merged, rows_by_key
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+COLUMNS = [("k", "BIGINT NOT NULL"), ("p", "STRING"), ("v", "STRING"), ("w", "INT")]
+SCHEMA = "k bigint, p string, v string, w int"
+PARTITIONS = ("a", "b", None, "d")
+Given = dict[int, tuple[str | None, str | None, int | None]]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> lakelet.Lake:
+    lake = lakelet.connect(str(tmp_path / "wh"))
+    lake.create_database("d")
+    return lake
+
+
+def crossing(lake: lakelet.Lake, name: str = "d.t", **options: object) -> Table:
+    named = {key.replace("_", "-"): text for key, text in options.items()}
+    return lake.create_table(
+        name,
+        COLUMNS,
+        primary_key=["k"],
+        partitioned_by=["p"],
+        options={"bucket": -1, "dynamic-bucket.target-row-num": 30, **named},
+    )
+
+
+def frame(spark: SparkSession, given: Given) -> DataFrame:
+    return spark.createDataFrame([(key, *row) for key, row in given.items()], SCHEMA)
+
+
+def local_rows(given: Given) -> list[dict[str, Any]]:
+    return [dict(zip(("k", "p", "v", "w"), (key, *row), strict=True)) for key, row in given.items()]
+
+
+def chosen(chance: random.Random, tag: str, count: int) -> Given:
+    return {
+        key: (chance.choice(PARTITIONS), f"{tag}{key}" if chance.random() < 0.8 else None, chance.randrange(100))
+        for key in chance.sample(range(300), count)
+    }
+
+
+def rows(table: Table) -> dict[Any, Any]:
+    return rows_by_key(table, "k", ["p", "v", "w"])
+
+
+def files(table: Table) -> set[str]:
+    return {path.name for path in Path(table.location).glob("**/bucket-*/*")}
+
+
+def test_rows_move_between_partitions_as_a_dictionary_says(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table, chance, model = crossing(lake), random.Random(7), {}
+    for turn in range(3):
+        given = chosen(chance, f"s{turn}-", 120)
+        write(frame(spark, given), lake.location, "d.t", "upsert")
+        model = merged(model, given)
+        assert rows(table) == model
+        given = chosen(chance, f"l{turn}-", 60)
+        table.write(local_rows(given))
+        model = merged(model, given)
+        assert rows(table) == model
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
+def test_other_merge_engines_do_as_local_writes_do(spark: SparkSession, lake: lakelet.Lake, engine: str) -> None:
+    options = {"merge-engine": engine}
+    if engine == "aggregation":
+        options |= {"fields.w.aggregate-function": "sum"}
+    table, twin = crossing(lake, **options), crossing(lake, "d.twin", **options)
+    chance = random.Random(8)
+    for turn in range(2):
+        given = chosen(chance, f"s{turn}-", 150)
+        write(frame(spark, given), lake.location, "d.t")
+        twin.write(local_rows(given))
+    assert rows(table) == rows(twin)
+
+
+def test_a_key_that_comes_twice_is_refused_in_whatever_partitions(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = crossing(lake)
+    write(frame(spark, {1: ("a", "old", 1)}), lake.location, "d.t")
+    before = files(table)
+    twice = spark.createDataFrame(
+        [(1, "b", "x", 1), (1, "d", "y", 1), (2, "a", "x", 1), (2, "a", "y", 1), (3, "a", "z", 1)], SCHEMA
+    )
+    with pytest.raises(InvalidError, match=r"2 rows .*primary key"):
+        write(twice, lake.location, "d.t")
+    with pytest.raises(InvalidError, match=r"3 rows have NULL in .*k"):
+        write(spark.createDataFrame([(None, "a", "x", 1)] * 3 + [(5, "a", "x", 1)], SCHEMA), lake.location, "d.t")
+    assert files(table) == before
+    write(twice, lake.location, "d.t", on_duplicate="any")
+    assert rows(table)[1] == ("b", "x", 1), "of several partitions the least"
+    assert rows(table)[2][0] == "a"
+    assert len(rows(table)) == 3
+
+
+def test_kinds_of_rows(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = crossing(lake, **{"ignore-update-before": "true"})
+    write(frame(spark, {key: ("a", "old", key) for key in range(4)}), lake.location, "d.t")
+    changes = spark.createDataFrame(
+        [(0, "a", "old", 0, "-U"), (0, "b", "new", 0, "+U"), (1, "a", "old", 1, "-D"), (2, "b", "new", 2, "+I")],
+        f"{SCHEMA}, _row_kind string",
+    )
+    write(changes, lake.location, "d.t")
+    assert rows(table) == {0: ("b", "new", 0), 2: ("b", "new", 2), 3: ("a", "old", 3)}
+    told = crossing(lake, "d.told", **{"rowkind.field": "v"})
+    told.write([{"k": 1, "p": "a", "v": "+I", "w": 1}, {"k": 2, "p": "a", "v": "+I", "w": 1}])
+    write(frame(spark, {1: ("b", "+U", 2), 2: ("a", "-D", 2)}), lake.location, "d.told")
+    assert rows(told) == {1: ("b", "+U", 2)}
+
+
+def test_overwrites_take_the_partitions_that_they_name(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table, chance = crossing(lake), random.Random(9)
+    model: dict[Any, Any] = dict(chosen(chance, "a", 200))
+    write(frame(spark, model), lake.location, "d.t", "overwrite")
+    given = {key: ((key % 2 and "a") or None, *row[1:]) for key, row in chosen(chance, "b", 60).items()}
+    write(frame(spark, given), lake.location, "d.t", "overwrite_partitions")
+    model = {key: row for key, row in model.items() if row[0] not in ("a", None)} | given
+    assert rows(table) == model
+    given = {key: ("b", *row[1:]) for key, row in chosen(chance, "c", 60).items()}
+    write(frame(spark, given).drop("p"), lake.location, "d.t", "overwrite", {"p": "b"})
+    model = {key: row for key, row in model.items() if row[0] != "b"} | given
+    assert rows(table) == model
+    given = chosen(chance, "d", 20)
+    write(frame(spark, given), lake.location, "d.t", "overwrite")
+    assert rows(table) == given
+
+
+def test_keys_that_spark_takes_for_one_stay_two(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = lake.create_table(
+        "d.t",
+        [("k", "DOUBLE NOT NULL"), ("p", "INT"), ("v", "STRING")],
+        primary_key=["k"],
+        partitioned_by=["p"],
+        options={"bucket": -1},
+    )
+    schema = "k double, p int, v string"
+    write(spark.createDataFrame([(0.0, 1, "plus"), (-0.0, 1, "minus")], schema), lake.location, "d.t")
+    write(spark.createDataFrame([(-0.0, 2, "moved")], schema), lake.location, "d.t")
+    found = {(str(row["k"]), row["p"], row["v"]) for row in table.scan().to_arrow().to_pylist()}
+    assert found == {("0.0", 1, "plus"), ("-0.0", 2, "moved")}
+
+
+def test_the_later_of_two_jobs_fails_before_its_commit(
+    spark: SparkSession, lake: lakelet.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = crossing(lake)
+    left: list[set[str]] = []
+    real = write_job.remove_leftovers
+
+    def overtaken(*arguments: Any, **named: Any) -> None:
+        real(*arguments, **named)
+        before = files(table)
+        table.write(local_rows({1: ("b", "other", 1)}))
+        left.append(files(table) - before)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(write_job, "remove_leftovers", overtaken)
+        with pytest.raises(ConflictError, match="write again"):
+            write(frame(spark, {1: ("a", "mine", 1)}), lake.location, "d.t")
+    assert rows(table) == {1: ("b", "other", 1)}
+    assert files(table) == left[0], "the job that failed left files"
+    write(frame(spark, {1: ("a", "mine", 1)}), lake.location, "d.t")
+    assert rows(table) == {1: ("a", "mine", 1)}
