@@ -6,11 +6,13 @@ told anybody about it, which is when an attempt leaves the most behind.
 """
 
 import errno
+import importlib
 import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from lakelet.errors import UnavailableError
@@ -134,7 +136,12 @@ def opening_with(decorate: Callable[[ObjectStore], ObjectStore]) -> Callable[...
 
 def writes_through(patch: "pytest.MonkeyPatch", decorate: Callable[[ObjectStore], ObjectStore]) -> None:
     """From now on `ls.write` works on a decorated store."""
-    patch.setattr("lakelet.spark.write.open_table", opening_with(decorate))
+    patch.setattr(write_module(), "open_table", opening_with(decorate))
+
+
+def write_module() -> ModuleType:
+    """The module, of which `lakelet.spark` exports the function of the same name."""
+    return importlib.import_module("lakelet.spark.write")
 
 
 def _itself(store: ObjectStore) -> ObjectStore:

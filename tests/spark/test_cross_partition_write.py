@@ -9,7 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lakelet
 from lakelet import ConflictError, InvalidError, Table
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.sink.assigned_rows import NEW
+from lakelet.sink.cross_partition import Crossing
 from lakelet.spark import write_job
+from lakelet.spark.crossing import CrossingTable, crossed
 from lakelet.spark.write import write
 from tests.spark.dynamic_tables import merged, rows_by_key
 
@@ -75,18 +79,28 @@ def test_rows_move_between_partitions_as_a_dictionary_says(spark: SparkSession, 
         assert rows(table) == model
 
 
-@pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
-def test_other_merge_engines_do_as_local_writes_do(spark: SparkSession, lake: lakelet.Lake, engine: str) -> None:
-    options = {"merge-engine": engine}
-    if engine == "aggregation":
-        options |= {"fields.w.aggregate-function": "sum"}
-    table, twin = crossing(lake, **options), crossing(lake, "d.twin", **options)
-    chance = random.Random(8)
-    for turn in range(2):
-        given = chosen(chance, f"s{turn}-", 150)
-        write(frame(spark, given), lake.location, "d.t")
-        twin.write(local_rows(given))
-    assert rows(table) == rows(twin)
+@pytest.mark.parametrize("rule", [Crossing.STAYS, Crossing.SKIPS])
+def test_a_key_that_stays_draws_its_rows_or_leaves_them_out(
+    spark: SparkSession, lake: lakelet.Lake, rule: Crossing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables whose engines ask for it are not written yet: this looks at the rows that writers would be given."""
+    monkeypatch.setattr(Crossing, "of", lambda _: rule)
+    table = crossing(lake)
+    table.write(local_rows({1: ("a", "old", 1), 2: (None, "old", 2)}))
+    at = CrossingTable(table.home, table.schema, latest_snapshot(table.home), None, "job")
+    given = [
+        (1, "b", "x", 1),
+        (2, None, "x", 2),
+        (3, "d", "x", 3),
+        (3, "b", "y", 3),
+        (4, None, "x", 4),
+        (4, "a", "y", 4),
+    ]
+    routed = crossed(spark.createDataFrame(given, SCHEMA), at, kinds=None, one_row_per_key=False, parallelism=2)
+    found = {(row["k"], row["p"], row["v"], row[str(routed.carried)]) for row in routed.frame.collect()}
+    at_once = {(2, None, "x", 0), (3, "b", "y", NEW), (4, None, "x", NEW)}
+    drawn = {(1, "a", "x", 0), (3, "b", "x", NEW), (4, None, "y", NEW)}
+    assert found == (at_once | drawn if rule is Crossing.STAYS else at_once)
 
 
 def test_a_key_that_comes_twice_is_refused_in_whatever_partitions(spark: SparkSession, lake: lakelet.Lake) -> None:
@@ -98,7 +112,7 @@ def test_a_key_that_comes_twice_is_refused_in_whatever_partitions(spark: SparkSe
     )
     with pytest.raises(InvalidError, match=r"2 rows .*primary key"):
         write(twice, lake.location, "d.t")
-    with pytest.raises(InvalidError, match=r"3 rows have NULL in .*k"):
+    with pytest.raises(InvalidError, match=r"3 rows with NULL in .*k"):
         write(spark.createDataFrame([(None, "a", "x", 1)] * 3 + [(5, "a", "x", 1)], SCHEMA), lake.location, "d.t")
     assert files(table) == before
     write(twice, lake.location, "d.t", on_duplicate="any")

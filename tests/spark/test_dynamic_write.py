@@ -196,7 +196,7 @@ def test_what_is_refused(spark: SparkSession, lake: lakelet.Lake) -> None:
     table.write([{"k": key, "v": "old"} for key in range(50)])
     before = files(table)
     with_nulls = spark.createDataFrame([(None, "x"), (1, "x"), (None, "y")], "k bigint, v string")
-    with pytest.raises(InvalidError, match=r"2 rows have NULL in .*k"):
+    with pytest.raises(InvalidError, match=r"2 rows with NULL in .*k"):
         write(with_nulls, lake.location, "d.t")
     twice = spark.createDataFrame([(1, "x"), (2, "x"), (1, "y"), (99, "x"), (99, "y")], "k bigint, v string")
     with pytest.raises(InvalidError, match=r"2 rows .*primary key"):

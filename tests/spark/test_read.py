@@ -154,12 +154,28 @@ def test_deleted_rows(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     for first in (0, 1000, 2000, 3000):
         _numbers(table, first, first + 1000, _metadata=[str(number % 7) for number in range(1000)])
     names = [file.name for _, file in table.files()]
-    delete_rows(table, {names[0]: [0, 97, 999], names[1]: [5], names[2]: list(range(100, 1000))})
+    gone = {names[0]: [0, 97, 999], names[1]: [5], names[2]: list(range(100, 1000))}
+    delete_rows(table, gone)
     frame = assert_reads_like_scan(spark, str(tmp_path), table)
     assert frame.count() == 4000 - 904
     assert "BroadcastHashJoin" in plan_text(frame)
     assert "MapInArrow" in plan_text(frame)
     assert_reads_like_scan(spark, str(tmp_path), table, columns=["_metadata"], where="id BETWEEN 90 AND 1010")
+
+
+def test_many_deleted_rows_are_looked_up_too(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is too long for a plan comes from a task; of files of one size only one is looked up."""
+    monkeypatch.setattr("lakelet.spark.deletions._FEW_POSITIONS", 3)
+    monkeypatch.setattr("lakelet.spark.deletions._MOST_SHARE", 1.0)
+    table = lake.create_table("d.t", [("id", "BIGINT")])
+    for first in (0, 1000, 2000):
+        _numbers(table, first, first + 1000)
+    names = [file.name for _, file in table.files()]
+    assert len({file.size for _, file in table.files()}) < 3
+    delete_rows(table, {names[0]: list(range(0, 1000, 3)), names[1]: [1, 2, 999], names[2]: list(range(500))})
+    assert_reads_like_scan(spark, str(tmp_path), table)
 
 
 def test_deleted_rows_whose_number_is_not_told(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ from lakelet.storage.home import TableHome
 from lakelet.table.writers import row_counts
 
 _MICROS_DIGITS = 6
+_GREATEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ class _Columns:
         target = [
             F.when(known, F.col(old)).otherwise(F.col(first)) for old, first in zip(self.old, self._first, strict=True)
         ]
-        repeated = F.col(self.turn) > (1 if one_row_per_key else _NEVER)
+        repeated = F.col(self.turn) > (1 if one_row_per_key else _GREATEST)
         carried = F.when(repeated, F.lit(REPEATED)).when(known, F.col(self.old_bucket)).otherwise(F.lit(NEW))
         if skips:
             stands = [
@@ -226,9 +227,6 @@ class _Columns:
     def _chosen(self, rows: DataFrame, places: Mapping[str, Column], carried: Column) -> DataFrame:
         own = [places.get(name, column_named(name)).alias(name) for name in self._names]
         return rows.select(*own, carried.cast("int").alias(self.carried))
-
-
-_NEVER = 2**31 - 1
 
 
 def _is_text(field: Field) -> bool:
@@ -304,7 +302,7 @@ class _KeysTask:
         if not self.exact:
             return list(to_spark_arrow(batch, fields).columns)
         rows = encode_rows([batch.column(field.name) for field in fields], [field.type for field in fields])
-        return [pc.binary_slice(rows, PREFIX)]
+        return [pc.binary_slice(rows, PREFIX, _GREATEST)]
 
 
 def _place_columns(split: Split, schema: TableSchema) -> list[pa.Scalar]:

@@ -50,8 +50,8 @@ _TO_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _FIRST_MICRO = -62_135_596_800_000_000
 _LAST_MICRO = 253_402_300_799_999_999
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-# Beyond this many values the condition is a large part of the plan.
-_LONGEST_LIST = 10_000
+# Every value is some calls into the JVM and a part of the plan.
+_LONGEST_LIST = 1_000
 
 
 def translates(predicate: Predicate, types: Mapping[str, DataType]) -> bool:

@@ -13,11 +13,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import lakelet
-from lakelet.spark import write as write_module
-from tests.spark.faults import Fault, OnExecutors, opening_with
+from lakelet.spark.write import write
+from tests.spark.faults import Fault, OnExecutors, opening_with, write_module
 
 ROWS = 4_000
-# What goes wrong, and in which table: by fixed buckets, dynamic ones, or without a key.
+# What goes wrong, and in which table: fixed buckets, or dynamic ones, which are assigned in a stage before.
 CASES = {
     "hang": {"bucket": "4"},
     "kill-executor": {"bucket": "4"},
@@ -43,8 +43,8 @@ def run(spark: SparkSession, lake: lakelet.Lake, folder: Path, name: str, option
         "d." + name.replace("-", "_"), [("id", "BIGINT"), ("v", "BIGINT")], primary_key=["id"], options=options
     )
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "id * 2 AS v")
-    write_module.open_table = opening_with(lambda store: OnExecutors(store, fault))  # type: ignore[attr-defined]
-    write_module.write(rows, lake.location, table.name, parallelism=2)
+    write_module().open_table = opening_with(lambda store: OnExecutors(store, fault))
+    write(rows, lake.location, table.name, parallelism=2)
     found = table.scan().to_arrow()
     listed = {file.name for split in table.scan().plan().splits for file in split.files}
     there = {path.name for path in Path(table.location).glob("**/bucket-*/[!.]*")}

@@ -5,20 +5,20 @@ killed_driver.py WAREHOUSE TABLE before|after
 
 import sys
 
-from lakelet.spark import write as write_module
 from lakelet.spark.session import local_session
-from tests.spark.faults import KillAround, OnDriver, opening_with
+from lakelet.spark.write import write
+from tests.spark.faults import KillAround, OnDriver, opening_with, write_module
 
 
 def main(warehouse: str, table: str, moment: str) -> None:
     spark = local_session(config={"spark.driver.memory": "768m", "spark.log.level": "ERROR"})
-    write_module.open_table = opening_with(  # type: ignore[attr-defined]
+    write_module().open_table = opening_with(
         lambda store: OnDriver(
             KillAround(store, "put_if_absent", "/snapshot/snapshot-", after=moment == "after"), store
         )
     )
     rows = spark.range(0, 40, 1, 2).selectExpr("id", "'new' AS v")
-    write_module.write(rows, warehouse, table, commit_user="job", commit_identifier=7)
+    write(rows, warehouse, table, commit_user="job", commit_identifier=7)
 
 
 if __name__ == "__main__":
