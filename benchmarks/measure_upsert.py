@@ -6,13 +6,13 @@ that merges at read time pays part of the price there.
 
 from __future__ import annotations
 
-import os
 import shutil
 from functools import partial
 from pathlib import Path
 
 from benchmark import Result, Scale, at_most, faster
 from rounds import Contender, Measured, best_of, run_task
+from table_copies import linked
 
 ROWS = 10_000_000
 UPSERT_ROWS = 1_000_000
@@ -33,7 +33,7 @@ def measure_upsert(scale: Scale) -> list[Result]:
     metadata = run_task("pyiceberg_upsert_tasks.py", "load", {"folder": str(iceberg), "rows": rows})["metadata"]
 
     def copied(script: str, table: Path, repeats: int, _: int) -> Measured:
-        copies = [_linked(table, scale.folder / f"copy-{number}") for number in range(repeats + 1)]
+        copies = [linked(table, scale.folder / f"copy-{number}") for number in range(repeats + 1)]
         measured = run_task(script, "upsert", {"folders": [str(copy) for copy in copies], **size})
         for copy in copies:
             shutil.rmtree(copy)
@@ -65,16 +65,3 @@ def _results(name: str, found: dict[str, Measured]) -> list[Result]:
         results.append(faster(f"{name}, dynamic buckets, {label}", dynamic, found[peer], None))
         results.append(faster(f"{name}, read after it, {label}", fixed, found[peer], None, "read_seconds"))
     return results
-
-
-def _linked(table: Path, copy: Path) -> Path:
-    """A copy whose data files are links, since nobody changes those."""
-
-    def link_data(source: str, target: str) -> None:
-        if source.endswith(".parquet"):
-            os.link(source, target)
-        else:
-            shutil.copy2(source, target)
-
-    shutil.copytree(table, copy, copy_function=link_data)
-    return copy

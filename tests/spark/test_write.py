@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 import lakelet
 from lakelet import ConflictError, InvalidError, NotFoundError, Table
@@ -206,6 +207,25 @@ def test_columns_are_matched_by_name_and_widened(spark: SparkSession, lake: lake
         write(frame(spark, [(*order(1), 1)], f"{SCHEMA}, weight int"), lake.location, "shop.orders")
     with pytest.raises(InvalidError, match=r"(?s)dt.*amount|amount.*dt"):
         write(frame(spark, [(1, 5, "a")], "id bigint, dt int, amount string"), lake.location, "shop.orders")
+
+
+def test_columns_may_have_any_name(spark: SparkSession, lake: lakelet.Lake) -> None:
+    names = ["a.b", "tick`", "x y", "`x`", "*", "größe"]
+    table = lake.create_table(
+        "shop.odd",
+        [("a.b", "BIGINT NOT NULL"), *((name, "INT") for name in names[1:])],
+        primary_key=["a.b"],
+        options={"bucket": 2},
+    )
+    schema = T.StructType([T.StructField(name, T.IntegerType()) for name in names])
+    write(spark.createDataFrame([(1, 2, 3, 4, 5, 6), (7, 8, 9, 10, 11, 12)], schema), lake.location, "shop.odd")
+    assert sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist()) == [
+        (1, 2, 3, 4, 5, 6),
+        (7, 8, 9, 10, 11, 12),
+    ]
+    lake.create_table("shop.plain", [("a", "INT")])
+    with pytest.raises(InvalidError, match="none of the table's columns"):
+        write(spark.range(3).select(), lake.location, "shop.plain")
 
 
 def test_wrong_calls(spark: SparkSession, lake: lakelet.Lake) -> None:

@@ -10,7 +10,7 @@ the sink's caster before rows are shuffled. Columns that the data lacks stay awa
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field, with_nullable
 from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.sink.cast import RowCaster
+from lakelet.spark.arrow_tasks import Task, mapped
 from lakelet.spark.types import from_spark_arrow, spark_type, table_arrow_type, to_spark_arrow
 
 DEFAULT_KINDS = "_row_kind"
@@ -67,6 +68,8 @@ def matched(df: DataFrame, schema: TableSchema, *, fixed: Mapping[str, object], 
             chosen.append(_literal(fixed[field.name], field).alias(field.name))
     if kind_column is not None and kind_column.name not in schema.names:
         chosen.append(F.col(positions[kind_column.index]).alias(kind_column.name))
+    if not chosen:
+        raise InvalidError(f"the data has none of the table's columns, which are {', '.join(schema.names)}")
     frame = df.toDF(*positions).select(*chosen)
     return Matched(_converted(frame, narrowed), kind_column.name if kind_column is not None else None)
 
@@ -241,10 +244,10 @@ def _converted(frame: DataFrame, fields: Sequence[Field]) -> DataFrame:
             for found in frame.schema.fields
         ]
     )
-    return frame.mapInArrow(_conversion(fields), schema)
+    return mapped(frame, _conversion(fields), schema)
 
 
-def _conversion(fields: Sequence[Field]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _conversion(fields: Sequence[Field]) -> Task:
     # NULL in a key is the writer's to refuse, with all of them counted.
     nullable = tuple(replace(field, type=with_nullable(field.type, True)) for field in fields)
 

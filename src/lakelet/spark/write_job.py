@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.sink.refused_rows import RefusedRowsError, together
 from lakelet.sink.restamp import restamp
+from lakelet.spark.arrow_tasks import Task, mapped
 from lakelet.spark.failures import readable
 from lakelet.spark.leftovers import remove_all, remove_leftovers
 from lakelet.spark.session import settings
@@ -33,7 +34,6 @@ from lakelet.table.committing import TableCommit
 from lakelet.table.repetition import Repetition
 
 _LOG = logging.getLogger(__name__)
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _BATCH_ROWS = "65536"
 ARROW_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": _BATCH_ROWS}
 
@@ -41,7 +41,7 @@ ARROW_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": _BATCH_ROWS}
 def collected(spark: SparkSession, frame: DataFrame, task: Task, what: str) -> list[TaskOutcome[Any]]:
     """Runs a task over the partitions of a frame and gives what each came to."""
     with readable(what), settings(spark, ARROW_SETTINGS):
-        rows = frame.mapInArrow(task, OUTCOME_SCHEMA).collect()
+        rows = mapped(frame, task, OUTCOME_SCHEMA).collect()
     return [pickle.loads(row[0]) for row in rows]
 
 

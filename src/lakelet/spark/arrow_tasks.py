@@ -1,0 +1,31 @@
+"""Tasks in Python over the rows of a frame, whatever its columns are called.
+
+PySpark names the columns that it hands to a task without quoting them, and then fails to find `a.b`. So columns travel by
+position, and the task sees them under their own names again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def mapped(frame: DataFrame, task: Task, schema: T.StructType | str) -> DataFrame:
+    """The rows that a task makes of those of each partition."""
+    names = tuple(frame.columns)
+    return frame.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(_Named(task, names), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    task: Task
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.task(batch.rename_columns(self.names) for batch in batches)
