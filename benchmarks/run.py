@@ -26,6 +26,8 @@ from benchmark import Result, Scale
 from measure_keyed import measure_get, measure_keyed_memory, measure_keyed_write, measure_merge_read, measure_winners
 from measure_metadata import measure_avro, measure_commits, measure_plan
 from measure_rows import measure_memory, measure_read, measure_write
+from measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
+from measure_spark_peers import measure_spark_peers
 from measure_upsert import measure_upsert
 from results_page import PAGE, put_section
 from rounds import REPOSITORY, ContenderError
@@ -43,8 +45,12 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "get": measure_get,
     "upsert": measure_upsert,
     "winners": measure_winners,
+    "spark_read": measure_spark_read,
+    "spark_write": measure_spark_write,
+    "spark_upsert": measure_spark_upsert,
+    "spark_peers": measure_spark_peers,
 }
-_PACKAGES = ("pyarrow", "numpy", "numba", "pyiceberg", "deltalake", "fastavro")
+_PACKAGES = ("pyarrow", "numpy", "numba", "pyiceberg", "deltalake", "fastavro", "pyspark")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -1,8 +1,8 @@
 """Contenders that share one Spark session and take turns in it.
 
 A JVM gets faster while it runs and starting one takes seconds, so that a process for every measurement would measure that. Here
-every contender works some rounds that are not counted, then all take turns; beside the clock stands the processor time of the whole
-tree of processes, JVM and Python workers included. The least of the rounds counts, the medians are kept beside it.
+every contender works some rounds that are not counted, then all take turns; beside the clock stands the processor time of the
+whole tree of processes, JVM and Python workers included. The least of the rounds counts, the medians are kept beside it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What Spark takes to write tables, and to write the same rows as bare Parquet files.
 
-The rows come from Parquet files on both sides. Where Lakelet sends rows to the tasks of their buckets the peer sends them there as
-well, by the same expression, and writes what arrives; it does not sort.
+The rows come from Parquet files on both sides. Where Lakelet sends rows to the tasks of their buckets the peer sends them there
+as well, by the same expression, and writes what arrives; it does not sort.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ordered_at timestamp_ntz, paid boolean, note string"
 
 
 def routed_write(folder: str, rows: int, key: str, buckets: int, rounds: int) -> dict[str, Any]:
-    """A load of a new table with fixed buckets, with a primary key and without; the peers write Parquet after the same shuffle."""
-    _make_input(f"{folder}/input", rows)
+    """A load of a new table with fixed buckets, with a primary key and without; the peers write Parquet after that shuffle."""
+    make_input(f"{folder}/input", rows)
     keyed, unkeyed = f"{folder}/keyed", f"{folder}/unkeyed"
-    schema = _create(f"{folder}/model", key, buckets).schema
+    schema = create(f"{folder}/model", key, buckets).schema
     with session(folder) as spark:
 
         def shuffled(_: int) -> DataFrame:
-            frame = _input(spark, f"{folder}/input")
+            frame = frame_of(spark, f"{folder}/input")
             return frame.repartitionById(buckets, channel_expression(schema, buckets))
 
         def sorted_rows(number: int) -> DataFrame:
@@ -48,7 +48,7 @@ def routed_write(folder: str, rows: int, key: str, buckets: int, rounds: int) ->
             write_parquet(frame_of(number), f"{folder}/parquet")
 
         def ours(place: str, _: int) -> None:
-            ls.write(_input(spark, f"{folder}/input"), place, KEYED)
+            ls.write(frame_of(spark, f"{folder}/input"), place, KEYED)
 
         turns = {
             "parquet": Turn(partial(parquet, shuffled)),
@@ -67,13 +67,13 @@ def routed_write(folder: str, rows: int, key: str, buckets: int, rounds: int) ->
 
 def plain_write(folder: str, rows: int, rounds: int) -> dict[str, Any]:
     """A load of an append table without buckets; the peer writes Parquet, neither shuffles."""
-    _make_input(f"{folder}/input", rows)
+    make_input(f"{folder}/input", rows)
     place = f"{folder}/plain"
     with session(folder) as spark:
         turns = {
-            "parquet": Turn(lambda _: write_parquet(_input(spark, f"{folder}/input"), f"{folder}/parquet")),
+            "parquet": Turn(lambda _: write_parquet(frame_of(spark, f"{folder}/input"), f"{folder}/parquet")),
             "lakelet": Turn(
-                lambda _: ls.write(_input(spark, f"{folder}/input"), place, KEYED),
+                lambda _: ls.write(frame_of(spark, f"{folder}/input"), place, KEYED),
                 lambda _: _fresh(place, None, -1),
             ),
         }
@@ -82,19 +82,19 @@ def plain_write(folder: str, rows: int, rounds: int) -> dict[str, Any]:
 
 def large_upsert(folder: str, rows: int, count: int, buckets: int, rounds: int, by_spark: bool) -> dict[str, Any]:
     """As many rows as the table has, half of their keys known, into fixed and into dynamic buckets."""
-    _make_input(f"{folder}/first", rows)
-    _make_upsert(f"{folder}/input", rows, count)
+    make_input(f"{folder}/first", rows)
+    make_upsert(f"{folder}/input", rows, count)
     with session(folder) as spark:
         places = {"fixed": buckets, "dynamic": -1}
         for name, number in places.items():
-            table = _create(f"{folder}/{name}", "BIGINT", number)
+            table = create(f"{folder}/{name}", "BIGINT", number)
             if by_spark:
-                ls.write(_input(spark, f"{folder}/first"), f"{folder}/{name}", KEYED)
+                ls.write(frame_of(spark, f"{folder}/first"), f"{folder}/{name}", KEYED)
             else:
                 table.write(scattered(rows, rows, 0))
 
         def ours(name: str, _: int) -> None:
-            ls.write(_input(spark, f"{folder}/input"), f"{folder}/{name}-copy", KEYED, "upsert")
+            ls.write(frame_of(spark, f"{folder}/input"), f"{folder}/{name}-copy", KEYED, "upsert")
 
         turns = {name: Turn(partial(ours, name), partial(_copied, f"{folder}/{name}")) for name in places}
         found = take_turns(rounds, turns, warm_up=1)
@@ -105,20 +105,20 @@ def large_upsert(folder: str, rows: int, count: int, buckets: int, rounds: int, 
 
 def small_upsert(folder: str, rows: int, count: int, buckets: int, rounds: int) -> dict[str, Any]:
     """A few rows into many; the peer appends them to a folder of Parquet files."""
-    _make_input(f"{folder}/first", rows)
-    _make_upsert(f"{folder}/input", rows, count)
+    make_input(f"{folder}/first", rows)
+    make_upsert(f"{folder}/input", rows, count)
     with session(folder) as spark:
         places = {"fixed": buckets, "dynamic": -1}
-        write_parquet(_input(spark, f"{folder}/first"), f"{folder}/parquet")
+        write_parquet(frame_of(spark, f"{folder}/first"), f"{folder}/parquet")
         for name, number in places.items():
-            _create(f"{folder}/{name}", "BIGINT", number)
-            ls.write(_input(spark, f"{folder}/first"), f"{folder}/{name}", KEYED)
+            create(f"{folder}/{name}", "BIGINT", number)
+            ls.write(frame_of(spark, f"{folder}/first"), f"{folder}/{name}", KEYED)
 
         def ours(name: str, _: int) -> None:
-            ls.write(_input(spark, f"{folder}/input"), f"{folder}/{name}-copy", KEYED, "upsert")
+            ls.write(frame_of(spark, f"{folder}/input"), f"{folder}/{name}-copy", KEYED, "upsert")
 
         turns = {
-            "parquet": Turn(lambda _: write_parquet(_input(spark, f"{folder}/input"), f"{folder}/parquet", "append")),
+            "parquet": Turn(lambda _: write_parquet(frame_of(spark, f"{folder}/input"), f"{folder}/parquet", "append")),
             **{name: Turn(partial(ours, name), partial(_copied, f"{folder}/{name}")) for name in places},
         }
         found = take_turns(rounds, turns, warm_up=4)
@@ -129,16 +129,16 @@ def small_upsert(folder: str, rows: int, count: int, buckets: int, rounds: int) 
 
 def write_memory(folder: str, rows: int, buckets: int) -> dict[str, Any]:
     """The most memory that a Python worker needs for a load of a new table, and for one of a dynamic-bucket table."""
-    _make_input(f"{folder}/input", rows)
+    make_input(f"{folder}/input", rows)
     peaks = {}
     for name, number in (("fixed", buckets), ("dynamic", -1)):
-        _create(f"{folder}/{name}", "BIGINT", number)
+        create(f"{folder}/{name}", "BIGINT", number)
         with session(f"{folder}/{name}-session") as spark:
             measured = take_turns(
                 1,
                 {
                     name: Turn(
-                        lambda _, place=name: ls.write(_input(spark, f"{folder}/input"), f"{folder}/{place}", KEYED)
+                        lambda _, place=name: ls.write(frame_of(spark, f"{folder}/input"), f"{folder}/{place}", KEYED)
                     )
                 },
                 warm_up=0,
@@ -147,20 +147,24 @@ def write_memory(folder: str, rows: int, buckets: int) -> dict[str, Any]:
     return peaks
 
 
-def _make_input(folder: str, rows: int) -> None:
+def make_input(folder: str, rows: int) -> None:
+    """All rows with ids below a number, in no order, as Parquet files."""
     make_parquet(folder, scattered(rows, rows, 0), SCHEMA, -(-rows // INPUT_FILES))
 
 
-def _make_upsert(folder: str, rows: int, count: int) -> None:
+def make_upsert(folder: str, rows: int, count: int) -> None:
+    """Rows of which half have ids below `rows`."""
     batches = rows_of(half_new_ids(rows, count), 1).to_batches()
     make_parquet(folder, batches, SCHEMA, -(-count // INPUT_FILES))
 
 
-def _input(spark: SparkSession, folder: str) -> DataFrame:
+def frame_of(spark: SparkSession, folder: str) -> DataFrame:
+    """The rows of such files."""
     return spark.read.schema(INPUT_SCHEMA).parquet(folder)
 
 
-def _create(folder: str, key: str | None, buckets: int, primary: bool = True) -> Table:
+def create(folder: str, key: str | None, buckets: int, primary: bool = True) -> Table:
+    """A new table in a warehouse of its own; without `primary` the key only tells the bucket."""
     lake = lakelet.connect(folder)
     lake.create_database("bench")
     options = {"bucket": str(buckets)}
@@ -173,7 +177,7 @@ def _create(folder: str, key: str | None, buckets: int, primary: bool = True) ->
 
 def _fresh(folder: str, key: str | None, buckets: int, primary: bool = True) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    _create(folder, key, buckets, primary)
+    create(folder, key, buckets, primary)
 
 
 def _copied(table: str, _: int) -> None:

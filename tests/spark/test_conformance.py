@@ -7,6 +7,7 @@ serve here too. Java cannot write across partitions and reads postponed rows onl
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from tests.conformance.tables import (
     spell_rows,
     spell_table,
 )
-from tests.conformance.test_keyed_modes import COLUMNS, LAYOUTS, NAME, SMALL_BUCKETS, check_index, kinds, rows
+from tests.conformance.test_keyed_modes import COLUMNS, LAYOUTS, SMALL_BUCKETS, check_index, kinds, rows
 from tests.conformance.test_keyed_types import key_columns, key_values
 from tests.conformance.test_partitions import TYPED, files_below
 
@@ -49,6 +50,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.pypaimon, pytest.
 
 SPARK = "spark"
 ALL = (*READERS, SPARK)
+# Java finds the writer of a file by the number after "-s-".
+POSTPONED = re.compile(r"^data--u-.+-s-\d+-w-.+\.avro$")
 # Half an hour beside full hours, with summer time.
 ZONE = "America/St_Johns"
 
@@ -122,7 +125,7 @@ def test_writers_take_turns(warehouse: SparkWarehouse, layout: str) -> None:
         moved = {key for key in places.keys() & now.keys() if places[key] != now[key]}
         assert not moved, f"{writer} moved {moved}"
         places |= now
-        made.check((SPARK, JAVA))
+        made.check((SPARK, JAVA) if number == 3 else (JAVA,))
     made.check(ALL)
     live = list(made.model.rows.values())
     if "dynamic" in layout:
@@ -166,8 +169,7 @@ def test_postponed_rows_wait_for_compaction(warehouse: SparkWarehouse, partition
     made.write(SPARK, rows(range(8), 7), kinds(8))
     assert warehouse.rows(SPARK, "t") == warehouse.rows(JAVA, "t") == []
     files = [path.name for path in warehouse.path("t").rglob("bucket-postpone/*")]
-    assert {match["format"] for name in files if (match := NAME.match(name))} == {"avro"}
-    assert all(map(NAME.match, files)), files
+    assert all(map(POSTPONED.match, files)), files
 
     warehouse.java.compact(warehouse.folder, made.full_name, postponed_into=3)
     made.check(ALL)
@@ -261,15 +263,14 @@ def test_keys_of_every_type(warehouse: SparkWarehouse) -> None:
             made.write(SPARK, given)
             made.write(LAKELET, [{**row, "v": -1} for row in given[::2]])
             made.write(JAVA, [{**row, "v": -2} for row in given[::3]])
-            made.write(SPARK, [{**row, "v": -3} for row in given[::5]], ["-D"] * len(given[::5]))
-            made.check()
-            live = list(made.model.rows.values())
-            hashed = warehouse.java.buckets(warehouse.folder, made.full_name, live)
-            places = made.buckets()
             if number % 2:
                 check_index(made)
             else:
+                live = list(made.model.rows.values())
+                places, hashed = made.buckets(), warehouse.java.buckets(warehouse.folder, made.full_name, live)
                 assert [places[made.model.key_of(row)][1] for row in live] == hashed, keys
+            made.write(SPARK, [{**row, "v": -3} for row in given[::5]], ["-D"] * len(given[::5]))
+            made.check()
 
 
 def _fours(columns: list[Any]) -> list[list[Any]]:
@@ -318,8 +319,10 @@ def test_turns_with_schema_changes(warehouse: SparkWarehouse, monkeypatch: pytes
         change({"op": "add", "name": "v", "type": "STRING"})
         return finish(*arguments)
 
+    more = [{**row, "id": row["id"] + 3} for row in given]
+    made.model.write(more, made.spell(more), None)
     monkeypatch.setattr(write_job, "commit_on_top", after_a_change)
-    made.write(SPARK, [{**row, "id": row["id"] + 20} for row in given])
+    warehouse.write(SPARK, "t", more)
     monkeypatch.undo()
     for row in made.model.rows.values():
         row["value"] = row.pop("v")

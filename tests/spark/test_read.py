@@ -230,3 +230,16 @@ def test_rule_20_a_vanished_file_is_an_error(spark: SparkSession, lake: Lake, tm
             frames[1].collect()
         with pytest.raises(lakelet.CorruptionError, match="is missing, although snapshot 2 names it"):
             read(spark, tmp_path, "d.t")
+
+
+def test_rule_13_conditions_that_spark_pushes_down_by_itself(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    table = lake.create_table("d.t", [("x", "DOUBLE"), ("s", "ROW<y FLOAT, n INT>")])
+    rows = [{"x": x, "s": None if x is None else {"y": x, "n": 1}} for x in (-0.0, -0.0, 0.0, 2.5, float("nan"), None)]
+    table.write(rows)
+    frame = read(spark, tmp_path, "d.t")
+    for column in ("x", "s.y"):
+        assert frame.filter(f"{column} = 0.0D").count() == 3
+        assert frame.filter(f"{column} IN (0.0D, 9.0D)").count() == 3
+        assert frame.filter(f"{column} > 2.0D").count() == 2
+        assert frame.filter(f"{column} IS NULL").count() == 1
+    assert frame.filter("s IS NULL").count() == 1

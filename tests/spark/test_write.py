@@ -1,16 +1,20 @@
 """ls.write: rows of a DataFrame in a table, whatever its bucket mode, in one commit."""
 
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 import lakelet
 from lakelet import ConflictError, InvalidError, NotFoundError, Table
+from lakelet.model.type_parser import parse_type
+from lakelet.model.types import Field
 from lakelet.spark import write_job
 from lakelet.spark.write import write
 
@@ -228,6 +232,16 @@ def test_columns_may_have_any_name(spark: SparkSession, lake: lakelet.Lake) -> N
         write(spark.range(3).select(), lake.location, "shop.plain")
 
 
+def test_a_partition_column_that_the_data_lacks_has_its_default(spark: SparkSession, lake: lakelet.Lake) -> None:
+    columns = [Field(0, "id", parse_type("BIGINT NOT NULL")), Field(1, "dt", parse_type("STRING"), default="d7")]
+    fixed = lake.create_table("shop.fixed", columns, partitioned_by=["dt"], options={"bucket": 2, "bucket-key": "id"})
+    plain = lake.create_table("shop.plain", [("id", "BIGINT"), ("day", "DATE")], partitioned_by=["day"])
+    write(frame(spark, [(1,), (2,)], "id bigint"), lake.location, "shop.fixed")
+    write(frame(spark, [(1,)], "id bigint"), lake.location, "shop.plain")
+    assert {row["dt"] for row in fixed.scan().to_arrow().to_pylist()} == {"d7"}
+    assert plain.scan().to_arrow().to_pylist() == [{"id": 1, "day": None}]
+
+
 def test_wrong_calls(spark: SparkSession, lake: lakelet.Lake) -> None:
     keyed(lake)
     lake.create_table("shop.plain", COLUMNS)
@@ -307,3 +321,50 @@ def test_types_survive(spark: SparkSession, lake: lakelet.Lake) -> None:
     assert row["more"] == {"a": 1, "b": [("x", 1.5)]}
     assert row["raw"] == b"\x00\xff"
     assert row["t"].isoformat() == "01:02:03.004000"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bucket": "7"},
+        {"bucket-key": "id"},
+        {"sequence.field": "amount"},
+        {"merge-engine": "deduplicate"},
+        {"commit.timeout": "1 s"},
+    ],
+)
+def test_what_belongs_to_the_table_cannot_hold_for_one_write(
+    spark: SparkSession, lake: lakelet.Lake, options: dict[str, str]
+) -> None:
+    table = keyed(lake)
+    with pytest.raises(InvalidError, match="cannot hold for one job"):
+        write(frame(spark, [order(1)]), lake.location, "shop.orders", options=options)
+    assert table.snapshots() == []
+
+
+def test_a_table_that_is_made_anew_while_rows_are_computed_gets_nothing(
+    spark: SparkSession, lake: lakelet.Lake, tmp_path: Path
+) -> None:
+    keyed(lake)
+    location, done = lake.location, tmp_path / "done"
+
+    def drops(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not done.exists():
+            done.touch()
+            other = lakelet.connect(location)
+            other.drop_table("shop.orders")
+            keyed(other)
+        yield from batches
+
+    rows = frame(spark, [order(1)]).coalesce(1).mapInArrow(drops, SCHEMA)
+    with pytest.raises(ConflictError, match="dropped and created again"):
+        write(rows, location, "shop.orders")
+    assert lake.table("shop.orders").snapshots() == []
+    assert files(lake.table("shop.orders")) == []
+
+
+def test_rows_of_ignored_kinds_are_no_second_rows_of_their_keys(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = keyed(lake, bucket=-2, ignore_update_before="true")
+    data = frame(spark, [(*order(1), "-U"), (*order(1, amount=2), "+U")], f"{SCHEMA}, _row_kind string")
+    write(data, lake.location, "shop.orders")
+    assert sum(file.row_count for _, file in table.files()) == 1

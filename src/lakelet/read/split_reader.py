@@ -26,7 +26,7 @@ from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.model.types import Field
+from lakelet.model.types import FLOATS, Atomic, Field
 from lakelet.predicate.row_filter import RowFilter
 from lakelet.read.evolve import deleted_mask, evolve_batch, same_layout
 from lakelet.read.only_rows import joined
@@ -98,6 +98,9 @@ class SplitReader:
         for field in self._fields:
             old = stored.get(field.id)
             if old is None or old.name != field.name or not same_layout(old.type, field.type):
+                return False
+            is_float = isinstance(field.type, Atomic) and field.type.kind in FLOATS
+            if is_float and file.write_columns is not None and field.name not in file.write_columns:
                 return False
         return not needs_int96(tuple(stored.values()))
 

@@ -5,6 +5,9 @@
     -2              another row of the same key is in the write, and none of them is the last: refused
     -3 - bucket     no row, but the delete of one that moves to another partition; the partition columns are the old ones
 
+Where engines blur values of partition columns, the column is a struct of that bucket and of the BinaryRow of the partition to
+which the row goes, NULL where its partition columns tell it.
+
 Whoever routed the rows looked keys up, by what one snapshot tells, and sent all rows of a bucket, and all new keys that may
 be put into it, to one writer. Buckets of new keys are chosen here, where their rows are written: an attempt that
 is repeated chooses for all of them again, and only one attempt counts.
@@ -17,7 +20,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lakelet.format.binary_row_columns import decode_rows
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
@@ -29,6 +34,7 @@ from lakelet.sink.refused_rows import SHOWN, repeated_keys
 NEW = -1
 REPEATED = -2
 FIRST_DELETE = -3
+BUCKET, PARTITION = "bucket", "partition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,7 @@ class AssignedRows:
         self, schema: TableSchema, carried: str, new_keys: DynamicBucketAssigner, looked_up: LookedUp | None = None
     ) -> None:
         self._extractor = extractor_for(schema)
+        self._schema = schema
         self._keys = list(schema.primary_keys)
         self._carried = carried
         self._new_keys = new_keys
@@ -62,8 +69,12 @@ class AssignedRows:
 
     def place(self, batch: pa.RecordBatch, kinds: Kinds | None) -> Iterator[Placed]:
         """The rows without the column that they carried."""
-        carried = batch.column(self._carried).to_numpy()
+        told = batch.column(self._carried)
         rows = batch.drop_columns([self._carried])
+        if pa.types.is_struct(told.type):
+            rows = self._in_partitions(rows, told.field(PARTITION))
+            told = told.field(BUCKET)
+        carried = told.to_numpy()
         self._count_repeated(rows, carried)
         if self._repeated:
             return
@@ -93,6 +104,19 @@ class AssignedRows:
     def abort(self) -> None:
         """Removes the indexes written."""
         self._new_keys.abort()
+
+    def _in_partitions(self, rows: pa.RecordBatch, partitions: pa.Array) -> pa.RecordBatch:
+        """The rows with the partition columns that these BinaryRows tell; those without one keep their own."""
+        if partitions.null_count == len(partitions):
+            return rows
+        encoded, is_told = partitions.dictionary_encode(), partitions.is_valid()
+        values = decode_rows(encoded.dictionary.cast(pa.binary()), self._schema.partition_types)
+        for name, column in zip(self._schema.partition_keys, values, strict=True):
+            index = rows.schema.get_field_index(name)
+            field = rows.schema.field(index)
+            told = column.cast(field.type).take(encoded.indices)
+            rows = rows.set_column(index, field, pc.if_else(is_told, told, rows.column(index)))
+        return rows
 
     def _count_repeated(self, rows: pa.RecordBatch, carried: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
         found = np.flatnonzero(carried == REPEATED)

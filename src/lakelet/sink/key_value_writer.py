@@ -76,7 +76,7 @@ class KeyValueWriter:
             self._spec = postponed_spec(self._spec, home)
         self._one_row_per_key = one_row_per_key
         self._placer = placer or ExtractedPlacer(schema)
-        self._ignored = _ignored_kinds(TableOptions(schema.options))
+        self._ignored = ignored_kinds(TableOptions(schema.options))
         self._merge = MergeSpec.of(schema, drop_deletes=False)
         if first_sequence is None:
             first_sequence = CommittedSequences(home, schema).first_free
@@ -240,7 +240,8 @@ def _ahead(groups: Iterator[pa.Table], pool: ThreadPoolExecutor | None) -> Itera
         yield group
 
 
-def _ignored_kinds(options: TableOptions) -> tuple[int, ...]:
+def ignored_kinds(options: TableOptions) -> tuple[int, ...]:
+    """The kinds of rows that a table takes no notice of."""
     if options.get(IGNORE_DELETE):
         return (RowKind.UPDATE_BEFORE, RowKind.DELETE)
     return (RowKind.UPDATE_BEFORE,) if options.get(IGNORE_UPDATE_BEFORE) else ()

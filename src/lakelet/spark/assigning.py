@@ -16,7 +16,7 @@ indexes of the partitions at hand are kept in memory; indexes too large for that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from lakelet.sink.known_buckets import KnownBuckets
 from lakelet.sink.placing import RowPlacer
 from lakelet.spark.alignment import fitting_groups, spread
 from lakelet.spark.bucket_groups import BucketGroups, Routed, free_name
+from lakelet.spark.failures import readable
 from lakelet.spark.hash_expression import binary_row, column_named, key_hash, partition_hash
 from lakelet.spark.merge_scan import task_frame
 from lakelet.spark.session import default_parallelism
@@ -118,8 +119,9 @@ def _aligned(
     if not table.live.keys() <= table.indexes().counts().keys():
         return None
     least = min(groups.groups, default_parallelism(spark))
-    found = fitting_groups(spark, table.indexes, counts, groups.alternatives(table.schema, least))
-    return None if found is None else groups.with_groups(found, table.schema)
+    with readable(f"reading the hash indexes of {table.home.where(table.home.paths.root)}"):
+        found = fitting_groups(spark, table.indexes, counts, groups.alternatives(table.schema, least))
+    return None if found is None else replace(groups, groups=found).without_idle(table.schema)
 
 
 @dataclass(frozen=True, slots=True)

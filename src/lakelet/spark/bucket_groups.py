@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -60,8 +60,11 @@ class BucketGroups:
         there = max(Counter(partition for partition, _ in buckets).values(), default=1)
         groups = max(asked or _power_of_two(min(most, _worth(frame, schema))), _power_of_two(min(most, there)))
         groups = AssignerSettings.of(schema, groups).assigners
-        channels = (parallelism or _CHANNELS_PER_CORE * cores) if schema.partition_keys else groups
-        return BucketGroups(groups, channels)
+        return BucketGroups(groups, parallelism or _CHANNELS_PER_CORE * cores).without_idle(schema)
+
+    def without_idle(self, schema: TableSchema) -> BucketGroups:
+        """The same without channels that no group would come to, where there is but one partition."""
+        return self if schema.partition_keys else replace(self, channels=min(self.groups, self.channels))
 
     def alternatives(self, schema: TableSchema, least: int) -> list[int]:
         """Numbers of groups that would do as well and that the table allows, the preferred ones first."""
@@ -69,10 +72,6 @@ class BucketGroups:
         others = range(min(2 * self.groups, _MOST_TRIED), least - 1, -1)
         tried = dict.fromkeys([*halves, *others])
         return [groups for groups in tried if AssignerSettings.of(schema, groups).assigners == groups]
-
-    def with_groups(self, groups: int, schema: TableSchema) -> BucketGroups:
-        """The same over so many groups."""
-        return BucketGroups(groups, self.channels if schema.partition_keys else groups)
 
     def channel(self, schema: TableSchema, bucket: Column, partition_hash: Column, key_hash: Column) -> Column:
         """The channel of rows whose bucket is known, and where it is negative that of new keys."""

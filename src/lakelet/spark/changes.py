@@ -68,8 +68,8 @@ def changes_frame(
 ) -> DataFrame:
     """The changes of snapshots (start, end], `end` being the newest unless it is given."""
     # A scan checks the columns and the condition as it does for rows.
-    scan = opened.table.scan(columns, where)
-    schema = opened.with_options(scan.schema)
+    scan = opened.scan(columns, where)
+    schema = scan.schema
     newest = latest_snapshot(opened.home)
     last = end if end is not None else newest.id if newest is not None else 0
     _check_range(opened, start, last)

@@ -4,7 +4,8 @@ A name matches exactly, or without regard to case where that leaves no doubt and
 that does not fit is told in one error on the driver, with the types expected and found. Values are not converted here: the
 writer does that, as in local writes. The exception are columns that decide where a row goes (primary key, bucket key,
 partition), for expressions in the JVM take them as they are: integers are widened there, everything else goes through
-the sink's caster before rows are shuffled. Columns that the data lacks stay away, and get their default when written.
+the sink's caster before rows are shuffled. Columns that the data lacks stay away, and get their default when written, here
+again except for those that decide where a row goes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field, with_nullable
 from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.sink.cast import RowCaster
+from lakelet.sink.defaults import default_array
 from lakelet.spark.arrow_tasks import Task, mapped
 from lakelet.spark.types import from_spark_arrow, spark_type, table_arrow_type, to_spark_arrow
 
@@ -66,9 +68,11 @@ def matched(df: DataFrame, schema: TableSchema, *, fixed: Mapping[str, object], 
             chosen.append(column.alias(field.name))
         elif field.name in fixed:
             chosen.append(_literal(fixed[field.name], field).alias(field.name))
+        elif field.name in _routing(schema):
+            chosen.append(_literal(default_array(field, 1)[0].as_py(), field).alias(field.name))
     if kind_column is not None and kind_column.name not in schema.names:
         chosen.append(F.col(positions[kind_column.index]).alias(kind_column.name))
-    if not chosen:
+    if not columns.index_of:
         raise InvalidError(f"the data has none of the table's columns, which are {', '.join(schema.names)}")
     frame = df.toDF(*positions).select(*chosen)
     return Matched(_converted(frame, narrowed), kind_column.name if kind_column is not None else None)
@@ -198,16 +202,16 @@ def _routing(schema: TableSchema) -> frozenset[str]:
 
 
 def _is_same(found: T.DataType, field: Field) -> bool:
-    # A string with a collation has the same bytes.
-    return found == spark_type(field.type) or (
-        isinstance(found, T.StringType) and isinstance(spark_type(field.type), T.StringType)
-    )
+    return found == spark_type(field.type)
 
 
 def _widens(found: T.DataType, field: Field) -> bool:
     """Whether Spark's own cast keeps every value."""
     target = spark_type(field.type)
     if isinstance(found, T.NullType):
+        return True
+    if isinstance(found, T.StringType) and isinstance(target, T.StringType):
+        # The bytes stay. A collation would take different values for one.
         return True
     if isinstance(target, _INTEGERS) and isinstance(found, _INTEGERS) and not pa.types.is_time(to_arrow(field.type)):
         return _INTEGERS.index(type(found)) < _INTEGERS.index(type(target))

@@ -33,12 +33,12 @@ from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
-from lakelet.model.types import FLOATS, STRINGS, TIMESTAMPS, Atomic, Field
+from lakelet.model.types import FLOATS, TIMESTAMPS, Atomic, Field
 from lakelet.options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE, ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import Planner
-from lakelet.sink.assigned_rows import FIRST_DELETE, NEW, REPEATED, AssignedRows, LookedUp
+from lakelet.sink.assigned_rows import BUCKET, FIRST_DELETE, NEW, PARTITION, REPEATED, AssignedRows, LookedUp
 from lakelet.sink.cross_partition import Crossing
 from lakelet.sink.dynamic_buckets import DynamicBucketAssigner
 from lakelet.sink.hash_indexes import Place
@@ -93,10 +93,8 @@ class CrossingTable:
 
 def partitions_of(frame: DataFrame, schema: TableSchema) -> frozenset[bytes]:
     """The partitions (BinaryRow bytes) that the rows of a frame belong to: a job of its own."""
-    fields = schema.partition_fields
-    body = binary_row([(column_named(field.name), field.type) for field in fields])
-    prefix = len(fields).to_bytes(PREFIX, "big")
-    return frozenset(prefix + bytes(row[0]) for row in frame.select(body.alias("body")).distinct().collect())
+    found = frame.select(_partition_row(schema).alias("partition")).distinct()
+    return frozenset(bytes(row[0]) for row in found.collect())
 
 
 def crossed(
@@ -116,7 +114,7 @@ def crossed(
         placed = columns.moved(rows)
     else:
         placed = columns.stayed(rows, skips=crossing is Crossing.SKIPS, one_row_per_key=one_row_per_key)
-    bucket = F.col(columns.carried)
+    bucket = columns.carried_bucket()
     bucket = F.when(bucket <= FIRST_DELETE, F.lit(FIRST_DELETE) - bucket).otherwise(bucket)
     channel = groups.channel(schema, bucket, partition_hash(schema), key_hash(schema))
     routed = placed.repartitionById(groups.channels, channel)
@@ -143,43 +141,56 @@ class _Writer:
 
 
 class _Columns:
-    """The columns that rows have on their way beside those of the table, and what is made of them."""
+    """The columns that rows have on their way beside those of the table, and what is made of them.
+
+    A place is the values of the partition columns and, where these are `blurred`, last the partition's BinaryRow: it tells
+    partitions apart that Spark takes for one, and brings back what Spark's types cannot hold.
+    """
 
     def __init__(self, frame: DataFrame, schema: TableSchema) -> None:
         self._names = list(frame.columns)
-        self._partition = schema.partition_fields
+        self._schema = schema
         self._key = [schema.field(name) for name in schema.primary_keys]
-        self.exact = any(_is_blurred(field) for field in self._key)
+        self.exact = any(map(_is_blurred, self._key))
+        self.blurred = any(map(_is_blurred, schema.partition_fields))
         self.carried = free_name("__lakelet_bucket", frame)
         self.turn = free_name("__lakelet_turn", frame)
         self.old_bucket = free_name("__lakelet_old_bucket", frame)
-        self.old = [free_name(f"__lakelet_old_{place}", frame) for place in range(len(self._partition))]
-        self._first = [free_name(f"__lakelet_first_{place}", frame) for place in range(len(self._partition))]
+        self._row = free_name("__lakelet_partition", frame)
+        self._own = [column_named(name) for name in schema.partition_keys]
+        self.types: list[T.DataType] = [spark_type(field.type) for field in schema.partition_fields]
+        if self.blurred:
+            self._own.append(F.col(self._row))
+            self.types.append(T.BinaryType())
+        self.old = [free_name(f"__lakelet_old_{place}", frame) for place in range(len(self._own))]
+        self._first = [free_name(f"__lakelet_first_{place}", frame) for place in range(len(self._own))]
         keys = 1 if self.exact else len(self._key)
         self.keys = [free_name(f"__lakelet_key_{place}", frame) for place in range(keys)]
         self._copy = free_name("__lakelet_copy", frame)
 
+    def carried_bucket(self) -> Column:
+        """What rows carry, without the partition."""
+        return F.col(self.carried).getField(BUCKET) if self.blurred else F.col(self.carried)
+
     def numbered(self, rows: DataFrame) -> DataFrame:
         """Rows of one key, counted from 1 in the order of their partitions, each with the partition of the first."""
-        partition = [column_named(field.name) for field in self._partition]
-        by_key = Window.partitionBy(*self._own_keys()).orderBy(*partition)
-        firsts = [F.first(own).over(by_key).alias(name) for own, name in zip(partition, self._first, strict=True)]
+        if self.blurred:
+            rows = rows.withColumn(self._row, _partition_row(self._schema))
+        by_key = Window.partitionBy(*self._own_keys()).orderBy(*self._own)
+        firsts = [F.first(own).over(by_key).alias(name) for own, name in zip(self._own, self._first, strict=True)]
         return rows.select("*", F.row_number().over(by_key).alias(self.turn), *firsts)
 
     def with_places(self, rows: DataFrame, keys: DataFrame | None) -> DataFrame:
         """The rows with the old places of their keys, NULL where there are none."""
         if keys is None:
-            nothing = [
-                F.lit(None).cast(spark_type(field.type)).alias(name)
-                for field, name in zip(self._partition, self.old, strict=True)
-            ]
+            nothing = [F.lit(None).cast(kind).alias(name) for kind, name in zip(self.types, self.old, strict=True)]
             return rows.select("*", *nothing, F.lit(None).cast("int").alias(self.old_bucket))
         pairs = zip(self._own_keys(), self.keys, strict=True)
         return rows.join(keys, [own == F.col(name) for own, name in pairs], "left")
 
     def moved(self, rows: DataFrame) -> DataFrame:
         """A key goes where its row goes, and is deleted where it was."""
-        known, same = F.col(self.old_bucket).isNotNull(), self._same(self.old)
+        known, same = F.col(self.old_bucket).isNotNull(), self._stands_at([F.col(name) for name in self.old])
         repeated = F.col(self.turn) > 1
         bucket = F.when(repeated, F.lit(REPEATED)).when(known & same, F.col(self.old_bucket)).otherwise(F.lit(NEW))
         leaves = known & ~same & ~repeated
@@ -187,50 +198,47 @@ class _Columns:
         copied = rows.select("*", F.explode(copies).alias(self._copy))
         gone = F.col(self._copy)
         carried = F.when(gone, F.lit(FIRST_DELETE) - F.col(self.old_bucket)).otherwise(bucket)
-        places = {
-            field.name: F.when(gone, F.col(old)).otherwise(column_named(field.name))
-            for field, old in zip(self._partition, self.old, strict=True)
-        }
+        places = [F.when(gone, F.col(old)).otherwise(own) for own, old in zip(self._own, self.old, strict=True)]
         return self._chosen(copied, places, carried)
 
     def stayed(self, rows: DataFrame, *, skips: bool, one_row_per_key: bool) -> DataFrame:
         """A key stays where it stands: rows for another partition join it there, or are left out."""
         known = F.col(self.old_bucket).isNotNull()
-        target = [
+        places = [
             F.when(known, F.col(old)).otherwise(F.col(first)) for old, first in zip(self.old, self._first, strict=True)
         ]
         repeated = F.col(self.turn) > (1 if one_row_per_key else _GREATEST)
         carried = F.when(repeated, F.lit(REPEATED)).when(known, F.col(self.old_bucket)).otherwise(F.lit(NEW))
         if skips:
-            stands = [
-                column_named(field.name).eqNullSafe(at) for field, at in zip(self._partition, target, strict=True)
-            ]
-            rows = rows.where(repeated | reduce(lambda one, other: one & other, stands))
-        places = {field.name: at for field, at in zip(self._partition, target, strict=True)}
+            rows = rows.where(repeated | self._stands_at(places))
         return self._chosen(rows, places, carried)
 
     def _own_keys(self) -> list[Column]:
         """What two rows of one key have in common, and no others."""
         if self.exact:
             return [binary_row([(column_named(field.name), field.type) for field in self._key])]
-        # A collation would take different keys for one.
-        return [
-            column_named(field.name).cast("string") if _is_text(field) else column_named(field.name)
-            for field in self._key
-        ]
+        return [column_named(field.name) for field in self._key]
 
-    def _same(self, others: Sequence[str]) -> Column:
-        pairs = zip(self._partition, others, strict=True)
-        equal = [column_named(field.name).eqNullSafe(F.col(other)) for field, other in pairs]
+    def _stands_at(self, places: Sequence[Column]) -> Column:
+        equal = [own.eqNullSafe(place) for own, place in zip(self._own, places, strict=True)]
         return reduce(lambda one, other: one & other, equal)
 
-    def _chosen(self, rows: DataFrame, places: Mapping[str, Column], carried: Column) -> DataFrame:
-        own = [places.get(name, column_named(name)).alias(name) for name in self._names]
-        return rows.select(*own, carried.cast("int").alias(self.carried))
+    def _chosen(self, rows: DataFrame, places: Sequence[Column], carried: Column) -> DataFrame:
+        """The table's columns, the partition of the place among them, and what writers are told."""
+        values = dict(zip(self._schema.partition_keys, places, strict=False))
+        own = [values.get(name, column_named(name)).alias(name) for name in self._names]
+        told = carried.cast("int")
+        if self.blurred:
+            row = F.when(places[-1] != F.col(self._row), places[-1])
+            told = F.struct(told.alias(BUCKET), row.alias(PARTITION))
+        return rows.select(*own, told.alias(self.carried))
 
 
-def _is_text(field: Field) -> bool:
-    return isinstance(field.type, Atomic) and field.type.kind in STRINGS
+def _partition_row(schema: TableSchema) -> Column:
+    """The BinaryRow of each row's partition."""
+    fields = schema.partition_fields
+    body = binary_row([(column_named(field.name), field.type) for field in fields])
+    return F.concat(F.lit(len(fields).to_bytes(PREFIX, "big")), body)
 
 
 def _is_blurred(field: Field) -> bool:
@@ -262,11 +270,11 @@ def _keys_frame(frame: DataFrame, table: CrossingTable, columns: _Columns, split
     """The keys of the table and where each stands. A key that stands in two places, against the rules, counts in one."""
     spark = frame.sparkSession
     parts = balanced(splits, default_parallelism(spark))
-    task = _KeysTask(table, tuple(packed(part) for part in parts), columns.exact)
+    task = _KeysTask(table, tuple(packed(part) for part in parts), columns.exact, columns.blurred)
     schema = table.schema
     fields = [] if columns.exact else [schema.field(name) for name in schema.primary_keys]
     types = [T.BinaryType()] if columns.exact else [spark_type(field.type) for field in fields]
-    types += [*(spark_type(field.type) for field in schema.partition_fields), T.IntegerType()]
+    types += [*columns.types, T.IntegerType()]
     names = [*columns.keys, *columns.old, columns.old_bucket]
     layout = T.StructType([T.StructField(name, found) for name, found in zip(names, types, strict=True)])
     found = task_frame(spark, task, len(parts), layout)
@@ -280,11 +288,12 @@ def _keys_frame(frame: DataFrame, table: CrossingTable, columns: _Columns, split
 
 @dataclass(frozen=True, slots=True)
 class _KeysTask:
-    """Reads the keys of some splits; `exact` gives them as BinaryRow bodies."""
+    """Reads the keys of some splits; `exact` gives them as BinaryRow bodies. `blurred` gives partitions as BinaryRows, too."""
 
     table: CrossingTable
     parts: tuple[bytes, ...]
     exact: bool
+    blurred: bool
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         home, schema = self.table.home, self.table.schema
@@ -292,7 +301,7 @@ class _KeysTask:
         schema_of = SchemaVersions(home, {schema.id: schema})
         reader = TableReader(home, schema, schema.primary_keys, row_filter(None, schema.fields), schema_of)
         for split in unpacked(self.parts[number]):
-            place = _place_columns(split, schema)
+            place = _place_columns(split, schema, blurred=self.blurred)
             for batch in reader.batches([split]):
                 at = [pa.repeat(value, batch.num_rows) for value in place]
                 columns = [*self._keys(batch, fields), *at]
@@ -305,9 +314,11 @@ class _KeysTask:
         return [pc.binary_slice(rows, PREFIX, _GREATEST)]
 
 
-def _place_columns(split: Split, schema: TableSchema) -> list[pa.Scalar]:
+def _place_columns(split: Split, schema: TableSchema, *, blurred: bool) -> list[pa.Scalar]:
     """The partition of a split and its bucket, as Spark takes them."""
     values = decode_rows(pa.array([split.partition], pa.binary()), schema.partition_types)
     one = pa.RecordBatch.from_arrays(values, names=list(schema.partition_keys))
-    found = to_spark_arrow(one, schema.partition_fields)
-    return [*(column[0] for column in found.columns), pa.scalar(split.bucket, pa.int32())]
+    found = [column[0] for column in to_spark_arrow(one, schema.partition_fields).columns]
+    if blurred:
+        found.append(pa.scalar(split.partition, pa.binary()))
+    return [*found, pa.scalar(split.bucket, pa.int32())]

@@ -91,15 +91,13 @@ class _Reader(DataSourceReader):
 def _scan(given: Any) -> TableScan:
     options = SourceOptions.of(given)
     options.refuse_for_reading()
-    opened = options.open()
-    scan = opened.table.scan(
+    return options.open().scan(
         options.columns,
         options.values.get("where"),
         version=options.values.get("version"),
         timestamp=options.timestamp,
         tag=options.values.get("tag"),
     )
-    return replace(scan, schema=opened.with_options(scan.schema))
 
 
 def _fields(scan: TableScan) -> list[Field]:

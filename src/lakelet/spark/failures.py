@@ -10,14 +10,15 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 from pyspark.errors import PySparkException, PythonException
 
 from lakelet import errors
-from lakelet.errors import LakeletError, UnavailableError
+from lakelet.errors import InvalidError, LakeletError, UnavailableError
 
 _LOG = logging.getLogger(__name__)
-_OURS = re.compile(r"^lakelet\.[\w.]*?(?P<kind>\w+Error): (?P<text>.*)$")
+_OURS = re.compile(r"^(?P<module>lakelet(?:\.\w+)*)\.(?P<kind>\w+Error): (?P<text>.*)$")
 _ABORTED = "Job aborted due to stage failure"
 _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST = 500
@@ -55,12 +56,22 @@ def from_worker(text: str, what: str) -> LakeletError:
     for line in reversed(lines):
         ours = _OURS.match(line)
         if ours is not None:
-            kind = getattr(errors, ours["kind"], errors.InvalidError)
-            return kind(f"{what}: {ours['text']}") if issubclass(kind, LakeletError) else UnavailableError(line)
+            return _kind(ours["module"], ours["kind"])(f"{what}: {ours['text']}")
+    if any(line.startswith("ModuleNotFoundError: No module named 'lakelet") for line in lines):
+        return InvalidError(
+            f"{what}: executors have no Lakelet; docs/spark.md, 'On a cluster', tells how it gets there"
+        )
     last = next(
         (line for line in reversed(lines) if re.match(r"^[\w.]+(Error|Exception|Exit|Interrupt)\b", line)), None
     )
     return UnavailableError(f"{what}: a task failed on every attempt: {(last or lines[-1])[:_LONGEST]}")
+
+
+def _kind(module: str, name: str) -> type[LakeletError]:
+    """The public kind of an error that a task raised under a name of its own."""
+    raised = getattr(import_module(module), name, errors.InternalError)
+    kinds = (kind for kind in raised.__mro__ if kind.__module__ == errors.__name__)
+    return next(kinds, errors.InternalError)
 
 
 def _from_jvm(text: str, what: str) -> LakeletError:

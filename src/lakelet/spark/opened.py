@@ -7,28 +7,61 @@ Credentials travel inside pickled values only; no plan and no log shows them.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+
+import pyarrow.compute as pc
 
 from lakelet.catalog import connect
 from lakelet.commit.schemas import latest_schema, schema_ids
+from lakelet.commit.table_identity import table_uuid
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
-from lakelet.options import check_options
+from lakelet.options import (
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+    TableOptions,
+    check_options,
+)
 from lakelet.options.connection import CONNECTION_OPTIONS
 from lakelet.storage.home import TableHome
 from lakelet.table import Table
+from lakelet.table.scanning import TableScan
 
 _CONNECTION = frozenset(option.name for option in CONNECTION_OPTIONS)
+# What files are like and how they are read. Everything else decides where rows go, which of them count, or what commits do, and
+# holds for the table.
+_FOR_ONE_JOB = (
+    "data-file.prefix",
+    "dynamic-bucket.",
+    "file-index.",
+    "file.",
+    "lookup.",
+    "metadata.stats",
+    "orc.",
+    "parquet.",
+    "read.",
+    "scan.",
+    "source.split.",
+    "target-file-size",
+    "write-buffer",
+    "write.batch",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedTable:
-    """Where the table is, on which branch, and the options that this job adds to its own."""
+    """Where the table is, on which branch, and the options that this job adds to its own. `uuid` tells it from another one that
+    takes its place meanwhile."""
 
     name: str
     home: TableHome
     extra: Mapping[str, str]
+    uuid: str | None
 
     @property
     def table(self) -> Table:
@@ -38,6 +71,27 @@ class OpenedTable:
     def schema(self) -> TableSchema:
         """The newest schema with the job's options."""
         return self.with_options(latest_schema(self.home))
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | pc.Expression | None = None,
+        *,
+        version: int | str | None = None,
+        timestamp: datetime | str | int | None = None,
+        tag: str | None = None,
+    ) -> TableScan:
+        """A scan of the version that is named, or that the job's options name, or of the newest."""
+        if version is None and timestamp is None and tag is None:
+            version, timestamp, tag = self._named_version()
+        scan = self.table.scan(columns, where, version=version, timestamp=timestamp, tag=tag)
+        return replace(scan, schema=self.with_options(scan.schema))
+
+    def _named_version(self) -> tuple[int | str | None, str | int | None, str | None]:
+        options = TableOptions({key: text for key, text in self.extra.items() if key.startswith("scan.")})
+        number, millis = options.get(SCAN_SNAPSHOT_ID), options.get(SCAN_TIMESTAMP_MILLIS)
+        version = number if number is not None else options.get(SCAN_VERSION)
+        return version, millis if millis is not None else options.get(SCAN_TIMESTAMP), options.get(SCAN_TAG_NAME)
 
     def with_options(self, schema: TableSchema) -> TableSchema:
         """A schema of the table with the job's options."""
@@ -58,6 +112,8 @@ def open_table(
     lake = connect(os.fspath(warehouse), connection)
     table = lake.table(name)
     home = table.home
+    # Before anything else is read: what is read later may be another table's, which the commit then finds out.
+    uuid = table_uuid(home)
     if branch is not None:
         home = home.on_branch(branch)
         if not schema_ids(home):
@@ -65,4 +121,15 @@ def open_table(
             raise NotFoundError(f"branch {branch!r} is not in {name}; there are {there}")
     if home.store.location.startswith("memory:"):
         raise InvalidError(f"{home.store.location}: Spark's executors cannot reach the memory of this process")
-    return OpenedTable(name, home, extra)
+    opened = OpenedTable(name, home, extra, uuid)
+    _check_extra(extra, latest_schema(home).options)
+    return opened
+
+
+def _check_extra(extra: Mapping[str, str], stored: Mapping[str, str]) -> None:
+    """Refuses options by which one job would treat rows differently from all others."""
+    for key, text in extra.items():
+        if not key.startswith(_FOR_ONE_JOB) and stored.get(key) != text:
+            raise InvalidError(
+                f"option '{key}' = '{text}' cannot hold for one job: it belongs to the table (set_options)"
+            )

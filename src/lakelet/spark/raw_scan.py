@@ -7,6 +7,7 @@ in it: field ids are never given to Spark, and its guessing of partition columns
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 
 from lakelet.errors import NotFoundError
 from lakelet.model.schema import TableSchema
-from lakelet.model.types import Field
+from lakelet.model.types import FLOATS, Atomic, DataType, Field, Row
 from lakelet.predicate.tree import Predicate
 from lakelet.read.split_files import SplitFile, naming
 from lakelet.spark.deletions import without_deleted
@@ -87,7 +88,7 @@ class RawScan:
         columns = {field.name: (_evolved(stored.get(field.id), field), field.type) for field in self.needed}
         if self.where is not None:
             frame = frame.where(spark_condition(self.where, columns))
-        return frame.select([columns[field.name][0].alias(field.name) for field in self.wanted])
+        return frame.select([_shielded(columns[field.name][0], field.type).alias(field.name) for field in self.wanted])
 
     def _read(self, present: Sequence[Field], files: Sequence[SplitFile]) -> DataFrame:
         paths = [f"{self.location}/{file.path}" for file in files]
@@ -101,6 +102,23 @@ class RawScan:
             except AnalysisException as error:
                 raise NotFoundError(str(error)) from error
         return frame
+
+
+def _shielded(column: Column, data_type: DataType) -> Column:
+    """A column on which Spark pushes no condition of its own into files: their dictionaries tell -0.0 from 0.0, and statistics of
+    some writers know nothing of NaN, so that it would leave rows out."""
+    if isinstance(data_type, Atomic) and data_type.kind in FLOATS:
+        return F.nanvl(column, F.lit(math.nan).cast(spark_type(data_type)))
+    if isinstance(data_type, Row) and _has_floats(data_type):
+        inner = [_shielded(column.getField(field.name), field.type).alias(field.name) for field in data_type.fields]
+        return F.when(column.isNotNull(), F.struct(*inner))
+    return column
+
+
+def _has_floats(data_type: DataType) -> bool:
+    if isinstance(data_type, Row):
+        return any(_has_floats(field.type) for field in data_type.fields)
+    return isinstance(data_type, Atomic) and data_type.kind in FLOATS
 
 
 def _evolved(stored: Field | None, field: Field) -> Column:

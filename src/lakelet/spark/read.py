@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
@@ -25,14 +24,6 @@ from lakelet.commit.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.model.split import Split
 from lakelet.model.types import Field
-from lakelet.options import (
-    SCAN_SNAPSHOT_ID,
-    SCAN_TAG_NAME,
-    SCAN_TIMESTAMP,
-    SCAN_TIMESTAMP_MILLIS,
-    SCAN_VERSION,
-    TableOptions,
-)
 from lakelet.predicate.tree import Constant, Predicate, normalise
 from lakelet.predicate.tree import columns as columns_of
 from lakelet.spark.changes import changes_frame
@@ -67,10 +58,7 @@ def table(
     """
     opened = open_table(warehouse, table, options, branch)
     if start is None and end is None:
-        if version is None and timestamp is None and tag is None:
-            version, timestamp, tag = _named_by_options(opened.extra)
-        scan = opened.table.scan(columns, where, version=version, timestamp=timestamp, tag=tag)
-        return scan_frame(spark, replace(scan, schema=opened.with_options(scan.schema)))
+        return scan_frame(spark, opened.scan(columns, where, version=version, timestamp=timestamp, tag=tag))
     named = [
         name for name, value in (("version", version), ("timestamp", timestamp), ("tag", tag)) if value is not None
     ]
@@ -116,11 +104,3 @@ def _native(
 def _condition(where: Predicate) -> Predicate | None:
     found = normalise(where)
     return None if found == Constant(True) else found
-
-
-def _named_by_options(extra: Mapping[str, str]) -> tuple[int | str | None, str | int | None, str | None]:
-    """The version that the job's own options ask for, as those of a table do."""
-    options = TableOptions({key: text for key, text in extra.items() if key.startswith("scan.")})
-    number, millis = options.get(SCAN_SNAPSHOT_ID), options.get(SCAN_TIMESTAMP_MILLIS)
-    version = number if number is not None else options.get(SCAN_VERSION)
-    return version, millis if millis is not None else options.get(SCAN_TIMESTAMP), options.get(SCAN_TAG_NAME)

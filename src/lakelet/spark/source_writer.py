@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakelet.commit.committed_files import remove_files
+from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import CommitUnknownError, InvalidError, LakeletError, UnavailableError
 from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
@@ -31,6 +32,7 @@ from lakelet.spark.types import from_spark_arrow
 from lakelet.storage.home import TableHome
 from lakelet.table.committing import TableCommit
 from lakelet.table.table import check_usable, check_writable
+from lakelet.table.writers import PinnedVersion
 from lakelet.table.writing import TableWrite
 
 _UNROUTED = (BucketMode.BUCKET_UNAWARE, BucketMode.POSTPONE_MODE)
@@ -48,11 +50,18 @@ class SourceWriter(DataSourceArrowWriter):
     """Writes the rows of one job; made on the driver, sent to every task. The ids of `home` begin with `job`."""
 
     def __init__(
-        self, home: TableHome, schema: TableSchema, commit: TableCommit, names: dict[str, str], job: str
+        self,
+        home: TableHome,
+        schema: TableSchema,
+        commit: TableCommit,
+        version: PinnedVersion,
+        names: dict[str, str],
+        job: str,
     ) -> None:
         self._home = home
         self._schema = schema
         self._commit = commit
+        self._version = version
         self._names = names
         self._job = job
 
@@ -76,11 +85,12 @@ class SourceWriter(DataSourceArrowWriter):
             commit = commit.overwrite(dynamic=dynamic and bool(schema.partition_keys))
         job = opened.home.ids.uuid().replace("-", "")
         home = replace(opened.home, ids=PrefixedIds(job))
-        return SourceWriter(home, schema, commit, _matched(given, schema), job)
+        version = PinnedVersion.shared(home, schema, latest_snapshot(home), commit.replaces, table_uuid=opened.uuid)
+        return SourceWriter(home, schema, commit, version, _matched(given, schema), job)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
         """The files of one task's rows; an error leaves none."""
-        write = TableWrite(self._home, self._schema, replaces=self._commit.replaces)
+        write = TableWrite(self._home, self._schema, replaces=self._commit.replaces, base=self._version)
         try:
             write.write(self._renamed(batch) for batch in iterator)
             return TaskFiles(write.prepare_commit())

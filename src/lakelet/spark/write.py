@@ -30,6 +30,7 @@ from lakelet.spark.assigning import AssigningTable, assigned
 from lakelet.spark.bucket_groups import Routed
 from lakelet.spark.columns import Matched, matched
 from lakelet.spark.crossing import CrossingTable, crossed, partitions_of
+from lakelet.spark.failures import readable
 from lakelet.spark.hash_expression import channel_expression, column_named, row_hash
 from lakelet.spark.opened import OpenedTable, open_table
 from lakelet.spark.session import default_parallelism
@@ -126,6 +127,7 @@ class _Write:
         self._schema = schema
         self._commit = commit
         self._snapshot = latest_snapshot(home)
+        self._table_uuid = opened.uuid
         self._job = WriteJob(spark, home, schema, self._commit, job)
         self._parallelism = parallelism
         self._most = parallelism or _TASKS_PER_CORE * default_parallelism(spark)
@@ -136,12 +138,14 @@ class _Write:
         """Routes, writes and commits."""
         rows = matched(df, self._schema, fixed=partition_spec(partition or {}, self._schema), kinds=kinds)
         if bucket_mode(self._schema) is BucketMode.KEY_DYNAMIC:
-            self._name_partitions(rows.frame)
+            rows = replace(rows, frame=self._name_partitions(rows.frame))
         task = WriteTask(
             self._home,
             self._schema,
             self._commit.replaces,
-            PinnedVersion.shared(self._home, self._schema, self._snapshot, self._commit.replaces),
+            PinnedVersion.shared(
+                self._home, self._schema, self._snapshot, self._commit.replaces, table_uuid=self._table_uuid
+            ),
             kinds=rows.kinds,
             one_row_per_key=self._one_row_per_key,
             in_key_order=bucket_mode(self._schema) is BucketMode.POSTPONE_MODE,
@@ -172,13 +176,21 @@ class _Write:
             parallelism=self._parallelism,
         )
 
-    def _name_partitions(self, frame: DataFrame) -> None:
-        """Where rows may leave partitions that stay, a dynamic overwrite says itself which ones go."""
+    def _name_partitions(self, frame: DataFrame) -> DataFrame:
+        """Where rows may leave partitions that stay, a dynamic overwrite says itself which ones go.
+
+        The rows are kept on the executors meanwhile: a frame that gives others the second time would empty partitions and
+        fill others. Rows that an executor takes along when it is lost fail the job, unlike those of a cache.
+        """
         replaces = self._commit.replaces
-        if replaces is not None and replaces.partition is None:
-            named = Overwrite(None, partitions_of(frame, self._schema))
-            self._commit = replace(self._commit, replaces=named)
-            self._job = replace(self._job, commit=self._commit)
+        if replaces is None or replaces.partition is not None:
+            return frame
+        with readable(f"looking for the partitions to replace in {self._home.where(self._home.paths.root)}"):
+            kept = frame.localCheckpoint()
+            named = Overwrite(None, partitions_of(kept, self._schema))
+        self._commit = replace(self._commit, replaces=named)
+        self._job = replace(self._job, commit=self._commit)
+        return kept
 
     def _routed(self, frame: DataFrame) -> DataFrame:
         match bucket_mode(self._schema):

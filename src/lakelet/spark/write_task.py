@@ -17,9 +17,12 @@ from lakelet.commit.request import Overwrite
 from lakelet.format.binary_row_columns import encode_rows
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
+from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.sink.cast import RowCaster
+from lakelet.sink.key_value_writer import ignored_kinds
 from lakelet.sink.placing import RowPlacer
 from lakelet.sink.refused_rows import SHOWN, null_keys, repeated_keys
+from lakelet.sink.row_kinds import kinds_of
 from lakelet.spark.task_outcome import outcome_batches
 from lakelet.spark.types import from_spark_arrow
 from lakelet.storage.home import TableHome
@@ -69,7 +72,7 @@ class WriteTask:
                 if nulls.found_in(taken) or nulls.count:
                     continue
                 if repeats is not None:
-                    repeats.look_at(taken)
+                    repeats.look_at(taken, self.kinds)
                 write.write(taken, self.kinds)
             nulls.check()
             if repeats is not None:
@@ -115,17 +118,23 @@ class RepeatedRows:
     def __init__(self, schema: TableSchema) -> None:
         self._fields = [schema.field(name) for name in schema.primary_keys]
         self._caster = RowCaster(self._fields)
+        options = TableOptions(schema.options)
+        self._ignored = ignored_kinds(options)
+        self._kind_column = options.get(ROWKIND_FIELD)
         self._last: bytes | None = None
         self._count = 0
         self._examples: list[str] = []
 
-    def look_at(self, batch: pa.RecordBatch) -> None:
-        """Counts the rows of a batch that have the key of the row before."""
+    def look_at(self, batch: pa.RecordBatch, kinds: str | None) -> None:
+        """Counts the rows of a batch that have the key of the row before; rows of ignored kinds do not count."""
+        column = kinds or self._kind_column
+        if self._ignored and column is not None:
+            batch = batch.filter(pa.array(~np.isin(kinds_of(batch.column(column)), self._ignored)))
         if not batch.num_rows:
             return
         columns = self._caster.cast(batch.select([field.name for field in self._fields]))
         keys = encode_rows(columns.columns, [field.type for field in self._fields])
-        same = np.zeros(batch.num_rows, bool)
+        same = np.zeros(len(keys), bool)
         same[0] = keys[0].as_py() == self._last
         same[1:] = pc.equal(keys.slice(1), keys.slice(0, len(keys) - 1)).to_numpy(zero_copy_only=False)
         self._last = keys[-1].as_py()

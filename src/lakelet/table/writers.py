@@ -70,20 +70,25 @@ class Writer(Protocol):
 @dataclass(frozen=True, slots=True)
 class PinnedVersion:
     """The version that a write goes on from. Writers in many processes share one that was looked up once: then `sequences` knows
-    all numbers of it, and what is pickled is all that they need."""
+    all numbers of it, and what is pickled is all that they need. `table_uuid` says for which table they write."""
 
     snapshot: Snapshot | None
     sequences: CommittedSequences | None = None
+    table_uuid: str | None = None
 
     @staticmethod
     def shared(
-        home: TableHome, schema: TableSchema, snapshot: Snapshot | None, replaces: Overwrite | None
+        home: TableHome,
+        schema: TableSchema,
+        snapshot: Snapshot | None,
+        replaces: Overwrite | None,
+        *,
+        table_uuid: str | None,
     ) -> PinnedVersion:
         """For writers elsewhere."""
         manifests = [] if snapshot is None else snapshot_manifests(home, snapshot)
-        return PinnedVersion(
-            snapshot, CommittedSequences.all_of(home, schema, manifests, replaces=replaces is not None)
-        )
+        sequences = CommittedSequences.all_of(home, schema, manifests, replaces=replaces is not None)
+        return PinnedVersion(snapshot, sequences, table_uuid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class TableWrite:
         self._fixed = dict(fixed or {})
         self._rows = 0
         self._home = home
-        self._table_uuid = table_uuid(home)
+        self._table_uuid = table_uuid(home) if base is None else base.table_uuid
         self._failed = False
         self._messages: tuple[CommitMessage, ...] | None = None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -29,6 +28,6 @@ def pinned_scan(
     options: Mapping[str, str] | None,
 ) -> TableScan:
     """A scan of the newest version, or of the one named by snapshot id, time or tag."""
-    opened = open_table(warehouse, table, options, branch)
-    scan = opened.table.scan(columns, where, version=version, timestamp=timestamp, tag=tag)
-    return replace(scan, schema=opened.with_options(scan.schema))
+    return open_table(warehouse, table, options, branch).scan(
+        columns, where, version=version, timestamp=timestamp, tag=tag
+    )
