@@ -1,6 +1,7 @@
-"""Lakelet beside Iceberg's and Delta's connectors for Spark, in one session with bare Parquet.
+"""What Lakelet costs on Spark beside bare Parquet, and what Iceberg's and Delta's connectors do.
 
-It needs a Spark that both connectors are published for, which is not the one that Lakelet is locked to:
+The connectors need an older Spark than Lakelet does. So there are two sessions, and Parquet takes its turns in both of them: what
+is compared is how much dearer than Parquet each is.
 
     LAKELET_BENCH_SPARK_PEERS   a Python with that pyspark and with what Lakelet needs
     LAKELET_BENCH_SPARK_JARS    a folder with iceberg-spark-runtime, delta-spark and delta-storage
@@ -21,26 +22,32 @@ from rounds import ContenderError, run_task
 
 ROWS = 1_000_000
 UPSERT_ROWS = 200_000
+TASKS = "spark_peer_tasks.py"
 BUCKETS = 2
 PARQUET_IS = {"load": "parquet", "upsert": "parquet append", "scan": "parquet of all versions"}
 
 
 def measure_spark_peers(scale: Scale) -> list[Result]:
-    """A load of 1M rows, an upsert of 200,000, the scan after it: each table format against bare Parquet in the same session."""
+    """A load of 1M rows, an upsert of 200,000, the scan after it: each format against bare Parquet in the same session."""
     python, jars = os.environ.get("LAKELET_BENCH_SPARK_PEERS"), os.environ.get("LAKELET_BENCH_SPARK_JARS")
     if python is None or jars is None:
         raise ContenderError("LAKELET_BENCH_SPARK_PEERS and LAKELET_BENCH_SPARK_JARS are not set")
     shape = {
-        "folder": str(scale.folder),
-        "jars": sorted(map(str, Path(jars).glob("*.jar"))),
         "rows": scale.of(ROWS),
         "count": scale.of(UPSERT_ROWS),
         "buckets": BUCKETS,
         "rounds": scale.rounds,
     }
-    found = run_task("spark_peer_tasks.py", "peers", shape, python)
+    theirs = {"formats": ["parquet", "iceberg", "delta"], "jars": sorted(map(str, Path(jars).glob("*.jar")))}
+    ours = {"formats": ["parquet", "lakelet"], "jars": []}
+    sessions = [
+        run_task(TASKS, "compare", {**shape, **ours, "folder": str(scale.folder / "ours")}),
+        run_task(TASKS, "compare", {**shape, **theirs, "folder": str(scale.folder / "theirs")}, python),
+    ]
     return [
-        compared(f"Spark {step}, {name}, {PARQUET_IS[step]}", found[step][name], found[step]["parquet"], None)
+        compared(f"Spark {step}, {name}, {PARQUET_IS[step]}", measured, found[step]["parquet"], None)
         for step in PARQUET_IS
-        for name in ("lakelet", "iceberg", "delta")
+        for found in sessions
+        for name, measured in found[step].items()
+        if name != "parquet"
     ]

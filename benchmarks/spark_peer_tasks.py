@@ -1,7 +1,6 @@
-"""Iceberg's and Delta's connectors, Lakelet and bare Parquet in one Spark session: a load, an upsert, a scan after it.
+"""Table formats beside bare Parquet in one Spark session: a load, an upsert, a scan after it.
 
-The connectors follow Spark with some distance, so that this runs on the newest Spark that both of them have a jar for. Rows are
-merged on read where a connector can do that: Iceberg with positional deletes, Delta with deletion vectors.
+Rows are merged on read where a connector can do that: Iceberg with positional deletes, Delta with deletion vectors.
 """
 
 from __future__ import annotations
@@ -31,11 +30,13 @@ _PROPERTIES = {
 }
 
 
-def peers(folder: str, jars: list[str], rows: int, count: int, buckets: int, rounds: int) -> dict[str, Any]:
+def compare(
+    folder: str, formats: list[str], jars: list[str], rows: int, count: int, buckets: int, rounds: int
+) -> dict[str, Any]:
     """A load of so many rows, an upsert of `count` half known ones, and the scan of the table that came of it."""
     make_input(f"{folder}/first", rows)
     make_upsert(f"{folder}/input", rows, count)
-    with session(folder, _config(folder, jars)) as spark:
+    with session(folder, _config(folder, jars) if jars else None) as spark:
         frame_of(spark, f"{folder}/input").createOrReplaceTempView("changes")
         loads = {
             "parquet": partial(_load_parquet, spark, folder),
@@ -56,15 +57,15 @@ def peers(folder: str, jars: list[str], rows: int, count: int, buckets: int, rou
             "delta": lambda: spark.read.format("delta").load(f"{folder}/delta"),
         }
         found = {
-            "load": take_turns(rounds, {name: Turn(lambda _, do=do: do()) for name, do in loads.items()}),
+            "load": take_turns(rounds, {name: Turn(lambda _, do=loads[name]: do()) for name in formats}),
             "upsert": take_turns(
                 rounds,
-                {name: Turn(lambda _, do=do: do(), lambda _, do=loads[name]: do()) for name, do in upserts.items()},
+                {name: Turn(lambda _, do=upserts[name]: do(), lambda _, do=loads[name]: do()) for name in formats},
             ),
-            "scan": take_turns(rounds, {name: Turn(lambda _, of=of: consume(of())) for name, of in scans.items()}),
+            "scan": take_turns(rounds, {name: Turn(lambda _, of=scans[name]: consume(of())) for name in formats}),
         }
-        for name, scan in scans.items():
-            assert scan().count() == rows + (count if name == "parquet" else count // 2), name
+        for name in formats:
+            assert scans[name]().count() == rows + (count if name == "parquet" else count // 2), name
     return found
 
 
@@ -106,4 +107,4 @@ def _load_delta(spark: SparkSession, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(peers)
+    serve(compare)

@@ -4,12 +4,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import lakelet
 from lakelet import ConflictError, InvalidError, Table
 from lakelet.commit.snapshots import latest_snapshot
+from lakelet.format.binary_row import encode_row
 from lakelet.sink.assigned_rows import NEW
 from lakelet.sink.cross_partition import Crossing
 from lakelet.spark import write_job
@@ -41,6 +44,11 @@ def crossing(lake: lakelet.Lake, name: str = "d.t", **options: object) -> Table:
         partitioned_by=["p"],
         options={"bucket": -1, "dynamic-bucket.target-row-num": 30, **named},
     )
+
+
+def floats(lake: lakelet.Lake) -> Table:
+    columns = [("k", "BIGINT NOT NULL"), ("p", "DOUBLE"), ("v", "STRING")]
+    return lake.create_table("d.t", columns, primary_key=["k"], partitioned_by=["p"], options={"bucket": -1})
 
 
 def frame(spark: SparkSession, given: Given) -> DataFrame:
@@ -166,6 +174,90 @@ def test_keys_that_spark_takes_for_one_stay_two(spark: SparkSession, lake: lakel
     write(spark.createDataFrame([(-0.0, 2, "moved")], schema), lake.location, "d.t")
     found = {(str(row["k"]), row["p"], row["v"]) for row in table.scan().to_arrow().to_pylist()}
     assert found == {("0.0", 1, "plus"), ("-0.0", 2, "moved")}
+
+
+def test_a_frame_that_draws_its_partitions_anew_each_time_replaces_those_that_it_fills(
+    spark: SparkSession, lake: lakelet.Lake
+) -> None:
+    table = crossing(lake)
+    table.write(local_rows({100 + n: (str(n), "old", n) for n in range(20)}))
+    drawn = F.udf(lambda _: str(random.SystemRandom().randrange(20)), "string").asNondeterministic()
+    data = spark.range(8).select(F.col("id").alias("k"), drawn("id").alias("p"), F.lit("new").alias("v"))
+    write(data, lake.location, "d.t", "overwrite_partitions")
+    found = rows(table)
+    filled = {row[0] for row in found.values() if row[1] == "new"}
+    assert set(range(8)) == {key for key, row in found.items() if row[1] == "new"}
+    assert {row[0] for row in found.values() if row[1] == "old"} == {str(n) for n in range(20)} - filled
+
+
+def test_partitions_that_spark_takes_for_one_stay_two(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = floats(lake)
+    table.write([{"k": 1, "p": 0.0, "v": "old"}, {"k": 2, "p": -0.0, "v": "old"}, {"k": 3, "p": 0.0, "v": "old"}])
+    given = [(1, -0.0, "moved"), (2, -0.0, "same"), (4, 0.0, "new")]
+    write(spark.createDataFrame(given, "k bigint, p double, v string"), lake.location, "d.t")
+    found = [(row["k"], str(row["p"]), row["v"]) for row in table.scan().to_arrow().sort_by("k").to_pylist()]
+    assert found == [(1, "-0.0", "moved"), (2, "-0.0", "same"), (3, "0.0", "old"), (4, "0.0", "new")]
+
+
+def test_rows_leave_partitions_that_spark_cannot_name(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = lake.create_table(
+        "d.t",
+        [("k", "BIGINT NOT NULL"), ("q", "STRING"), ("p", "TIMESTAMP(9)"), ("v", "STRING")],
+        primary_key=["k"],
+        partitioned_by=["q", "p"],
+        options={"bucket": -1},
+    )
+    nanos = [1_700_000_000_123_456_789, 1_700_000_000_123_456_788, 1_700_000_000_123_456_789, None]
+    times = pa.array(nanos, pa.timestamp("ns"))
+    table.write(pa.table({"k": [1, 2, 3, 4], "q": [None, "x", None, "x"], "p": times, "v": ["old"] * 4}))
+    moved = spark.sql(
+        "SELECT id AS k, 'x' AS q, timestamp_micros(1700000000123456) :: timestamp_ntz AS p FROM range(1, 3)"
+    )
+    write(moved.withColumn("v", F.lit("new")), lake.location, "d.t")
+    found = table.scan().to_arrow().sort_by("k")
+    assert found.column("k").to_pylist() == [1, 2, 3, 4]
+    assert found.column("v").to_pylist() == ["new", "new", "old", "old"]
+    assert found.column("p").cast(pa.int64()).to_pylist()[2:] == nanos[2:]
+
+
+@pytest.mark.parametrize("rule", [Crossing.STAYS, Crossing.SKIPS])
+def test_a_key_that_stays_tells_partitions_apart_that_spark_takes_for_one(
+    spark: SparkSession, lake: lakelet.Lake, rule: Crossing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Crossing, "of", lambda _: rule)
+    table = floats(lake)
+    table.write([{"k": 1, "p": 0.0, "v": "old"}, {"k": 2, "p": 0.0, "v": "old"}])
+    at = CrossingTable(table.home, table.schema, latest_snapshot(table.home), None, "job")
+    given = spark.createDataFrame([(1, 0.0, "x"), (2, -0.0, "x"), (3, -0.0, "x")], "k bigint, p double, v string")
+    routed = crossed(given, at, kinds=None, one_row_per_key=False, parallelism=2)
+    found = {(row["k"], str(row["p"]), *row[str(routed.carried)]) for row in routed.frame.collect()}
+    zero = encode_row([0.0], table.schema.partition_types)
+    drawn = {(2, "0.0", 0, zero)} if rule is Crossing.STAYS else set()
+    assert found == {(1, "0.0", 0, None), (3, "-0.0", NEW, None)} | drawn
+
+
+def test_a_collation_tells_nothing(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = crossing(lake)
+    table.write(local_rows({1: ("a", "old", 1), 2: ("a", "old", 2)}))
+    data = frame(spark, {1: ("A", "new", 1), 2: ("a", "new", 2), 3: ("A", "new", 3)})
+    write(data.withColumn("p", F.expr("p COLLATE UTF8_LCASE")), lake.location, "d.t")
+    assert rows(table) == {1: ("A", "new", 1), 2: ("a", "new", 2), 3: ("A", "new", 3)}
+
+
+def test_a_value_that_does_not_fit_is_told_in_a_line_whichever_job_meets_it(
+    spark: SparkSession, lake: lakelet.Lake
+) -> None:
+    lake.create_table(
+        "d.t",
+        [("k", "BIGINT NOT NULL"), ("p", "INT")],
+        primary_key=["k"],
+        partitioned_by=["p"],
+        options={"bucket": -1},
+    )
+    data = spark.createDataFrame([(1, 2**40)], "k bigint, p bigint")
+    with pytest.raises(InvalidError, match=r"column 'p' is INT; .*1099511627776") as raised:
+        write(data, lake.location, "d.t", "overwrite_partitions")
+    assert "\n" not in str(raised.value)
 
 
 def test_the_later_of_two_jobs_fails_before_its_commit(

@@ -85,6 +85,18 @@ def test_the_snapshot_is_pinned_when_the_frame_is_made(spark: SparkSession, lake
     assert ids(reading(spark, lake).load("shop.orders")) == [*range(10), 99]
 
 
+def test_with_a_schema_the_snapshot_is_pinned_by_the_first_use(spark: SparkSession, lake: Lake, orders: Table) -> None:
+    """Spark runs nothing of a source whose schema it was given before it plans."""
+    frame = reading(spark, lake).schema("id bigint").load("shop.orders")
+    named = reading(spark, lake, version="1").schema("id bigint").load("shop.orders")
+    orders.write([{"id": 98, "dt": "a"}])
+    assert ids(frame) == [*range(10), 98]
+    orders.write([{"id": 99, "dt": "a"}])
+    assert ids(frame) == [*range(10), 98]
+    assert ids(frame.where("id > 5")) == [6, 7, 8, 9, 98]
+    assert ids(named) == list(range(10))
+
+
 def test_versions_and_times(spark: SparkSession, lake: Lake, orders: Table) -> None:
     orders.write([{"id": 99, "dt": "a"}])
     first = orders.snapshots()[0]

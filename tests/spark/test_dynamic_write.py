@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import lakelet
-from lakelet import ConflictError, InvalidError, Table
+from lakelet import ConflictError, CorruptionError, InvalidError, Table
 from lakelet.spark import alignment, assigning, write_job
 from lakelet.spark.write import write
 from tests.spark.dynamic_tables import buckets_of_keys, check_indexes, merged, rows_by_key
@@ -205,3 +205,16 @@ def test_what_is_refused(spark: SparkSession, lake: lakelet.Lake) -> None:
     write(twice, lake.location, "d.t", on_duplicate="any")
     assert rows(table)[99] in ("x", "y")
     assert len(rows(table)) == 51
+
+
+def test_an_index_that_cannot_be_read_is_told_in_a_line(
+    spark: SparkSession, lake: lakelet.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = dynamic(lake)
+    table.write([{"k": key, "v": "old"} for key in range(50)])
+    for path in Path(table.location).glob("index/index-*"):
+        path.write_bytes(b"abc")
+    monkeypatch.setattr(alignment, "MOST_KEYS_ON_DRIVER", 10)
+    with pytest.raises(CorruptionError, match=r"reading the hash indexes of .*index-") as raised:
+        write(frame(spark, {1: "x"}), lake.location, "d.t")
+    assert "\n" not in str(raised.value)

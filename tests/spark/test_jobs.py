@@ -1,8 +1,9 @@
 """Loading, copying, counting and comparing tables as Spark jobs."""
 
+import gzip
 import json
 import uuid
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from lakelet.spark.jobs.bulk_load import bulk_load
 from lakelet.spark.jobs.checksum import checksum
 from lakelet.spark.jobs.copy_table import copy_table
 from lakelet.spark.jobs.count import count
+from lakelet.spark.session import settings
 from lakelet.storage.open import open_store
 from tests.services.server import S3Service
 
@@ -84,15 +86,30 @@ def test_csv_by_the_names_of_its_header(spark: "SparkSession", lake: Lake, tmp_p
     [
         (["1,a,1.00", "x,b,1.00", "2,c,1.00"], 1, "x,b"),
         (["1,a,1.234", "2,b,123456789.00", "3,c,1e1", "4,d,4.5"], 3, "1.234"),
-        (["1,a,1.00,more", "2"], 2, "more"),
+        (["2", "1,a,1.00,more"], 2, "more"),
         (["99999999999999999999,a,1.00"], 1, "99999999999999999999"),
+        (
+            [
+                "1,,,2020-01-01 23:59:59,",
+                "2,,,2020-01-01 00:00:00,2020-01-01",
+                "3,,,2020,",
+                "4,,,2020-02-30,",
+                "5,,,,2020-01-01 00:00:00.123400",
+                "6,,,,2020-01-01 00:00:00.1230000",
+                "7,,,,2020-01-01T00:00:00+02:00",
+                "8,,,,10:11:12",
+            ],
+            6,
+            "23:59:59",
+        ),
     ],
 )
 def test_malformed_csv_is_refused(
     spark: "SparkSession", lake: Lake, tmp_path: Path, lines: list[str], count_bad: int, example: str
 ) -> None:
     lake.create_table("db.t", COLUMNS)
-    path = text_file(tmp_path / "in.csv", "id,name,price", *lines)
+    header = "id,name,price,day,at" if lines[0].count(",") > 2 else "id,name,price"
+    path = text_file(tmp_path / "in.csv", header, *lines)
     with pytest.raises(InvalidError, match=f"{count_bad} rows are malformed") as raised:
         bulk_load(spark, path, lake.location, "db.t")
     assert example in str(raised.value)
@@ -141,6 +158,105 @@ def test_json(spark: "SparkSession", lake: Lake, tmp_path: Path) -> None:
     assert len(table.snapshots()) == 1
 
 
+def test_values_inside_of_json_are_neither_rounded_nor_cut(spark: "SparkSession", lake: Lake, tmp_path: Path) -> None:
+    columns = [
+        ("id", "BIGINT"),
+        ("who", "ROW<cost DECIMAL(5, 2), born DATE, n INT>"),
+        ("costs", "ARRAY<DECIMAL(5, 2)>"),
+        ("seen", "MAP<STRING, ARRAY<TIMESTAMP(6)>>"),
+    ]
+    table = lake.create_table("db.t", columns)
+    good = [
+        '{"id": 1, "who": {"cost": 1.50, "born": "2020-01-01"}, "costs": [1, null, 0.10], "seen": {"a": ["2020-01-01 00:00:00.123456"]}}',
+        '{"id": 2, "who": null, "costs": [], "seen": {"b": null}}',
+        '{"id": 3, "who": {"n": 1}}',
+    ]
+    bulk_load(spark, text_file(tmp_path / "good.json", *good), lake.location, "db.t")
+    first, second, third = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert first == {
+        "id": 1,
+        "who": {"cost": Decimal("1.50"), "born": date(2020, 1, 1), "n": None},
+        "costs": [Decimal("1.00"), None, Decimal("0.10")],
+        "seen": [("a", [datetime(2020, 1, 1, microsecond=123456)])],
+    }
+    assert second == {"id": 2, "who": None, "costs": [], "seen": [("b", None)]}
+    assert third == {"id": 3, "who": {"cost": None, "born": None, "n": 1}, "costs": None, "seen": None}
+    bad = [
+        '{"who": {"cost": 1.239}}',
+        '{"who": {"born": "2020-01-01 23:59:59"}}',
+        '{"who": {"born": 18262}}',
+        '{"costs": [1.0, 1.239]}',
+        '{"seen": {"a": ["2020-01-01 00:00:00.1234567"]}}',
+        '{"id": 4, "costs": [1.230]}',
+    ]
+    with pytest.raises(InvalidError, match="5 rows are malformed"):
+        bulk_load(spark, text_file(tmp_path / "bad.json", *bad), lake.location, "db.t")
+    unknown = text_file(tmp_path / "unknown.json", '{"id": 1, "who": {"Cost": 1}}')
+    with pytest.raises(InvalidError, match="the key 'Cost' in column 'who'"):
+        bulk_load(spark, unknown, lake.location, "db.t")
+    assert len(table.snapshots()) == 1
+
+
+def test_times_of_other_zones_and_formats(spark: "SparkSession", lake: Lake, tmp_path: Path) -> None:
+    columns = [("day", "DATE"), ("at", "TIMESTAMP(6) WITH LOCAL TIME ZONE")]
+    table = lake.create_table("db.t", columns)
+    lines = ["01.02.2020,2020-01-01 12:00:00.5", "02.02.2020,2020-01-01", "03.02.2020,2020-01-01T12:00:00.5+02:00"]
+    options = {"timeZone": "America/New_York", "dateFormat": "dd.MM.yyyy"}
+    path = text_file(tmp_path / "in.csv", "day,at", *lines)
+    bulk_load(spark, path, lake.location, "db.t", read_options=options)
+    assert [tuple(row.values()) for row in table.scan().to_arrow().sort_by("day").to_pylist()] == [
+        (date(2020, 2, 1), datetime(2020, 1, 1, 17, microsecond=500000, tzinfo=UTC)),
+        (date(2020, 2, 2), datetime(2020, 1, 1, 5, tzinfo=UTC)),
+        (date(2020, 2, 3), datetime(2020, 1, 1, 10, microsecond=500000, tzinfo=UTC)),
+    ]
+    text_file(path, "at", "2020-01-01 00:00:00.1234567 Z")
+    with pytest.raises(InvalidError, match="1 rows are malformed"):
+        bulk_load(spark, path, lake.location, "db.t")
+
+
+def test_parquet_columns_that_some_files_lack(spark: "SparkSession", lake: Lake, tmp_path: Path) -> None:
+    table = lake.create_table("db.t", [("id", "BIGINT"), ("v", "STRING")])
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+    pq.write_table(pa.table({"id": [2], "v": ["two"]}), folder / "b.parquet")
+    bulk_load(spark, folder, lake.location, "db.t")
+    bulk_load(spark, folder, lake.location, "db.new", create=True)
+    for name in ("db.t", "db.new"):
+        assert lake.table(name).scan().to_arrow().sort_by("id").to_pylist() == [
+            {"id": 1, "v": None},
+            {"id": 2, "v": "two"},
+        ]
+    pq.write_table(pa.table({"id": [3], "w": ["three"]}), folder / "c.parquet")
+    with pytest.raises(InvalidError, match="'w', which is not in the table"):
+        bulk_load(spark, folder, lake.location, "db.t")
+    pq.write_table(pa.table({"id": ["three"]}), folder / "c.parquet")
+    with pytest.raises(InvalidError, match="cannot be read"):
+        bulk_load(spark, folder, lake.location, "db.t")
+    assert len(table.snapshots()) == 1
+
+
+@pytest.mark.parametrize("format", ["parquet", "json"])
+def test_files_that_cannot_be_read_are_not_left_out(
+    spark: "SparkSession", lake: Lake, tmp_path: Path, format: str
+) -> None:
+    table = lake.create_table("db.t", [("id", "BIGINT")])
+    folder = tmp_path / "in"
+    folder.mkdir()
+    if format == "parquet":
+        pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+        (folder / "b.parquet").write_bytes(b"PAR1 torn")
+    else:
+        text_file(folder / "a.json", '{"id": 1}')
+        (folder / "b.json.gz").write_bytes(gzip.compress(b'{"id": 2}\n' * 1000)[:-20])
+    with (
+        settings(spark, {"spark.sql.files.ignoreCorruptFiles": "true"}),
+        pytest.raises(InvalidError, match="cannot be read"),
+    ):
+        bulk_load(spark, folder, lake.location, "db.t")
+    assert table.latest_snapshot() is None
+
+
 def test_parquet_folders_with_partitions_are_read_in_the_types_of_the_table(
     spark: "SparkSession", lake: Lake, tmp_path: Path
 ) -> None:
@@ -183,6 +299,8 @@ def test_a_table_is_made_of_the_data(spark: "SparkSession", lake: Lake, tmp_path
         ("none", {}, "none is no folder with files"),
         ("in.csv", {"format": "xml"}, "format 'xml': expected one of parquet, csv, json"),
         ("in.csv", {"read_options": {"mode": "DROPMALFORMED"}}, "read option 'mode'"),
+        ("in.csv", {"read_options": {"ignoreCorruptFiles": "true"}}, "read option 'ignoreCorruptFiles'"),
+        ("in.csv", {"read_options": {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSS"}}, "beyond microseconds"),
         ("in.csv", {"mode": "merge"}, "mode 'merge'"),
         ("in", {}, "csv, json; give format="),
         ("none.csv", {}, "cannot be read"),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+PEOPLE = [(1, "Ann", None), (2, "Bea", None)]
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
@@ -84,10 +86,32 @@ def content(table: Table) -> list[tuple[Any, ...]]:
         ),
         ("SELECT * FROM shop.empty, LATERAL (SELECT max(id) FROM shop.orders)", []),
         ("SELECT '{}' AS x", [("{}",)]),
+        ("SELECT /*+ REPARTITION(2) */ * FROM shop.people", [(1, "Ann", None), (2, "Bea", None)]),
+        ("SELECT b FROM shop.people AS p(a, b, c) WHERE p.a = 2", [("Bea",)]),
+        ("SELECT id, name, born FROM shop.people WHERE id = 1 UNION ALL FROM shop.people WHERE id = 2", PEOPLE),
+        ("SELECT id FROM shop.people WHERE id = 1 | JOIN shop.people USING (id)", PEOPLE[:1]),
     ],
 )
 def test_queries(spark: SparkSession, lake: Lake, text: str, expected: list[tuple[Any, ...]]) -> None:
     assert rows(spark, lake, text) == expected
+
+
+def test_tables_of_one_name_in_two_databases(spark: SparkSession, lake: Lake) -> None:
+    lake.create_database("old")
+    lake.create_table("old.people", [("id", "BIGINT"), ("name", "STRING")]).write([{"id": 2, "name": "Bob"}])
+    joined = "FROM shop.people JOIN old.people ON shop.people.id = old.people.id"
+    assert rows(spark, lake, f"SELECT old.people.*, shop.people.name {joined}") == [(2, "Bob", "Bea")]
+    # Both names of the condition must not mean the inner table.
+    inner = "EXISTS (SELECT 1 FROM old.people WHERE old.people.id = shop.people.id)"
+    assert rows(spark, lake, f"SELECT name FROM shop.people WHERE {inner}") == [("Bea",)]
+    named = "WITH people AS (SELECT 1 AS k) SELECT name FROM shop.people WHERE EXISTS (SELECT 1 FROM people WHERE"
+    assert rows(spark, lake, f"{named} k = shop.people.id)") == [("Ann",)]
+
+
+def test_names_in_double_quotes(spark: SparkSession, lake: Lake) -> None:
+    with settings(spark, {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"}):
+        assert rows(spark, lake, 'SELECT id, "name" FROM "shop"."people" WHERE id = 2') == [(2, "Bea")]
+    assert rows(spark, lake, 'SELECT id, "name" FROM shop.people WHERE id = 2') == [(2, "name")]
 
 
 def test_views_of_the_session_and_names_of_spark(spark: SparkSession, lake: Lake) -> None:
@@ -186,6 +210,12 @@ def test_insert_columns_by_name_and_with_common_tables(spark: SparkSession, lake
     assert rows(spark, lake, text) == [(1, 1)]
     sql(spark, lake.location, "INSERT INTO shop.empty BY NAME SELECT DATE'2026-01-01' AS at, 1 AS id")
     assert content(lake.table("shop.empty")) == [(1, dt.datetime(2026, 1, 1), None), (9, None, "9")]
+
+
+def test_insert_of_all_columns_after_a_hint(spark: SparkSession, lake: Lake) -> None:
+    copy = lake.create_table("shop.copy", [("id", "BIGINT"), ("name", "STRING"), ("born", "DATE")])
+    sql(spark, lake.location, "INSERT INTO shop.copy BY NAME SELECT /*+ COALESCE(1) */ * FROM shop.people")
+    assert content(copy) == PEOPLE
 
 
 def test_insert_takes_the_place_of_rows_with_the_key(spark: SparkSession, lake: Lake) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +27,7 @@ from lakelet import Table
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.sink.extractors import FixedBucketRowKeyExtractor
 from lakelet.spark.session import settings as spark_settings
-from lakelet.spark.types import spark_schema, to_spark_arrow
+from lakelet.spark.types import arrow_of_spark, spark_schema, to_spark_arrow
 from lakelet.spark.write import write
 from tests.property import keyed_strategies, strategies
 from tests.property.keyed_model import KeyedModel, Record, same, shown
@@ -33,7 +35,7 @@ from tests.property.keyed_strategies import Layout
 from tests.property.table_model import Column, Leaf, Row, Struct, plain, type_text
 from tests.spark.same_rows import assert_reads_like_scan
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
 CASES = float(os.environ.get("LAKELET_CASES", "1"))
 SETTINGS = settings(
@@ -216,30 +218,32 @@ class Turns:
         mode = self.data.draw(st.sampled_from(modes), label="overwrite")
         partition: dict[str, Any] | None = None
         without: list[str] = []
-        if mode == "whole":
-            gone: Callable[[Row], bool] = lambda row: True  # noqa: E731
-        elif mode == "partitions":
-            touched = {self.model.partition(row) for row in rows}
-            gone = lambda row: self.model.partition(row) in touched  # noqa: E731
-        else:
-            partition, rows, kinds, gone = self._static(rows, kinds)
+        if mode == "static":
+            partition, rows, kinds = self._static(rows, kinds)
             without = self.data.draw(st.sampled_from([[], list(partition)]), label="left to the partition")
+        gone = self._gone(mode, rows, partition)
         frame, given = self.frame(rows, kinds, without)
         spelled = "overwrite_partitions" if mode == "partitions" else "overwrite"
         write(frame, self.lake.location, "d.t", spelled, partition, kinds=given, parallelism=self._parallelism())
         self.model.forget(gone)
         self.model.apply(rows, kinds)
 
-    def _static(
-        self, rows: list[Row], kinds: list[str] | None
-    ) -> tuple[dict[str, Any], list[Row], list[str] | None, Callable[[Row], bool]]:
+    def _static(self, rows: list[Row], kinds: list[str] | None) -> tuple[dict[str, Any], list[Row], list[str] | None]:
+        """A partition, or a part of the partition columns, and rows that belong to it."""
         keys = self.data.draw(st.lists(st.sampled_from(self.model.partition_keys), min_size=1, unique=True))
         columns = [self.model.columns.named(key) for key in keys]
-        like = self.data.draw(st.sampled_from([*self.model.live[:20], *rows[:1]] or [None]), label="like")
-        spec = {c.identity: self._pool(c)[0] if like is None else like[c.identity] for c in columns}
+        like = self.data.draw(st.sampled_from([*self.model.live[:20], *rows[:1], {}]), label="like")
+        spec = {column.identity: like.get(column.identity, self._pool(column)[0]) for column in columns}
         rows, kinds = self._orderly([{**row, **spec} for row in rows], kinds)
-        partition = {column.name: spec[column.identity] for column in columns}
-        return partition, rows, kinds, lambda row: all(row.get(i) == value for i, value in spec.items())
+        return {column.name: spec[column.identity] for column in columns}, rows, kinds
+
+    def _gone(self, mode: str, rows: list[Row], partition: dict[str, Any] | None) -> Callable[[Row], bool]:
+        """Which rows an overwrite takes away."""
+        if mode == "partitions":
+            touched = {self.model.partition(row) for row in rows}
+            return lambda row: self.model.partition(row) in touched
+        named = {self.model.columns.named(name).identity: value for name, value in (partition or {}).items()}
+        return lambda row: all(row.get(identity) == value for identity, value in named.items())
 
     def _change(self) -> None:
         """A new schema, which the next write and every reader must follow."""
@@ -333,3 +337,30 @@ def take_turns(spark: SparkSession, data: st.DataObject, *, steps: int) -> None:
 @SETTINGS
 def test_spark_and_local_writes_take_turns(spark: SparkSession, data: st.DataObject) -> None:
     take_turns(spark, data, steps=4)
+
+
+NAMES = ["a.b", "with space", "back`tick", "`quoted`", "ünï数", "UPPER", "*", "new\nline", 'say "x"', "$1", "st.r"]
+
+
+@pytest.mark.parametrize("key", [["a.b", "with space", "back`tick"], ["a.b", "back`tick"], []], ids=len)
+def test_names_that_are_hard_to_quote(spark: SparkSession, tmp_path: Path, key: list[str]) -> None:
+    """As keys, as the partition (which one of the keys holds and the other does not), and as values, nested too."""
+    lake = lakelet.connect(str(tmp_path))
+    lake.create_database("d")
+    columns = [(name, "INT") for name in NAMES[:-1]] + [("st.r", "ROW<`x.y` INT, `b``t` STRING>")]
+    table = lake.create_table("d.t", columns, primary_key=key, partitioned_by=["with space"])
+    rows = [
+        {name: number * (place % 3 + 1) for place, name in enumerate(NAMES[:-1])}
+        | {"st.r": {"x.y": number, "b`t": "x"}}
+        for number in range(20)
+    ]
+    fields = list(reversed(table.schema.fields))
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, arrow_of_spark(fields)), spark_schema(fields))
+    # A key that comes as another type is converted before rows are shuffled.
+    frame = frame.withColumn("a.b", frame["`a.b`"].cast("decimal(12, 0)"))
+    for _ in range(2):
+        write(frame, lake.location, "d.t", "overwrite_partitions")
+    same_rows = Counter(map(repr, rows))
+    assert Counter(map(repr, table.scan().to_arrow().to_pylist())) == same_rows
+    where = '"with space" < 20 AND "back`tick" >= 0'
+    assert_reads_like_scan(spark, lake.location, table, where=where, columns=["st.r", "a.b", "*"])

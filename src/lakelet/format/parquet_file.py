@@ -66,7 +66,9 @@ class ParquetFormat:
                 raise CorruptionError(f"{where}: column {', '.join(missing)} is not in the Parquet file")
             # A dot separates the levels of a column's path there, so that a name with one cannot be asked for.
             names = None if any("." in name for name in present) else schema.names
-            batches = file.iter_batches(batch_rows, columns=names)
+            # Row groups are cut by size, so that a batch no longer than one is small however wide the rows are.
+            groups = (file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups))
+            batches = file.iter_batches(min(batch_rows, max(1, max(groups, default=1))), columns=names)
             while True:
                 with decoding(store, path, "Parquet"):
                     batch = next(batches, None)

@@ -105,7 +105,7 @@ class _Columns:
         if name is None:
             if not self._schema.primary_keys or column is not None or DEFAULT_KINDS in self._schema.names:
                 return None
-            if not any(field.name == DEFAULT_KINDS for field in self._found):
+            if not self._places(DEFAULT_KINDS):
                 return None
         wanted = DEFAULT_KINDS if name is None else name
         places = self._places(wanted)

@@ -5,7 +5,8 @@
 Spark runs it in Python processes of its own: one makes the source and asks for the schema, one plans, executors read. The
 snapshot is pinned when the frame is made. Spark asks a Python source for all its columns, so that option `columns`, or a
 schema given to the reader, is what spares reading the others; `lakelet.spark.table` reads raw files by Spark's own reader
-and prunes by itself.
+and prunes by itself. With a schema Spark has nothing to ask when the frame is made and runs none of this: the snapshot is then
+pinned where the frame is first used, unless `version` names it.
 
 The reader takes no filters from Spark, whatever spark.sql.python.filterPushdown.enabled says: Spark keeps what was planned with
 a filter in the relation, and a later plan of the same frame with another filter, or with none, reads by it (Spark 4.3:

@@ -14,6 +14,7 @@ look-up costs more than reading them ourselves.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ from lakelet.read.split_files import SplitFile, deleted_positions, naming
 from lakelet.spark.merge_scan import packed, task_frame, unpacked
 from lakelet.storage.home import TableHome
 
+_THREADS = 16
 _INDEX_BITS = 31
 _MOST_BYTES = (1 << 32) - 1
 _KEY = "__lakelet_deleted"
@@ -67,7 +69,8 @@ def looked_up(files: Sequence[SplitFile]) -> frozenset[str]:
 
 def without_deleted(spark: SparkSession, home: TableHome, frame: DataFrame, files: Sequence[SplitFile]) -> DataFrame:
     """The rows of a frame over these files that their deletion vectors leave; the columns stay as they are."""
-    keys = np.concatenate([_keys(home, file) for file in files])
+    with ThreadPoolExecutor(_THREADS) as pool:
+        keys = np.concatenate(list(pool.map(lambda file: _keys(home, file), files)))
     gone = _gone(spark, keys)
     return frame.join(F.broadcast(gone), _row_key(frame) == gone[_KEY], "left_anti")
 

@@ -7,7 +7,7 @@ still runs while the driver lists may leave a file later: nobody points at it, a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from lakelet.errors import LakeletError
@@ -34,7 +34,7 @@ def remove_leftovers(
     if any(message.new_hash_index is not None for message in messages):
         searched.append(home.paths.index("").rstrip("/"))
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = [path for paths in pool.map(lambda folder: list(_files(home, folder, job)), searched) for path in paths]
+        found = [path for paths in pool.map(lambda folder: _files(home, folder, job), searched) for path in paths]
     listed = {file.name for message in messages for file in message.new_files}
     listed |= {message.new_hash_index.name for message in messages if message.new_hash_index is not None}
     _delete(home, [path for path in found if path.rsplit("/", 1)[-1] not in listed])
@@ -50,10 +50,13 @@ def remove_all(home: TableHome, job: str) -> None:
     _delete(home, found)
 
 
-def _files(home: TableHome, folder: str, job: str) -> Iterator[str]:
-    for info in home.store.list_folder(folder).files:
-        if job in info.path.rsplit("/", 1)[-1]:
-            yield info.path
+def _files(home: TableHome, folder: str, job: str) -> list[str]:
+    try:
+        files = home.store.list_folder(folder).files
+    except LakeletError as error:
+        _LOG.warning("files of lost attempts may stay behind in %s: %s", home.where(folder), error)
+        return []
+    return [info.path for info in files if job in info.path.rsplit("/", 1)[-1]]
 
 
 def _delete(home: TableHome, paths: list[str]) -> None:

@@ -19,12 +19,15 @@ from pyspark.sql import types as T
 
 from lakelet.model.split import Split
 from lakelet.model.types import Field
+from lakelet.sink.pieces import pieces
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.table.scanning import TableScan
 
 _TASK_BYTES = 64 << 20
 _OPEN_FILE_BYTES = 1 << 20
+_BATCH_BYTES = 32 << 20
+_BATCH_ROWS = 1 << 16
 
 Task: TypeAlias = Callable[[int], Iterator[pa.RecordBatch]]
 
@@ -58,9 +61,15 @@ def task_frame(spark: SparkSession, task: Task, count: int, schema: T.StructType
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from task(number)
+                for rows in task(number):
+                    yield from small_batches(rows)
 
     return spark.range(0, count, 1, count).mapInArrow(run, schema)
+
+
+def small_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in batches that the JVM takes one at a time, however wide they are."""
+    return pieces(rows, _BATCH_BYTES, _BATCH_ROWS)
 
 
 def balanced(splits: Sequence[Split], parallelism: int) -> list[list[Split]]:

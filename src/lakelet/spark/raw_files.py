@@ -39,12 +39,15 @@ def assign(
     needed: Sequence[Field],
     schema_of: Callable[[int], TableSchema],
     location: str | None,
+    *,
+    any_name: bool = True,
 ) -> Assigned:
-    """Deals the files of a plan out. `location` is the root under which Spark finds them, None where it cannot reach them."""
+    """Deals the files of a plan out. `location` is the root under which Spark finds them, None where it cannot reach them;
+    `any_name` says that it finds files whatever their names."""
     ours: list[Split] = []
     able: dict[int, bool] = {}
     candidates: list[tuple[Split, SplitFile]] = []
-    reachable = location is not None and not _GLOB & set(location)
+    reachable = location is not None and not _GLOB & set(location) and (any_name or location.isascii())
     for split in splits:
         if split.needs_merge or not reachable:
             ours.append(split)
@@ -53,7 +56,8 @@ def assign(
             number = file.data.schema_id
             if number not in able:
                 able[number] = spark_reads(schema_of(number), needed)
-            if able[number] and file.data.write_columns is None and _plain_path(file):
+            named = _plain_path(file) and (any_name or file.path.isascii())
+            if able[number] and file.data.write_columns is None and named:
                 candidates.append((single, file))
             else:
                 ours.append(single)

@@ -30,6 +30,7 @@ from lakelet.storage.home import TableHome
 
 _THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _S3A = "spark.lakelet.s3a"
+_S3A_SETTINGS = "spark.hadoop.fs.s3a."
 _S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _READ_OPTIONS = {
     "ignoreMissingFiles": "false",
@@ -54,16 +55,28 @@ def spark_location(spark: SparkSession, home: TableHome) -> str | None:
 
 
 def _has_s3a(spark: SparkSession) -> bool:
-    """Whether Hadoop's S3 client is on the class path; a Connect session is told by a setting."""
+    """Whether Hadoop's S3 client is on the class path and set up, which options of ours cannot do; a setting may say so, too."""
     told = str(spark.conf.get(_S3A, "") or "").lower()
     if told or is_connect(spark):
         return told == "true"
+    if not any(key.startswith(_S3A_SETTINGS) for key, _ in spark.sparkContext.getConf().getAll()):
+        return False
     try:
-        jvm: Any = spark.sparkContext._jvm
-        jvm.java.lang.Class.forName(_S3A_CLASS)
+        _jvm(spark).java.lang.Class.forName(_S3A_CLASS)
     except Exception:
         return False
     return True
+
+
+def takes_any_name(spark: SparkSession) -> bool:
+    """Whether Spark finds local files whose names are not ASCII; in a plain POSIX locale its JVM does not."""
+    if is_connect(spark):
+        return False
+    return str(_jvm(spark).java.lang.System.getProperty("sun.jnu.encoding", "")).upper() in ("UTF-8", "UTF8")
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +106,8 @@ class RawScan:
     def _read(self, present: Sequence[Field], files: Sequence[SplitFile]) -> DataFrame:
         paths = [f"{self.location}/{file.path}" for file in files]
         # Otherwise Spark starts a job to list files that are known by name.
-        with settings(self.spark, {_THRESHOLD: str(len(paths) + 1)}), naming(self.home, files):
+        listed = {} if self.location.startswith("s3a:") else {_THRESHOLD: str(len(paths) + 1)}
+        with settings(self.spark, listed), naming(self.home, files):
             try:
                 frame = self.spark.read.schema(spark_schema(present)).options(**_READ_OPTIONS).parquet(*paths)
                 if is_connect(self.spark):

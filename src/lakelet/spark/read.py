@@ -31,7 +31,7 @@ from lakelet.spark.merge_scan import merge_frame
 from lakelet.spark.opened import open_table
 from lakelet.spark.predicate_expression import translates
 from lakelet.spark.raw_files import assign
-from lakelet.spark.raw_scan import RawScan, spark_location
+from lakelet.spark.raw_scan import RawScan, spark_location, takes_any_name
 from lakelet.spark.types import spark_schema
 from lakelet.table.scanning import TableScan
 
@@ -96,7 +96,7 @@ def _native(
     needed = tuple(scan.schema.field(name) for name in asked)
     schema_of = SchemaVersions(scan.home, {scan.schema.id: scan.schema})
     location = spark_location(spark, scan.home)
-    assigned = assign(splits, needed, schema_of, location)
+    assigned = assign(splits, needed, schema_of, location, any_name=takes_any_name(spark))
     raw = RawScan(spark, scan.home, location or "", wanted, needed, condition, schema_of)
     return [raw.frame(schema_id, files) for (schema_id, _), files in assigned.native.items()], assigned.ours
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -29,20 +32,41 @@ def shuffle_partitions(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
 
 
+@dataclass(slots=True)
+class _Changed:
+    """What a setting was before the first of the blocks that change it, and how many of these there are."""
+
+    before: str | None
+    blocks: int = 0
+
+
+_changed: WeakKeyDictionary[SparkSession, dict[str, _Changed]] = WeakKeyDictionary()
+_changing = threading.Lock()
+
+
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Session settings for the time of a block; afterwards they are what they were."""
-    before = {key: spark.conf.get(key, None) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
+    """Session settings for the time of a block; after the last block of several threads they are what they were."""
+    with _changing:
+        changed = _changed.setdefault(spark, {})
+        for key, value in values.items():
+            changed.setdefault(key, _Changed(spark.conf.get(key, None))).blocks += 1
+            spark.conf.set(key, value)
     try:
         yield
     finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
+        with _changing:
+            for key in values:
+                changed[key].blocks -= 1
+                if not changed[key].blocks:
+                    _set_back(spark, key, changed.pop(key).before)
+
+
+def _set_back(spark: SparkSession, key: str, before: str | None) -> None:
+    if before is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, before)
 
 
 def local_session(name: str = "lakelet", *, cores: int = 2, config: Mapping[str, str] | None = None) -> SparkSession:

@@ -29,9 +29,11 @@ from lakelet.errors import InvalidError
 from lakelet.spark.opened import open_table
 from lakelet.spark.opened_lake import open_lake
 from lakelet.spark.read import scan_frame
+from lakelet.spark.sql_aliases import aliases, key_of, qualifiers
+from lakelet.spark.sql_columns import read_columns
 from lakelet.spark.sql_insert import Insert, parse_insert
 from lakelet.spark.sql_names import LakeNames, TableName
-from lakelet.spark.sql_references import Reference, qualifiers, read_columns, references
+from lakelet.spark.sql_references import Reference, references
 from lakelet.spark.sql_target import InsertTarget
 from lakelet.spark.sql_words import Word, words_of
 from lakelet.spark.views import quoted
@@ -46,7 +48,7 @@ def sql(
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Runs a statement. `options` are those of the connection, and table options for this statement alone."""
-    words = words_of(text)
+    words = words_of(text, quotes_names=_quotes_names(spark))
     if not words:
         raise InvalidError("the statement is empty")
     names = LakeNames(spark, open_lake(warehouse, options))
@@ -117,17 +119,19 @@ class _Statement:
         frames: dict[str, DataFrame] = {}
         changes: list[tuple[int, int, str]] = []
         start, end = span
+        known = [reference for reference, _ in found]
+        called = aliases(self.words, known)
         for reference, name in found:
             if start <= reference.start < end:
                 key = f"table{first + len(frames)}"
                 frames[key] = self._frame(reference, name)
                 plain = reference.after == "TABLE"
                 # In parentheses, for another alias and TABLESAMPLE may follow.
-                new = f"{{{key}}}" if plain else f"({{{key}}} AS {_escaped(quoted(reference.table))})"
+                new = f"{{{key}}}" if plain else f"({{{key}}} AS {_escaped(quoted(called[key_of(reference)]))})"
                 changes.append((reference.start, reference.end, new))
-        for begin, behind, table in qualifiers(self.words, [reference for reference, _ in found]):
-            if start <= begin < end:
-                changes.append((begin, behind, _escaped(quoted(table))))
+        for one in qualifiers(self.words, known):
+            if start <= one.start < end:
+                changes.append((one.start, one.end, _escaped(quoted(called[one.key]))))
         parts = []
         for begin, behind, new in sorted(changes):
             parts += [_escaped(self.text[start:begin]), new]
@@ -154,12 +158,20 @@ class _Statement:
         return int(rows[0][0])
 
     def _reads_patterns(self) -> bool:
-        setting = "spark.sql.parser.quotedRegexColumnNames"
-        return str(self.spark.conf.get(setting, "false")).lower() == "true"
+        return _is_on(self.spark, "spark.sql.parser.quotedRegexColumnNames")
 
     def _spark_sql(self, text: str, frames: Mapping[str, Any]) -> DataFrame:
         # Without frames Spark takes braces as they are.
         return self.spark.sql(text, **frames) if frames else self.spark.sql(text.replace("{{", "{").replace("}}", "}"))
+
+
+def _quotes_names(spark: SparkSession) -> bool:
+    """Whether text in double quotes is a name; Spark heeds the setting in ANSI mode only."""
+    return all(_is_on(spark, f"spark.sql.ansi.{name}") for name in ("doubleQuotedIdentifiers", "enabled"))
+
+
+def _is_on(spark: SparkSession, setting: str) -> bool:
+    return str(spark.conf.get(setting, "false")).lower() == "true"
 
 
 def _escaped(text: str) -> str:

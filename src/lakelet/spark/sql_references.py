@@ -21,6 +21,8 @@ _ENDS_OF_FROM = (
     *("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"),
     *("UNION", "EXCEPT", "MINUS", "INTERSECT"),
 )
+# What may follow the pipe | with a list that is not one of tables.
+_PIPED = ("AGGREGATE", "EXTEND", "DROP")
 _BEFORE_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
 
 
@@ -61,7 +63,7 @@ def references(words: Sequence[Word]) -> list[Reference]:
         elif keyword == ")":
             if len(levels) > 1:
                 levels.pop()
-        elif keyword in _BEFORE_TABLE and not _names_something(words, place - 1):
+        elif keyword in _BEFORE_TABLE and not names_something(words, place - 1):
             if _begins_tables(words, place - 1, level):
                 level.expects = keyword
                 level.in_from = keyword in ("FROM", "JOIN") or level.in_from
@@ -69,7 +71,7 @@ def references(words: Sequence[Word]) -> list[Reference]:
                 level.expects = expected
         elif keyword == ",":
             level.expects = "FROM" if level.in_from else ""
-        elif keyword in _ENDS_OF_FROM:
+        elif keyword in _ENDS_OF_FROM or _pipes(words, place - 1):
             level.in_from = False
         elif keyword in ("LATERAL", "OVERWRITE") and not expected:
             level.expects = "INTO" if keyword == "OVERWRITE" else ""
@@ -98,13 +100,21 @@ def _begins_tables(words: Sequence[Word], place: int, level: _Level) -> bool:
     if words[place].keyword == "TABLE":
         # Table functions take TABLE(…) among their arguments.
         return True
-    if not level.is_query:
-        return False
+    return level.is_query and not compares(words, place)
+
+
+def compares(words: Sequence[Word], place: int) -> bool:
+    """Whether a FROM is that of IS [NOT] DISTINCT FROM."""
     before = [word.keyword for word in words[max(0, place - 3) : place]]
-    return before[-2:] != ["IS", "DISTINCT"] and before != ["IS", "NOT", "DISTINCT"]
+    return before[-2:] == ["IS", "DISTINCT"] or before == ["IS", "NOT", "DISTINCT"]
 
 
-def _names_something(words: Sequence[Word], place: int) -> bool:
+def _pipes(words: Sequence[Word], place: int) -> bool:
+    """Whether a pipe of one character ends the list of tables; otherwise it may be an operator of an ON condition."""
+    return words[place].keyword == "|" and place + 1 < len(words) and words[place + 1].keyword in _PIPED
+
+
+def names_something(words: Sequence[Word], place: int) -> bool:
     """Whether a word is part of a longer name (`t.from`), whatever else it means."""
     return place > 0 and words[place - 1].keyword == "."
 
@@ -155,41 +165,3 @@ def _time_travel(words: Sequence[Word], place: int) -> tuple[int | str | None, s
     found = "nothing" if value is None else repr(value.text)
     kind = "a number or the name of a tag" if what in ("VERSION", "SYSTEM_VERSION") else "a moment as text"
     raise InvalidError(f"{what} AS OF: expected {kind} in quotes, found {found} at character {words[at - 1].end + 1}")
-
-
-def qualifiers(words: Sequence[Word], known: Sequence[Reference]) -> list[tuple[int, int, str]]:
-    """The spans of `database.table` before a column, where the statement reads that table, and the table's name."""
-    tables = {(reference.database.lower(), reference.table.lower()): reference.table for reference in known}
-    inside = [(reference.start, reference.end) for reference in known]
-    found = []
-    for place in range(len(words) - 4):
-        one, dot, other, second_dot, _ = words[place : place + 5]
-        if (dot.keyword, second_dot.keyword) != (".", ".") or not (one.is_name and other.is_name):
-            continue
-        name = tables.get((one.text.lower(), other.text.lower()))
-        if name is None or _names_something(words, place) or any(start <= one.start < end for start, end in inside):
-            continue
-        found.append((one.start, other.end, name))
-    return found
-
-
-def read_columns(words: Sequence[Word]) -> frozenset[str] | None:
-    """Every name in a statement in lower case, among them the columns it reads; None where it may read others as well."""
-    for place, word in enumerate(words):
-        if word.keyword in ("NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER", "|>"):
-            return None
-        if word.keyword == "*" and _stands_for_columns(words, place):
-            return None
-    if not any(word.keyword == "SELECT" for word in words):
-        return None
-    return frozenset(word.text.lower() for word in words if word.is_name)
-
-
-def _stands_for_columns(words: Sequence[Word], place: int) -> bool:
-    """Whether a star means columns: it multiplies after a value, and count(*) reads none."""
-    before = words[place - 1] if place else None
-    if before is None or before.keyword in ("SELECT", "DISTINCT", "ALL", ",", "."):
-        return True
-    if before.keyword == "(":
-        return place < 2 or words[place - 2].keyword != "COUNT"
-    return False

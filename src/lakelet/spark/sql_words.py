@@ -22,17 +22,30 @@ class _AllWords(Spark):
         COMMANDS: ClassVar[set[TokenType]] = set()
 
 
+class _QuotedNames(_AllWords):
+    """The same where text in double quotes is a name."""
+
+    class Tokenizer(_AllWords.Tokenizer):
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"']
+
+
 _WORD = re.compile(r"\w+\Z")
+_HINT_START, _HINT_END = "/*+", "*/"
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, name, literal or sign: what it says, and where it stands in the text (`end` is behind it)."""
+    """A word, name, literal or sign: what it says, and where it stands in the text (`end` is behind it).
+
+    `in_grammar` is whether SQL has a use for the word; it may be a name all the same, as `date` is.
+    """
 
     text: str
     kind: Kind
     start: int
     end: int
+    in_grammar: bool = False
 
     @property
     def keyword(self) -> str:
@@ -45,26 +58,56 @@ class Word:
         return self.kind in ("word", "quoted")
 
 
-def words_of(text: str) -> list[Word]:
-    """The words of a statement, without comments; InvalidError where a literal or a comment does not end."""
+def words_of(text: str, *, quotes_names: bool = False) -> list[Word]:
+    """The words of a statement, without comments; InvalidError where a literal or a comment does not end.
+
+    `quotes_names` is whether text in double quotes is a name, as spark.sql.ansi.doubleQuotedIdentifiers says, or a literal.
+    """
+    return _read(text, 0, len(text), _QuotedNames() if quotes_names else _AllWords())
+
+
+def _read(text: str, begin: int, behind: int, dialect: Spark) -> list[Word]:
+    """The words of a part of the text."""
     try:
-        tokens = _AllWords().tokenize(text)
+        tokens = dialect.tokenize(text[begin:behind])
     except SqlglotError as error:
         raise InvalidError(f"the statement cannot be read: {error}") from error
-    return [word for token in tokens for word in _words(token, text)]
+    found: list[Word] = []
+    for token in tokens:
+        start = begin + token.start
+        # 10L is three tokens, a number and its conversion, which all stand in one place.
+        if not found or start >= found[-1].end:
+            found += _words(token, text, start, begin + token.end + 1, dialect)
+    return found
 
 
-def _words(token: Token, text: str) -> list[Word]:
-    start, end = token.start, token.end + 1
+def _words(token: Token, text: str, start: int, end: int, dialect: Spark) -> list[Word]:
     source = text[start:end]
-    if token.token_type is TokenType.STRING:
-        return [Word(token.text, "string", start, end)]
+    if token.token_type is TokenType.HINT:
+        inner, last = start + len(_HINT_START), end - len(_HINT_END)
+        return [
+            Word(_HINT_START, "symbol", start, inner),
+            *_read(text, inner, last, dialect),
+            Word(_HINT_END, "symbol", last, end),
+        ]
     if token.token_type is TokenType.NUMBER:
         return [Word(source, "number", start, end)]
-    if source.startswith("`"):
+    if token.token_type is TokenType.IDENTIFIER:
+        if source.startswith('"') and "\\" in source:
+            raise InvalidError(f"the statement cannot be read: {source} has a backslash; put the name in backticks")
         return [Word(token.text, "quoted", start, end)]
+    if source.endswith(("'", '"')):
+        # Literals in all their spellings: 'x', r'x', X'1F'.
+        return [Word(token.text, "string", start, end)]
+    known = token.token_type is not TokenType.VAR
     # GROUP BY and their like are one token.
     return [
-        Word(part.group(), "word" if _WORD.match(part.group()) else "symbol", start + part.start(), start + part.end())
+        Word(
+            part.group(),
+            "word" if _WORD.match(part.group()) else "symbol",
+            start + part.start(),
+            start + part.end(),
+            known,
+        )
         for part in re.finditer(r"\S+", source)
     ]

@@ -24,22 +24,25 @@ _PASSING = (UnavailableError, CommitUnknownError)
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome(Generic[T]):
-    """What one task came to: a value, or the error to raise on the driver. `repeated` says that it was not the first try."""
+    """What one task came to: a value, or the error to raise on the driver. `repeated` says that it was not the first try in its
+    stage; `number` is that of the attempt among all of the application, so that a gap tells of others."""
 
     value: T | None
     error: LakeletError | None
     repeated: bool
+    number: int
 
 
 def outcome_batches(work: Callable[[], T]) -> Iterator[pa.RecordBatch]:
     """Does the work of a task and gives its outcome as the one row that the driver collects."""
     context = TaskContext.get()
     repeated = context is not None and context.attemptNumber() > 0
+    number = 0 if context is None else context.taskAttemptId()
     outcome: TaskOutcome[T]
     try:
-        outcome = TaskOutcome(work(), None, repeated)
+        outcome = TaskOutcome(work(), None, repeated, number)
     except _PASSING:
         raise
     except LakeletError as error:
-        outcome = TaskOutcome(None, error, repeated)
+        outcome = TaskOutcome(None, error, repeated, number)
     yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(outcome)], pa.binary())], names=["outcome"])

@@ -70,6 +70,8 @@ def write(
     that hold for this write. `parallelism` bounds how many tasks write.
     """
     _check_arguments(mode, partition, on_duplicate, parallelism)
+    if df.isStreaming:
+        raise InvalidError("df is a stream: a batch write takes frames that end")
     opened = open_table(warehouse, table, options, branch)
     commit, done = _commit(opened, mode, partition, commit_user, commit_identifier).look_back()
     if done is not None:

@@ -78,13 +78,17 @@ class WriteJob:
         messages = tuple(message for one in written for message in one.messages)
         files = sum(len(message.new_files) for message in messages)
         _LOG.info("%s: %d rows in %d files by %d tasks", what, sum(one.rows for one in written), files, len(outcomes))
-        again = any(outcome.repeated for outcome in outcomes) or self._speculates()
+        again = self._may_have_lost(outcomes)
         remove_leftovers(self.home, self.schema, self.job, messages, expected=again)
         commit = replace(self.commit, fresh=True)
         return commit_on_top(commit, self.schema, messages, Repetition(self.home, self.schema), self._moved)
 
-    def _speculates(self) -> bool:
-        return str(self.spark.conf.get("spark.speculation", "false")).lower() == "true"
+    def _may_have_lost(self, outcomes: Sequence[TaskOutcome[Any]]) -> bool:
+        """Whether there may have been attempts besides the ones that count."""
+        numbers = [outcome.number for outcome in outcomes]
+        gaps = bool(numbers) and max(numbers) - min(numbers) >= len(numbers)
+        speculates = str(self.spark.conf.get("spark.speculation", "false")).lower() == "true"
+        return gaps or speculates or any(outcome.repeated for outcome in outcomes)
 
     def _moved(self, messages: tuple[CommitMessage, ...], above: Mapping[Place, int]) -> tuple[CommitMessage, ...]:
         """The messages with their files above others' sequence numbers: a task for each bucket that is touched."""
@@ -93,9 +97,17 @@ class WriteJob:
         count = len(touched)
         task = _RestampTask(self.home, self.schema, tuple(touched), above)
         what = f"moving files of {self.home.where(self.home.paths.root)} above those of another writer"
-        outcomes = collected(self.spark, self.spark.range(0, count, 1, count).toDF("message"), task, what)
-        raise_first(outcomes)
-        return (*rest, *(message for outcome in outcomes for message in outcome.value or ()))
+        try:
+            outcomes = collected(self.spark, self.spark.range(0, count, 1, count).toDF("message"), task, what)
+            raise_first(outcomes)
+        except BaseException:
+            # The commit was refused and is not tried again, so that nothing of the job is needed any more.
+            remove_all(self.home, self.job)
+            raise
+        moved = (*rest, *(message for outcome in outcomes for message in outcome.value or ()))
+        again = self._may_have_lost(outcomes)
+        remove_leftovers(self.home, self.schema, self.job, (*messages, *moved), expected=again)
+        return moved
 
 
 @dataclass(frozen=True, slots=True)

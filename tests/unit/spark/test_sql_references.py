@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.spark.sql_references import qualifiers, read_columns, references
+from lakelet.spark.sql_references import references
 from lakelet.spark.sql_words import words_of
 
 
@@ -44,6 +44,10 @@ def spans(text: str) -> list[str]:
         ("SELECT t.from.a FROM a.b t", ["a.b"]),
         ("FROM a.b SELECT x", ["a.b"]),
         ("FROM a.b |> SELECT x, y.z |> JOIN c.d USING (x)", ["a.b", "c.d"]),
+        ("FROM a.b | AGGREGATE sum(x), c.d GROUP BY y | JOIN e.f USING (y)", ["a.b", "e.f"]),
+        ("SELECT 1 FROM a.b JOIN c.d ON b.x | 1 = d.x, e.f", ["a.b", "c.d", "e.f"]),
+        ("SELECT /*+ BROADCAST(o), REPARTITION(3) */ x.y FROM a.b o", ["a.b"]),
+        ("SELECT r'\\', ' FROM c.d, (' FROM a.b", ["a.b"]),
         ("TABLE a.b", ["a.b"]),
         ("INSERT INTO a.b SELECT * FROM c.d", ["a.b", "c.d"]),
         ("INSERT INTO a.b (x, y) VALUES (1, 'c.d')", ["a.b"]),
@@ -89,53 +93,3 @@ def test_versions_are_literals(clause: str) -> None:
 def test_an_alias_that_reads_like_time_travel_is_none() -> None:
     assert spans("SELECT * FROM a.b version WHERE x = 1") == ["a.b"]
     assert spans("SELECT * FROM a.b timestamp") == ["a.b"]
-
-
-def test_columns_named_with_their_database() -> None:
-    text = "SELECT shop.orders.id, SHOP.Orders.*, x.shop.orders.id, shop.other.id FROM shop.orders"
-    words = words_of(text)
-    found = qualifiers(words, references(words))
-    assert [(text[start:end], name) for start, end, name in found] == [
-        ("shop.orders", "orders"),
-        ("SHOP.Orders", "orders"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("SELECT a, `B c` FROM x.y WHERE d.e > 1 ORDER BY f", {"a", "b c", "d", "e", "f"}),
-        ("SELECT count(*), a * b, (c) * 2 FROM x.y", {"a", "b", "c"}),
-    ],
-)
-def test_columns_that_a_statement_mentions(text: str, expected: set[str]) -> None:
-    found = read_columns(words_of(text))
-    assert found is not None
-    assert expected <= found
-    assert "zzz" not in found
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT * FROM x.y",
-        "SELECT DISTINCT * FROM x.y",
-        "SELECT 1, * FROM x.y",
-        "SELECT y.* FROM x.y",
-        "SELECT struct(*) FROM x.y",
-        "SELECT a FROM x.y NATURAL JOIN x.z",
-        "SELECT a FROM x.y PIVOT (sum(b) FOR c IN (1))",
-        "SELECT IDENTIFIER('a') FROM x.y",
-        "TABLE x.y",
-        "FROM x.y",
-        "FROM x.y |> WHERE a = 1",
-    ],
-)
-def test_statements_that_read_columns_they_do_not_mention(text: str) -> None:
-    assert read_columns(words_of(text)) is None
-
-
-@pytest.mark.parametrize("text", ["SELECT 'open", "SELECT `open"])
-def test_text_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(InvalidError, match="cannot be read"):
-        words_of(text)

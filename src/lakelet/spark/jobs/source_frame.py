@@ -1,12 +1,14 @@
 """Files of other formats as a DataFrame in the types of a table, strictly: what does not parse is an error, never a NULL.
 
-    Parquet    as Spark reads it; values of `k=v` folders are read as the table's type, never guessed
+    Parquet    the columns of all files, NULL where a file lacks one; values of `k=v` folders are read as the table's type,
+               never guessed
     CSV        columns by the names in the header, which all files share; values parsed as the table's types; nothing
                between two separators is NULL, quotes with nothing in between are empty text
-    JSON       one object a line, columns by name; a key that the table does not have is an error
+    JSON       one object a line, columns by name; a key that the table does not have is an error, inside of rows too
 
-Text is parsed twice: once to count the rows that are malformed, before anything is written, and once to write. Without a table
-the types are those that Spark makes out in the data.
+A column that the table does not have is an error. So is a value that would be cut or rounded (`strict_text`), and a file that
+cannot be read, whatever the session says of those. Text is parsed twice: once to count the rows that are malformed, before
+anything is written, and once to write. Without a table the types are those that Spark makes out in the data.
 """
 
 from __future__ import annotations
@@ -21,17 +23,31 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError
-from lakelet.model.types import Atomic, Field, Kind
+from lakelet.model.types import Atomic, Field
+from lakelet.spark.jobs.strict_text import StrictText, check_keys
 from lakelet.spark.session import settings
 from lakelet.spark.types import spark_type
 
 FORMATS = ("parquet", "csv", "json")
 _MALFORMED = "_lakelet_malformed"
-_OURS = {"mode", "header", "inferschema", "enforceschema", "columnnameofcorruptrecord", "multiline"}
+_OURS = {
+    "mode",
+    "header",
+    "inferschema",
+    "enforceschema",
+    "columnnameofcorruptrecord",
+    "multiline",
+    "mergeschema",
+    "ignorecorruptfiles",
+    "ignoremissingfiles",
+}
+_ALL_FILES = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+_ALL_COLUMNS = {"mergeSchema": "true"}
 _TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _MALFORMED}
-_NO_GUESSING = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
-_PLAIN_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)\s*$"
-_FRACTION = r"\.([0-9]*?)0*\s*$"
+_NO_GUESSING = {
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.parquet.respectSummaryFiles": "false",
+}
 _LONGEST = 200
 _TOLD_LINES = 5
 # Nothing is NULL but what is left out: quotes with nothing in between are text.
@@ -58,55 +74,65 @@ class SourceFrame:
                 case "json":
                     return self._reader(mode="FAILFAST").json(list(self.paths))
                 case _:
-                    return self._reader().parquet(*self.paths)
+                    return self._reader(**_ALL_COLUMNS).parquet(*self.paths)
 
     def typed(self, fields: Sequence[Field]) -> DataFrame:
         """The rows in the types of these columns, as far as the files have them."""
         with reading(self.paths):
             if self.format == "parquet":
                 return self._parquet(fields)
-            names = self._names()
-            types = {name: self._text_type(name, fields) for name in names}
-            frame = self._text(types)
-            checked = {name: field for name, field in types.items() if isinstance(field.dataType, T.StringType)}
-            decimals = {
-                name: field.type
-                for name in checked
-                if (field := _matching(name, fields)) is not None and _is_decimal(field)
-            }
-            _check(frame, self.paths, {name: kind for name, kind in decimals.items() if isinstance(kind, Atomic)})
+            strict = StrictText.of(self.options)
+            found = self._found()
+            types = {column.name: self._matched(column.name, fields) for column in found}
+            for column in found:
+                self._check_format(column, types[column.name])
+            frame = self._text(
+                [
+                    T.StructField(name, T.StringType() if field is None else strict.read_type(field.type))
+                    for name, field in types.items()
+                ]
+            )
+            columns = {name: F.col(_quoted(name)) for name in types}
+            _check(
+                frame,
+                self.paths,
+                [strict.is_bad(columns[name], field.type) for name, field in types.items() if field is not None],
+            )
             return frame.select(
                 *[
-                    F.col(_quoted(name)).cast(spark_type(decimals[name])).alias(name)
-                    if name in decimals
-                    else F.col(_quoted(name))
-                    for name in names
+                    columns[name] if field is None else strict.value(columns[name], field.type).alias(name)
+                    for name, field in types.items()
                 ]
             )
 
-    def _names(self) -> list[str]:
-        """The columns that the files have."""
+    def _found(self) -> list[T.StructField]:
+        """The columns that the files have; those inside of others only for JSON."""
         if self.format == "csv":
-            return list(self._reader(header="true", inferSchema="false").csv(list(self.paths)).columns)
-        found = self._reader(primitivesAsString="true", **_TEXT_OPTIONS).json(list(self.paths)).columns
-        return [name for name in found if name != _MALFORMED]
+            return list(self._reader(header="true", inferSchema="false").csv(list(self.paths)).schema)
+        whole = self._reader(
+            primitivesAsString="true", samplingRatio="1.0", dropFieldIfAllNull="false", **_TEXT_OPTIONS
+        )
+        return [column for column in whole.json(list(self.paths)).schema if column.name != _MALFORMED]
 
-    def _text_type(self, name: str, fields: Sequence[Field]) -> T.StructField:
+    def _matched(self, name: str, fields: Sequence[Field]) -> Field | None:
+        """The column of the table; None for one that it need not have."""
         field = _matching(name, fields)
         if field is None and name not in self.extra:
             known = ", ".join(field.name for field in fields)
             raise InvalidError(
                 f"the files have the column {name!r}, which is not in the table; its columns are {known}"
             )
-        if field is None or _is_decimal(field):
-            # Spark would round a decimal to fit; its text is looked at first.
-            return T.StructField(name, T.StringType())
-        if self.format == "csv" and not isinstance(field.type, Atomic):
-            raise InvalidError(f"column {name!r} is {field.type}, which CSV cannot hold: use JSON or Parquet")
-        return T.StructField(name, spark_type(field.type))
+        return field
 
-    def _text(self, types: Mapping[str, T.StructField]) -> DataFrame:
-        schema = T.StructType([*types.values(), T.StructField(_MALFORMED, T.StringType())])
+    def _check_format(self, column: T.StructField, field: Field | None) -> None:
+        if field is None:
+            return
+        if self.format == "csv" and not isinstance(field.type, Atomic):
+            raise InvalidError(f"column {column.name!r} is {field.type}, which CSV cannot hold: use JSON or Parquet")
+        check_keys(column.dataType, field.type, column.name)
+
+    def _text(self, columns: Sequence[T.StructField]) -> DataFrame:
+        schema = T.StructType([*columns, T.StructField(_MALFORMED, T.StringType())])
         if self.format == "json":
             return self._reader(**_TEXT_OPTIONS).schema(schema).json(list(self.paths))
         reader = self._reader(header="true", enforceSchema="false", **_TEXT_OPTIONS)
@@ -114,12 +140,13 @@ class SourceFrame:
 
     def _parquet(self, fields: Sequence[Field]) -> DataFrame:
         with settings(self.spark, _NO_GUESSING):
-            frame = self._reader().parquet(*self.paths)
+            frame = self._reader(**_ALL_COLUMNS).parquet(*self.paths)
             schema = frame.schema
+            matched = {column.name: self._matched(column.name, fields) for column in schema}
             folders = set(_FOLDER.findall(next(iter(frame.inputFiles()), "")))
             replaced = [
                 T.StructField(column.name, spark_type(found.type))
-                if column.name in folders and (found := _matching(column.name, fields)) is not None
+                if column.name in folders and (found := matched[column.name]) is not None
                 else column
                 for column in schema
             ]
@@ -129,7 +156,7 @@ class SourceFrame:
 
     def _reader(self, **options: str) -> DataFrameReader:
         text = _NOT_NULL if self.format == "csv" else {}
-        return self.spark.read.options(**{**text, **self.options, **options})
+        return self.spark.read.options(**{**text, **self.options, **_ALL_FILES, **options})
 
 
 def check_read_options(options: Mapping[str, str] | None) -> dict[str, str]:
@@ -138,6 +165,7 @@ def check_read_options(options: Mapping[str, str] | None) -> dict[str, str]:
     ours = [key for key in given if key.lower() in _OURS]
     if ours:
         raise InvalidError(f"read option {ours[0]!r} is set by the load itself, which reads by name and drops no row")
+    StrictText.of(given)
     return given
 
 
@@ -163,11 +191,11 @@ def _reason(text: str) -> str:
     return "; ".join(lines[:_TOLD_LINES])
 
 
-def _check(frame: DataFrame, paths: Sequence[str], decimals: Mapping[str, Atomic]) -> None:
+def _check(frame: DataFrame, paths: Sequence[str], losses: Sequence[Column]) -> None:
     """InvalidError with the number of malformed rows and some of them."""
     bad = F.col(_MALFORMED).isNotNull()
-    for name, data_type in decimals.items():
-        bad = bad | _is_no_decimal(F.col(_quoted(name)), data_type)
+    for loss in losses:
+        bad = bad | loss
     names = [name for name in frame.columns if name != _MALFORMED]
     # Columns that a query does not use are not parsed, so that this one uses all.
     used = F.sum(sum((F.col(_quoted(name)).isNull().cast("long") for name in names), F.lit(0)))
@@ -179,16 +207,6 @@ def _check(frame: DataFrame, paths: Sequence[str], decimals: Mapping[str, Atomic
         raise InvalidError(
             f"{', '.join(paths)}: {row[0]} rows are malformed for the columns of the table, such as {texts}; nothing was written"
         )
-
-
-def _is_no_decimal(text: Column, data_type: Atomic) -> Column:
-    fits = text.rlike(_PLAIN_NUMBER) & text.try_cast(spark_type(data_type)).isNotNull()
-    digits = F.length(F.regexp_extract(text, _FRACTION, 1))
-    return text.isNotNull() & (~fits | (digits > data_type.scale))
-
-
-def _is_decimal(field: Field) -> bool:
-    return isinstance(field.type, Atomic) and field.type.kind is Kind.DECIMAL
 
 
 def _matching(name: str, fields: Sequence[Field]) -> Field | None:

@@ -1,0 +1,27 @@
+"""Random tables take turns between Spark and local writes, longer than `make test` has time for."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from tests.spark.conftest import java, spark  # noqa: F401 - fixtures
+from tests.spark.test_write_property import CASES, take_turns
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(not os.environ.get("LAKELET_SOAK"), reason="only in `make soak`"),
+]
+
+
+@given(data=st.data())
+@settings(
+    max_examples=max(1, int(150 * CASES)), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+)
+def test_many_turns(spark: SparkSession, data: st.DataObject) -> None:  # noqa: F811
+    take_turns(spark, data, steps=12)
