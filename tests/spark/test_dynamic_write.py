@@ -211,10 +211,10 @@ def test_an_index_that_cannot_be_read_is_told_in_a_line(
     spark: SparkSession, lake: lakelet.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = dynamic(lake)
-    table.write([{"k": key, "v": "old"} for key in range(50)])
+    table.write([{"k": key, "v": "old"} for key in range(10)])
     for path in Path(table.location).glob("index/index-*"):
         path.write_bytes(b"abc")
-    monkeypatch.setattr(alignment, "MOST_KEYS_ON_DRIVER", 10)
+    monkeypatch.setattr(alignment, "MOST_KEYS_ON_DRIVER", 5)
     with pytest.raises(CorruptionError, match=r"reading the hash indexes of .*index-") as raised:
         write(frame(spark, {1: "x"}), lake.location, "d.t")
     assert "\n" not in str(raised.value)

@@ -167,7 +167,8 @@ def test_values_inside_of_json_are_neither_rounded_nor_cut(spark: "SparkSession"
     ]
     table = lake.create_table("db.t", columns)
     good = [
-        '{"id": 1, "who": {"cost": 1.50, "born": "2020-01-01"}, "costs": [1, null, 0.10], "seen": {"a": ["2020-01-01 00:00:00.123456"]}}',
+        '{"id": 1, "who": {"cost": 1.50, "born": "2020-01-01"}, "costs": [1, null, 0.10], '
+        '"seen": {"a": ["2020-01-01 00:00:00.123456"]}}',
         '{"id": 2, "who": null, "costs": [], "seen": {"b": null}}',
         '{"id": 3, "who": {"n": 1}}',
     ]

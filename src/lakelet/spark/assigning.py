@@ -181,8 +181,11 @@ def _known_bucket(table: AssigningTable) -> Callable[..., Column]:
         codes = encoded.indices.to_numpy()
         prefix = len(table.schema.partition_keys).to_bytes(PREFIX, "big")
         found = np.empty(len(numbers), np.int32)
-        for code, body in enumerate(encoded.dictionary.to_pylist()):
-            own = np.flatnonzero(codes == code)
+        bodies = encoded.dictionary.to_pylist()
+        order = np.argsort(codes, kind="stable")
+        edges = np.searchsorted(codes[order], np.arange(len(bodies) + 1))
+        for code, body in enumerate(bodies):
+            own = order[edges[code] : edges[code + 1]]
             found[own] = known.find(prefix + body, numbers[own])
         return pa.array(found)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +37,7 @@ from lakelet.spark.sql_references import Reference, references
 from lakelet.spark.sql_target import InsertTarget
 from lakelet.spark.sql_words import Word, words_of
 from lakelet.spark.views import quoted
+from lakelet.table.scanning import TableScan
 
 _READS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "CREATE", "INSERT")
 
@@ -68,6 +69,7 @@ class _Statement:
     names: LakeNames
     text: str
     words: Sequence[Word]
+    scans: dict[tuple[TableName, int | str | None, str | None], TableScan] = field(default_factory=dict)
 
     def run(self) -> DataFrame:
         """Anything but an INSERT into a table of the lake."""
@@ -139,14 +141,21 @@ class _Statement:
         return "".join((*parts, _escaped(self.text[start:end]))), frames
 
     def _frame(self, reference: Reference, name: TableName) -> DataFrame:
-        opened = open_table(self.warehouse, name.table, self.options, name.branch)
-        scan = opened.table.scan(version=reference.version, timestamp=self._moment(reference.timestamp))
-        scan = replace(scan, schema=opened.with_options(scan.schema))
+        scan = self._scan(reference, name)
         mentioned = read_columns(self.words)
         if mentioned is not None and not self._reads_patterns():
             chosen = tuple(column for column in scan.columns if column.lower() in mentioned)
             scan = replace(scan, columns=chosen or (scan.schema.primary_keys or scan.columns)[:1])
         return scan_frame(self.spark, scan)
+
+    def _scan(self, reference: Reference, name: TableName) -> TableScan:
+        """A table as all references to this version of it see it, whatever is committed meanwhile."""
+        key = (name, reference.version, reference.timestamp)
+        if key not in self.scans:
+            opened = open_table(self.warehouse, name.table, self.options, name.branch)
+            moment = self._moment(reference.timestamp)
+            self.scans[key] = opened.scan(version=reference.version, timestamp=moment)
+        return self.scans[key]
 
     def _moment(self, text: str | None) -> int | None:
         """Milliseconds of a moment as Spark reads it."""

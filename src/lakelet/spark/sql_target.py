@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +25,7 @@ from lakelet.spark.views import quoted
 from lakelet.spark.write import write
 
 RESULT = "snapshot_id bigint, rows bigint"
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class InsertTarget:
@@ -67,7 +70,7 @@ class InsertTarget:
         mode, partition = self._mode(insert, static)
         if partition is None:
             for name, value in static.items():
-                frame = frame.withColumn(name, F.lit(value).cast(spark_type(self._fields[name].type)))
+                frame = frame.withColumn(name, _literal(value).cast(spark_type(self._fields[name].type)))
         snapshot = write(
             frame, self._warehouse, self._name.table, mode, partition, options=self._options, branch=self._name.branch
         )
@@ -118,14 +121,31 @@ class InsertTarget:
     def _value(self, name: str, text: str) -> object:
         """The value of a partition column that is given as SQL."""
         wanted = spark_type(self._fields[self._column(name)].type)
-        frame = self._spark.sql(f"SELECT CAST({text} AS {wanted.simpleString()})")
-        value: object = frame.collect()[0][0]
+        cast = f"CAST({text} AS {wanted.simpleString()})"
+        # Moments would come back in the zone of this process, which Spark knows nothing of.
+        if isinstance(wanted, T.TimestampType):
+            micros = self._one(f"unix_micros({cast})")
+            return None if micros is None else _EPOCH + dt.timedelta(microseconds=micros)
+        if isinstance(wanted, T.TimestampNTZType):
+            found = self._one(f"CAST({cast} AS STRING)")
+            return None if found is None else dt.datetime.fromisoformat(found)
+        value: object = self._one(cast)
         return value
+
+    def _one(self, expression: str) -> Any:
+        return self._spark.sql(f"SELECT {expression}").collect()[0][0]
 
     def _added(self, snapshot: Snapshot) -> int:
         manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
         entries = read_entries(self._home, manifests, columns=["_KIND", "_ROW_COUNT"])
         return added_rows(entries)
+
+
+def _literal(value: object) -> Column:
+    """A value for Spark, without the zone of this process."""
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return F.timestamp_micros(F.lit((value - _EPOCH) // dt.timedelta(microseconds=1)).cast("bigint"))
+    return F.lit(value.isoformat(" ") if isinstance(value, dt.datetime) else value)
 
 
 def added_rows(entries: pa.Table) -> int:
