@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.t
 
 CASES = float(os.environ.get("LAKELET_CASES", "1"))
 SETTINGS = settings(
-    max_examples=max(1, int(6 * CASES)), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=max(1, int(4 * CASES)), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
 # By what is added, no two names differ by case alone and none is taken twice.
 _ODD_NAMES = ["{}", "{}", "{}.x", "{} y", "`{}`", "{}é数", "UP{}", "{}'", "{}\\", "${{{}}}"]
@@ -254,11 +254,11 @@ class Turns:
         able = [column for column in self.columns if column.name not in self.model.partition_keys]
         if self.data.draw(st.booleans(), label="adds"):
             column = Column(name, self.data.draw(strategies.types(), label="type"))
-            self.table.add_column(column.name, type_text(column.type))
+            self.table.add_column((column.name,), type_text(column.type))
             self.columns.append(column)
         else:
             column = self.data.draw(st.sampled_from(able), label="renamed")
-            self.table.rename_column(column.name, name)
+            self.table.rename_column((column.name,), name)
             column.name = name
 
     # ------------------------------------------------------------------ reading
