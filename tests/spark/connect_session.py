@@ -31,7 +31,9 @@ def main(warehouse: str) -> dict[str, object]:
     people.write([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}])
     people.write([{"id": 2, "name": "Bea"}])
 
-    spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    # Any free port, for another such session may run at the same time; the client asks for it only where SPARK_TESTING is set.
+    builder = SparkSession.builder.remote("local[2]").config("spark.connect.grpc.binding.port", "0")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     found: dict[str, object] = {"connect": is_connect(spark)}
     reader = spark.read.format("lakelet").option("warehouse", warehouse)
     found["format"] = reader.load("shop.orders").where("id > 1").count()

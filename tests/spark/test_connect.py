@@ -22,7 +22,7 @@ def found(java: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]
     folder: Path = tmp_path_factory.mktemp("connect")
     run = subprocess.run(
         [sys.executable, "-m", "tests.spark.connect_session", str(folder / "lake")],
-        env={**os.environ, **spark_environment(java)},
+        env={**os.environ, **spark_environment(java), "SPARK_TESTING": "1"},
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
