@@ -38,8 +38,9 @@ from lakelet.sink.known_buckets import KnownBuckets
 from lakelet.sink.placing import RowPlacer
 from lakelet.spark.alignment import fitting_groups, spread
 from lakelet.spark.bucket_groups import BucketGroups, Routed, free_name
+from lakelet.spark.column_names import column_named
 from lakelet.spark.failures import readable
-from lakelet.spark.hash_expression import binary_row, column_named, key_hash, partition_hash
+from lakelet.spark.hash_expression import binary_row, key_hash, partition_hash
 from lakelet.spark.merge_scan import task_frame
 from lakelet.spark.session import default_parallelism
 from lakelet.storage.home import TableHome

@@ -45,7 +45,8 @@ from lakelet.sink.hash_indexes import Place
 from lakelet.sink.placing import RowPlacer
 from lakelet.sink.row_kinds import SPELLINGS
 from lakelet.spark.bucket_groups import BucketGroups, Routed, free_name
-from lakelet.spark.hash_expression import binary_row, column_named, key_hash, partition_hash
+from lakelet.spark.column_names import column_named
+from lakelet.spark.hash_expression import binary_row, key_hash, partition_hash
 from lakelet.spark.merge_scan import balanced, packed, task_frame, unpacked
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_type, to_spark_arrow

@@ -27,14 +27,11 @@ from lakelet.errors import InvalidError
 from lakelet.model.split import Split
 from lakelet.model.types import Field
 from lakelet.options import SOURCE_SPLIT_OPEN_FILE_COST, SOURCE_SPLIT_TARGET_SIZE, TableOptions
-from lakelet.sink.pieces import pieces
+from lakelet.spark.merge_scan import small_batches
 from lakelet.spark.source_options import SourceOptions
 from lakelet.spark.source_writer import SourceWriter
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.table.scanning import TableScan
-
-_BATCH_BYTES = 32 << 20
-_BATCH_ROWS = 1 << 16
 
 
 class LakeletDataSource(DataSource):
@@ -85,7 +82,7 @@ class _Reader(DataSourceReader):
         fields = _fields(self._scan)
         for split in partition.splits:
             for batch in self._scan.read(split):
-                for piece in pieces(batch, _BATCH_BYTES, _BATCH_ROWS):
+                for piece in small_batches(batch):
                     yield to_spark_arrow(piece, fields)
 
 

@@ -44,6 +44,7 @@ from lakelet.model.bucket_mode import POSTPONE_BUCKET, UNAWARE_BUCKET, BucketMod
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 from lakelet.options import BUCKET, TableOptions
+from lakelet.spark.column_names import column_named
 from lakelet.spark.fixed_hash import hash_of_slot
 
 Typed = tuple[Column, DataType]
@@ -59,11 +60,6 @@ _MINUTE_MILLIS = 60_000
 _MILLIS, _MICROS = 1_000, 1_000_000
 _NANOS_OF_MICRO = 1_000
 _SLOT_BYTES = {Kind.BOOLEAN: 1, Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.DATE: 4, Kind.TIME: 4}
-
-
-def column_named(name: str) -> Column:
-    """The column of exactly that name, whatever characters it has."""
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def needs_python(types: Sequence[DataType]) -> bool:

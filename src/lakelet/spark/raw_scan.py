@@ -22,6 +22,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, DataType, Field, Row
 from lakelet.predicate.tree import Predicate
 from lakelet.read.split_files import SplitFile, naming
+from lakelet.spark.column_names import column_named
 from lakelet.spark.deletions import without_deleted
 from lakelet.spark.predicate_expression import spark_condition
 from lakelet.spark.session import is_connect, settings
@@ -63,7 +64,9 @@ def _has_s3a(spark: SparkSession) -> bool:
         return False
     try:
         _jvm(spark).java.lang.Class.forName(_S3A_CLASS)
-    except Exception:
+    except Exception as error:
+        if "ClassNotFoundException" not in str(error):
+            raise
         return False
     return True
 
@@ -140,5 +143,5 @@ def _evolved(stored: Field | None, field: Field) -> Column:
     target = spark_type(field.type)
     if stored is None:
         return F.lit(None).cast(target)
-    column = F.col("`" + stored.name.replace("`", "``") + "`")
+    column = column_named(stored.name)
     return column if spark_type(stored.type) == target else column.cast(target)

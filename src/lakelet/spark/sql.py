@@ -26,6 +26,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.errors import InvalidError
+from lakelet.spark.column_names import quoted
 from lakelet.spark.opened import open_table
 from lakelet.spark.opened_lake import open_lake
 from lakelet.spark.read import scan_frame
@@ -36,7 +37,6 @@ from lakelet.spark.sql_names import LakeNames, TableName
 from lakelet.spark.sql_references import Reference, references
 from lakelet.spark.sql_target import InsertTarget
 from lakelet.spark.sql_words import Word, words_of
-from lakelet.spark.views import quoted
 from lakelet.table.scanning import TableScan
 
 _READS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "CREATE", "INSERT")

@@ -17,11 +17,11 @@ from lakelet.commit.manifests import read_entries, read_manifest_list
 from lakelet.errors import InvalidError
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot
+from lakelet.spark.column_names import column_named
 from lakelet.spark.opened import open_table
 from lakelet.spark.sql_insert import Insert
 from lakelet.spark.sql_names import TableName
 from lakelet.spark.types import spark_type
-from lakelet.spark.views import quoted
 from lakelet.spark.write import write
 
 RESULT = "snapshot_id bigint, rows bigint"
@@ -103,7 +103,7 @@ class InsertTarget:
         return renamed.select(*(self._converted(name, kind) for name, kind in zip(names, given, strict=True)))
 
     def _converted(self, name: str, given: T.DataType) -> Column:
-        column = F.col(quoted(name))
+        column = column_named(name)
         wanted = spark_type(self._fields[name].type)
         return column.cast(wanted).alias(name) if converts(given, wanted) else column
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from lakelet.errors import InvalidError, LakeletError
+from lakelet.spark.column_names import quoted
 from lakelet.spark.opened_lake import open_lake
 from lakelet.spark.read import table
 
@@ -49,11 +50,6 @@ def views(
     for reason in failed:
         _LOG.warning("no view is made of %s", reason)
     return made
-
-
-def quoted(name: str) -> str:
-    """An identifier as Spark's SQL takes any."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _tells_case(spark: SparkSession) -> bool:

@@ -28,10 +28,11 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import BUCKET, SEQUENCE_FIELD, TableOptions
 from lakelet.spark.assigning import AssigningTable, assigned
 from lakelet.spark.bucket_groups import Routed
+from lakelet.spark.column_names import column_named
 from lakelet.spark.columns import Matched, matched
 from lakelet.spark.crossing import CrossingTable, crossed, partitions_of
 from lakelet.spark.failures import readable
-from lakelet.spark.hash_expression import channel_expression, column_named, row_hash
+from lakelet.spark.hash_expression import channel_expression, row_hash
 from lakelet.spark.opened import OpenedTable, open_table
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.write_job import WriteJob

@@ -24,6 +24,7 @@ from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError
 from lakelet.model.types import Atomic, Field
+from lakelet.spark.column_names import column_named
 from lakelet.spark.jobs.strict_text import StrictText, check_keys
 from lakelet.spark.session import settings
 from lakelet.spark.types import spark_type
@@ -92,7 +93,7 @@ class SourceFrame:
                     for name, field in types.items()
                 ]
             )
-            columns = {name: F.col(_quoted(name)) for name in types}
+            columns = {name: column_named(name) for name in types}
             _check(
                 frame,
                 self.paths,
@@ -198,8 +199,8 @@ def _check(frame: DataFrame, paths: Sequence[str], losses: Sequence[Column]) -> 
         bad = bad | loss
     names = [name for name in frame.columns if name != _MALFORMED]
     # Columns that a query does not use are not parsed, so that this one uses all.
-    used = F.sum(sum((F.col(_quoted(name)).isNull().cast("long") for name in names), F.lit(0)))
-    shown = F.coalesce(F.col(_MALFORMED), F.to_json(F.struct(*[F.col(_quoted(name)) for name in names])))
+    used = F.sum(sum((column_named(name).isNull().cast("long") for name in names), F.lit(0)))
+    shown = F.coalesce(F.col(_MALFORMED), F.to_json(F.struct(*[column_named(name) for name in names])))
     example = F.when(bad, F.substring(shown, 1, _LONGEST))
     row = frame.agg(F.count(F.when(bad, 1)), F.min(example), F.max(example), F.first(example, True), used).collect()[0]
     if row[0]:
@@ -213,8 +214,3 @@ def _matching(name: str, fields: Sequence[Field]) -> Field | None:
     exact = next((field for field in fields if field.name == name), None)
     alike = [field for field in fields if field.name.lower() == name.lower()]
     return exact or (alike[0] if len(alike) == 1 else None)
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"

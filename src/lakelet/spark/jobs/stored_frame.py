@@ -20,6 +20,7 @@ from lakelet.model.types import Field, string
 from lakelet.spark.jobs.adoption_check import fields_of
 from lakelet.spark.jobs.parquet_footers import read_footer
 from lakelet.spark.jobs.source_files import SourceFile, source_files
+from lakelet.spark.merge_scan import small_batches
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.storage.open import open_store
 from lakelet.storage.store import ObjectStore
@@ -73,4 +74,4 @@ class _ReadFiles:
             rows = batch
             for key, value in zip(self.keys, values, strict=True):
                 rows = rows.append_column(key.name, pa.repeat(value, rows.num_rows))
-            yield to_spark_arrow(rows, [*self.stored, *self.keys])
+            yield from small_batches(to_spark_arrow(rows, [*self.stored, *self.keys]))
