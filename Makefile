@@ -66,11 +66,11 @@ check: setup ## Format, lint, types, imports, unit and tidy tests; under two min
 	scripts/step.sh "imports" $(BIN)/lint-imports --no-cache --no-logo
 	scripts/step.sh "unit and tidy tests" $(BIN)/pytest -q -n $(PYTEST_WORKERS) tests/unit tests/tidy $(PYTEST_ARGS)
 
-# Tests that share a service stay on one worker (xdist groups), so that each service starts once.
+# The tests of one file stay on one worker, so that its fixtures are made once.
 test: setup ## Everything: all set-up, then all tests. Without CI=true, what cannot be had is skipped.
 	@scripts/optional-setup.sh setup-conformance setup-services
 	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true)
-	scripts/step.sh "all tests" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	scripts/step.sh "all tests" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 bench: setup $(PYPAIMON_STAMP) ## Measure against peers in the same run; writes JSON results.
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

@@ -1,7 +1,6 @@
 """The other implementations as session fixtures.
 
-What is not set up skips the tests that need it, except with CI=true, where it fails them. All tests of one
-implementation run on one worker, so that its process starts once.
+What is not set up skips the tests that need it, except with CI=true, where it fails them.
 """
 
 import os
@@ -22,14 +21,12 @@ JARS_LIST = Path(__file__).parent / "java" / "jars.sha256"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups by fixture; a test that uses both goes with Java, whose process is the slower one to start."""
+    """Marks the tests by what they ask for."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         for fixture, mark in (("java_paimon", "java"), ("pypaimon", "pypaimon")):
             if fixture in fixtures:
                 item.add_marker(mark)
-                if item.get_closest_marker("xdist_group") is None:
-                    item.add_marker(pytest.mark.xdist_group(mark))
 
 
 @pytest.fixture(scope="session")

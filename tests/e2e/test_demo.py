@@ -21,7 +21,6 @@ def demo(warehouse: Path, *arguments: str, **variables: str) -> subprocess.Compl
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_demo_loads_and_upserts_with_spark(tmp_path: Path) -> None:
     home = java_home()
     if home is None:

@@ -1,4 +1,4 @@
-"""Session fixtures: each real server is started once, when the first test asks for it."""
+"""Session fixtures: each real server is started once per worker, when the first test asks for it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,13 +14,11 @@ from tests.services.server import S3Service, ServiceMissing
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of a server and keeps them on one worker, so that it starts once."""
+    """Marks the tests of a server."""
     for item in items:
         for fixture in ("s3_minio", "s3_seaweedfs"):
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker("s3")
-                if item.get_closest_marker("xdist_group") is None:
-                    item.add_marker(pytest.mark.xdist_group(fixture))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ from tests.spark.test_write_property import CASES, take_turns
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.timeout(3600),
     pytest.mark.skipif(not os.environ.get("LAKELET_SOAK"), reason="only in `make soak`"),
 ]

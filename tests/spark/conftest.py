@@ -1,7 +1,6 @@
 """The one Spark session that the tests of this folder share.
 
-Where there is no Java the tests skip, except with CI=true, where they fail. All of them run on one worker, so that
-the session starts once.
+Where there is no Java the tests skip, except with CI=true, where they fail.
 """
 
 import os
@@ -23,11 +22,8 @@ FOLDER = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what is in this folder, whether or not its module did."""
     for item in items:
-        if item.path.is_relative_to(FOLDER):
-            if item.get_closest_marker("spark") is None:
-                item.add_marker("spark")
-            if item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.path.is_relative_to(FOLDER) and item.get_closest_marker("spark") is None:
+            item.add_marker("spark")
 
 
 @pytest.fixture(scope="session")

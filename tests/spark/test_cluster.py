@@ -18,7 +18,7 @@ from tests.spark.java import REPOSITORY
 from tests.spark.programs import shipped_job
 
 # A cluster starts five processes, which a busy machine takes its time for.
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 CLUSTER = "local-cluster[2,1,1024]"
 PROGRAM = Path(shipped_job.__file__)

@@ -18,7 +18,7 @@ from lakelet.spark.failures import readable
 from lakelet.spark.session import settings
 from lakelet.spark.types import spark_type
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def schema(

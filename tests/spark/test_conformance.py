@@ -46,7 +46,7 @@ from tests.conformance.test_keyed_modes import COLUMNS, LAYOUTS, SMALL_BUCKETS, 
 from tests.conformance.test_keyed_types import key_columns, key_values
 from tests.conformance.test_partitions import TYPED, files_below
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.pypaimon, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.pypaimon]
 
 SPARK = "spark"
 ALL = (*READERS, SPARK)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.spark.java import REPOSITORY, spark_environment
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from lakelet.spark.crossing import CrossingTable, crossed
 from lakelet.spark.write import write
 from tests.spark.dynamic_tables import merged, rows_by_key
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 COLUMNS = [("k", "BIGINT NOT NULL"), ("p", "STRING"), ("v", "STRING"), ("w", "INT")]
 SCHEMA = "k bigint, p string, v string, w int"

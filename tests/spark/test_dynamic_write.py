@@ -15,7 +15,7 @@ from lakelet.spark.write import write
 from tests.spark.dynamic_tables import buckets_of_keys, check_indexes, merged, rows_by_key
 from tests.spark.faults import Fault, OnExecutors, writes_through
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 COLUMNS = [("k", "BIGINT NOT NULL"), ("v", "STRING")]
 SCHEMA = "k bigint, v string, _row_kind string"

@@ -40,7 +40,7 @@ from lakelet.spark.hash_expression import (
 )
 from lakelet.spark.types import spark_schema, to_spark_arrow
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 VECTORS = Path(__file__).parent.parent / "golden" / "bucket-vectors.json"
 ZONE = " WITH LOCAL TIME ZONE"

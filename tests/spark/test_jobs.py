@@ -24,7 +24,7 @@ from tests.services.server import S3Service
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 COLUMNS = [
     ("id", "BIGINT NOT NULL"),

@@ -15,7 +15,7 @@ from tests.conformance.pypaimon.client import PyPaimon
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.pypaimon, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.pypaimon]
 
 QUERY = """
 SELECT id, CAST(id AS INT) AS i, CAST(id / 7 AS DECIMAL(20, 3)) AS big, CAST(id AS DECIMAL(8, 2)) AS small,

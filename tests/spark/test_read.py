@@ -19,7 +19,7 @@ from lakelet.spark.session import settings
 from tests.spark.same_rows import assert_reads_like_scan, assert_same, counted, plan_text
 from tests.unit.read.test_split_reader import delete_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from lakelet.spark.session import settings as spark_settings
 from tests.property.test_predicates import KINDS, conditions
 from tests.spark.same_rows import plan_text
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 CASES = float(os.environ.get("LAKELET_CASES", "1"))
 # Spark reads no TIME and no nanoseconds; files that have them are tested with the random tables.

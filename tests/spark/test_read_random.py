@@ -18,7 +18,7 @@ from tests.property.table_model import Column, Leaf, Row, Struct, Type, plain, s
 from tests.spark.same_rows import assert_reads_like_scan, assert_same, counted
 from tests.unit.read.test_split_reader import delete_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 CASES = float(os.environ.get("LAKELET_CASES", "1"))
 _SETTINGS = settings(

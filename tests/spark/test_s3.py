@@ -13,7 +13,7 @@ from lakelet.spark.read import table as read_table
 from lakelet.spark.write import write
 from tests.services.server import S3Service
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 SCHEMA = "id bigint, dt string, amount decimal(10, 2)"
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakelet.spark.session import default_parallelism, is_connect, settings, shuffle_partitions
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def interpreter(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

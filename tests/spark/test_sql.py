@@ -24,7 +24,7 @@ from lakelet.table.scanning import TableScan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 PEOPLE = [(1, "Ann", None), (2, "Bea", None)]
 

@@ -14,7 +14,7 @@ from lakelet.model.types import Field
 from lakelet.spark.session import settings
 from lakelet.spark.types import arrow_of_spark, from_spark_arrow, spark_schema, to_spark_arrow
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 TYPES = {
     "o": "BOOLEAN",

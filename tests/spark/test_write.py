@@ -18,7 +18,7 @@ from lakelet.model.types import Field
 from lakelet.spark import write_job
 from lakelet.spark.write import write
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 COLUMNS = [("id", "BIGINT NOT NULL"), ("dt", "STRING NOT NULL"), ("amount", "DECIMAL(10, 2)"), ("note", "STRING")]
 SCHEMA = "id bigint, dt string, amount decimal(10, 2), note string"

@@ -23,7 +23,7 @@ from tests.spark.faults import Fault, OnDriver, OnExecutors, writes_through
 from tests.spark.java import spark_environment
 from tests.spark.programs import killed_driver
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 COLUMNS = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
 ROWS = 40

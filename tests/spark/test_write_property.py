@@ -35,7 +35,7 @@ from tests.property.keyed_strategies import Layout
 from tests.property.table_model import Column, Leaf, Row, Struct, plain, type_text
 from tests.spark.same_rows import assert_reads_like_scan
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 CASES = float(os.environ.get("LAKELET_CASES", "1"))
 SETTINGS = settings(
