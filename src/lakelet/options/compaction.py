@@ -22,45 +22,86 @@ _HOUR = integer(-1, 23)
 LOOKUP_CACHE_MAX_MEMORY_SIZE = declare(
     "lookup.cache-max-memory-size", SIZE, "256 mb", "Memory that blocks of lookup files may take.", ACTED
 )
+NUM_SORTED_RUN_COMPACTION_TRIGGER = declare(
+    "num-sorted-run.compaction-trigger", POSITIVE, "5", "Sorted runs in a bucket that start a compaction.", ACTED
+)
+NUM_SORTED_RUN_STOP_TRIGGER = declare(
+    "num-sorted-run.stop-trigger",
+    POSITIVE,
+    None,
+    "Sorted runs at which writers wait for compaction; unset means three more than those that start one.",
+    ACTED,
+)
+COMPACTION_SIZE_RATIO = declare(
+    "compaction.size-ratio",
+    COUNT,
+    "1",
+    "Percentage by which the next run may be larger and still join a compaction.",
+    ACTED,
+)
+COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT = declare(
+    "compaction.max-size-amplification-percent",
+    COUNT,
+    "200",
+    "Share of bytes above the last run, in percent of it, that starts a full compaction.",
+    ACTED,
+)
+COMPACTION_MIN_FILE_NUM = declare(
+    "compaction.min.file-num", POSITIVE, "5", "Small files of an append table that start a compaction.", ACTED
+)
+COMPACTION_DELETE_RATIO_THRESHOLD = declare(
+    "compaction.delete-ratio-threshold",
+    FLOAT,
+    "0.2",
+    "Share of deleted rows at which a file of an append table is rewritten.",
+    ACTED,
+)
+COMPACTION_FORCE_REWRITE_ALL_FILES = declare(
+    "compaction.force-rewrite-all-files", BOOL, "false", "Whether a full compaction rewrites every file.", ACTED
+)
+COMPACTION_FORCE_UP_LEVEL_0 = declare(
+    "compaction.force-up-level-0", BOOL, "false", "Whether every compaction takes in all of level 0.", ACTED
+)
+COMPACTION_INCREMENTAL_SIZE_THRESHOLD = declare(
+    "compaction.incremental-size-threshold", SIZE, None, "Bytes of new data that start a full compaction.", ACTED
+)
+COMPACTION_TOTAL_SIZE_THRESHOLD = declare(
+    "compaction.total-size-threshold", SIZE, None, "Size below which a bucket is always compacted in full.", ACTED
+)
+COMPACTION_OPTIMIZATION_INTERVAL = declare(
+    "compaction.optimization-interval", DURATION, None, "Longest time between two full compactions.", ACTED
+)
+COMPACTION_OFFPEAK_RATIO = declare(
+    "compaction.offpeak-ratio", COUNT, "0", "What is added to compaction.size-ratio in quiet hours.", ACTED
+)
+COMPACTION_OFFPEAK_START_HOUR = declare(
+    "compaction.offpeak.start.hour", _HOUR, "-1", "First quiet hour of the day; -1 means there is none.", ACTED
+)
+COMPACTION_OFFPEAK_END_HOUR = declare(
+    "compaction.offpeak.end.hour", _HOUR, "-1", "Hour at which the quiet hours end; -1 means there are none.", ACTED
+)
+FULL_COMPACTION_DELTA_COMMITS = declare(
+    "full-compaction.delta-commits", COUNT, None, "Commits after which a full compaction is due.", ACTED
+)
 COMPACTION_OPTIONS: tuple[Option[Any], ...] = (
-    declare("num-sorted-run.compaction-trigger", POSITIVE, "5", "Sorted runs in a bucket that start a compaction."),
-    declare(
-        "num-sorted-run.stop-trigger",
-        POSITIVE,
-        None,
-        "Sorted runs at which writers wait for compaction; unset means three more than those that start one.",
-    ),
-    declare(
-        "compaction.size-ratio",
-        COUNT,
-        "1",
-        "Percentage by which the next run may be larger and still join a compaction.",
-    ),
-    declare(
-        "compaction.max-size-amplification-percent",
-        COUNT,
-        "200",
-        "Share of bytes above the last run, in percent of it, that starts a full compaction.",
-    ),
-    declare("compaction.min.file-num", POSITIVE, "5", "Small files of an append table that start a compaction."),
+    NUM_SORTED_RUN_COMPACTION_TRIGGER,
+    NUM_SORTED_RUN_STOP_TRIGGER,
+    COMPACTION_SIZE_RATIO,
+    COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT,
+    COMPACTION_MIN_FILE_NUM,
+    COMPACTION_DELETE_RATIO_THRESHOLD,
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    COMPACTION_FORCE_UP_LEVEL_0,
+    COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
+    COMPACTION_TOTAL_SIZE_THRESHOLD,
+    COMPACTION_OPTIMIZATION_INTERVAL,
+    COMPACTION_OFFPEAK_RATIO,
+    COMPACTION_OFFPEAK_START_HOUR,
+    COMPACTION_OFFPEAK_END_HOUR,
+    FULL_COMPACTION_DELTA_COMMITS,
     declare(
         "compaction.file-num-limit", POSITIVE, "100000", "Most files of an append table that one compaction looks at."
     ),
-    declare(
-        "compaction.delete-ratio-threshold",
-        FLOAT,
-        "0.2",
-        "Share of deleted rows at which a file of an append table is rewritten.",
-    ),
-    declare("compaction.force-rewrite-all-files", BOOL, "false", "Whether a full compaction rewrites every file."),
-    declare("compaction.force-up-level-0", BOOL, "false", "Whether every compaction takes in all of level 0."),
-    declare("compaction.incremental-size-threshold", SIZE, None, "Bytes of new data that start a full compaction."),
-    declare("compaction.total-size-threshold", SIZE, None, "Size below which a bucket is always compacted in full."),
-    declare("compaction.optimization-interval", DURATION, None, "Longest time between two full compactions."),
-    declare("compaction.offpeak-ratio", COUNT, "0", "Size ratio in place of compaction.size-ratio in quiet hours."),
-    declare("compaction.offpeak.start.hour", _HOUR, "-1", "First quiet hour of the day; -1 means there is none."),
-    declare("compaction.offpeak.end.hour", _HOUR, "-1", "Hour at which the quiet hours end; -1 means there are none."),
-    declare("full-compaction.delta-commits", COUNT, None, "Commits after which a full compaction is due."),
     declare("sort-engine", one_of("min-heap", "loser-tree"), "loser-tree", "Algorithm that merges sorted inputs."),
     declare(
         "sort-compaction.range-strategy",

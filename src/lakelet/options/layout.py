@@ -60,6 +60,13 @@ BUCKET_KEY = declare(
     ACTED,
     mutable=False,
 )
+POSTPONE_DEFAULT_BUCKET_NUM = declare(
+    "postpone.default-bucket-num",
+    POSITIVE,
+    "1",
+    "Buckets that the first compaction gives a postponed partition.",
+    ACTED,
+)
 PARTITION_DEFAULT_NAME = declare(
     "partition.default-name",
     FILE_NAME_PART,
@@ -149,6 +156,13 @@ DYNAMIC_BUCKET_ASSIGNER_PARALLELISM = declare(
     "Tasks that assign rows to dynamic buckets in an engine.",
     ACTED,
 )
+NUM_LEVELS = declare(
+    "num-levels",
+    integer(2),
+    None,
+    "Levels of the LSM tree; unset means one more than the sorted runs that trigger compaction.",
+    ACTED,
+)
 LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
     TYPE,
     PATH,
@@ -204,9 +218,7 @@ LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
         "2048",
         "Most real buckets that a batch write chooses for a partition of a postponed-bucket table.",
     ),
-    declare(
-        "postpone.default-bucket-num", POSITIVE, "1", "Buckets that the first compaction gives a postponed partition."
-    ),
+    POSTPONE_DEFAULT_BUCKET_NUM,
     declare(
         "data-file.external-paths",
         STRING,
@@ -240,10 +252,5 @@ LAYOUT_OPTIONS: tuple[Option[Any], ...] = (
         "false",
         "Whether new deletion bitmaps have 64-bit positions, the form Iceberg shares; either form is read.",
     ),
-    declare(
-        "num-levels",
-        POSITIVE,
-        None,
-        "Levels of the LSM tree; unset means one more than the sorted runs that trigger compaction.",
-    ),
+    NUM_LEVELS,
 )

@@ -24,14 +24,15 @@ IGNORE_UPDATE_BEFORE = declare(
     ACTED,
 )
 
+FIRST_ROW = "first-row"
 MERGE_ENGINE = declare(
     "merge-engine",
-    one_of("deduplicate", "partial-update", "aggregation", "first-row"),
+    one_of("deduplicate", "partial-update", "aggregation", FIRST_ROW),
     "deduplicate",
     "How rows of one primary key become one row.",
     ACTED,
     mutable=False,
-    supported=("deduplicate", "first-row"),
+    supported=("deduplicate", FIRST_ROW),
 )
 SEQUENCE_FIELD = declare(
     "sequence.field",
@@ -62,6 +63,20 @@ CHANGELOG_PRODUCER = declare(
     one_of("none", "input", "full-compaction", "lookup"),
     "none",
     "How the changelog that streaming readers follow is made.",
+    ACTED,
+)
+RECORD_LEVEL_EXPIRE_TIME = declare(
+    "record-level.expire-time",
+    DURATION,
+    None,
+    "Age at which compaction drops single rows of a primary-key table; until then they are read as before.",
+    ACTED,
+)
+RECORD_LEVEL_TIME_FIELD = declare(
+    "record-level.time-field",
+    STRING,
+    None,
+    "Column that tells the age of a row: INT in seconds, BIGINT in seconds or milliseconds, or TIMESTAMP. NULL never expires.",
     ACTED,
 )
 MERGING_OPTIONS: tuple[Option[Any], ...] = (
@@ -154,8 +169,8 @@ MERGING_OPTIONS: tuple[Option[Any], ...] = (
     declare(
         "delete.force-produce-changelog", BOOL, "false", "Whether SQL deletes always write changelog rows.", REFUSED
     ),
-    declare("record-level.expire-time", DURATION, None, "Age at which single rows vanish from the table.", REFUSED),
-    declare("record-level.time-field", STRING, None, "Column that tells the age of a row.", REFUSED),
+    RECORD_LEVEL_EXPIRE_TIME,
+    RECORD_LEVEL_TIME_FIELD,
     declare(
         "pk-clustering-override",
         BOOL,

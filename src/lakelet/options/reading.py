@@ -78,7 +78,6 @@ READING_OPTIONS: tuple[Option[Any], ...] = (
     declare("scan.bounded.watermark", LONG, None, "Watermark at which a stream ends.", REFUSED),
     declare("scan.creation-time-millis", LONG, None, "Creation time from which a stream takes files.", REFUSED),
     declare("scan.file-creation-time-millis", LONG, None, "Creation time before which files are left out.", REFUSED),
-    declare("scan.fallback-branch", STRING, None, "Branch that gives the partitions this one lacks.", REFUSED),
     declare(
         "scan.fallback-snapshot-branch", STRING, None, "Branch of full states for partitions that are absent.", REFUSED
     ),
@@ -126,10 +125,6 @@ READING_OPTIONS: tuple[Option[Any], ...] = (
         "Whether a named stream stores its progress at checkpoints or as it goes.",
     ),
     declare("consumer.ignore-progress", BOOL, "false", "Whether a new stream disregards stored progress."),
-    declare(
-        "consumer.changelog-only", BOOL, "false", "Whether stored progress holds back only changelogs from expiry."
-    ),
-    declare("consumer.expiration-time", DURATION, None, "Age at which stored progress that nobody renews is dropped."),
     declare("incremental-between", STRING, None, "Two snapshots or tags between which changes are read.", REFUSED),
     declare("incremental-between-timestamp", STRING, None, "Two times between which changes are read.", REFUSED),
     declare(

@@ -13,6 +13,8 @@ from lakelet.options.layout import LAYOUT_OPTIONS
 from lakelet.options.merging import MERGING_OPTIONS
 from lakelet.options.option import Option
 from lakelet.options.reading import READING_OPTIONS
+from lakelet.options.retention import RETENTION_OPTIONS
+from lakelet.options.versions import VERSION_OPTIONS
 from lakelet.options.writing import WRITING_OPTIONS
 
 TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
@@ -21,6 +23,8 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
         + FILE_OPTIONS
         + WRITING_OPTIONS
         + READING_OPTIONS
+        + VERSION_OPTIONS
+        + RETENTION_OPTIONS
         + MERGING_OPTIONS
         + COMPACTION_OPTIONS
         + EXTENSION_OPTIONS,

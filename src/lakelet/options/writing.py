@@ -17,6 +17,14 @@ from lakelet.options.kinds import (
 )
 from lakelet.options.option import ACTED, REFUSED, Option, declare
 
+WRITE_ONLY = declare(
+    "write-only",
+    BOOL,
+    "false",
+    "Whether writers leave compaction and expiry to others.",
+    ACTED,
+    older_names=("write.compaction-skip",),
+)
 WRITE_BATCH_MEMORY = declare(
     "write.batch-memory",
     POSITIVE_SIZE,
@@ -88,6 +96,26 @@ _TAG_MODES = one_of("none", "process-time", "watermark", "batch")
 WRITE_BUFFER_SIZE = declare(
     "write-buffer-size", SIZE, "256 mb", "Memory in which rows are sorted before they become a level-0 file.", ACTED
 )
+COMMIT_CALLBACKS = declare(
+    "commit.callbacks",
+    STRING,
+    "",
+    "Classes called after each commit, by their dotted paths, separated by commas; those of Java are for other engines.",
+    ACTED,
+)
+COMMIT_CALLBACK_PARAM = declare(
+    "commit.callback.#.param", STRING, None, "Argument that the commit callback class in the name is made with.", ACTED
+)
+TAG_CALLBACKS = declare(
+    "tag.callbacks",
+    STRING,
+    "",
+    "Classes called after a tag is made or deleted, by their dotted paths; those of Java are for other engines.",
+    ACTED,
+)
+TAG_CALLBACK_PARAM = declare(
+    "tag.callback.#.param", STRING, None, "Argument that the tag callback class in the name is made with.", ACTED
+)
 WRITING_OPTIONS: tuple[Option[Any], ...] = (
     WRITE_BATCH_MEMORY,
     DYNAMIC_PARTITION_OVERWRITE,
@@ -116,13 +144,7 @@ WRITING_OPTIONS: tuple[Option[Any], ...] = (
     declare(
         "write-max-writers-to-spill", COUNT, "10", "Open writers of a batch insert beyond which their buffers spill."
     ),
-    declare(
-        "write-only",
-        BOOL,
-        "false",
-        "Whether writers leave compaction and expiry to others.",
-        older_names=("write.compaction-skip",),
-    ),
+    WRITE_ONLY,
     declare(
         "write.batch-size",
         POSITIVE,
@@ -161,8 +183,8 @@ WRITING_OPTIONS: tuple[Option[Any], ...] = (
         "Whether rows whose partition is not a time of the declared pattern are rejected.",
         REFUSED,
     ),
-    declare("commit.callbacks", STRING, "", "Java classes that other engines call after a commit."),
-    declare("commit.callback.#.param", STRING, None, "Argument for the commit callback class in the name."),
+    COMMIT_CALLBACKS,
+    COMMIT_CALLBACK_PARAM,
     declare(
         "commit.discard-duplicate-files",
         BOOL,
@@ -193,67 +215,14 @@ WRITING_OPTIONS: tuple[Option[Any], ...] = (
         "false",
         "Whether manifest entries that delete a file go without its statistics.",
     ),
-    declare("snapshot.time-retained", DURATION, "PT1H", "Age up to which expiry keeps snapshots."),
-    declare("snapshot.num-retained.min", POSITIVE, "10", "Snapshots that expiry keeps whatever their age."),
-    declare(
-        "snapshot.num-retained.max", POSITIVE, "2147483647", "Most snapshots that expiry keeps whatever their age."
-    ),
-    declare("snapshot.expire.limit", POSITIVE, "50", "Most snapshots that one expiry removes."),
-    declare(
-        "snapshot.expire.execution-mode",
-        one_of("sync", "async"),
-        "sync",
-        "Whether a commit waits for the expiry it starts.",
-    ),
-    declare(
-        "snapshot.clean-empty-directories",
-        BOOL,
-        "false",
-        "Whether expiry removes folders it leaves without files.",
-        older_names=("snapshot.expire.clean-empty-directories",),
-    ),
     declare(
         "snapshot.watermark-idle-timeout",
         DURATION,
         None,
         "Time without input after which a streaming writer makes a snapshot to let tags move on.",
     ),
-    declare("changelog.time-retained", DURATION, None, "Age up to which expiry keeps changelogs; unset: as snapshots."),
-    declare(
-        "changelog.num-retained.min",
-        POSITIVE,
-        None,
-        "Changelogs that expiry keeps whatever their age; unset: as snapshots.",
-    ),
-    declare(
-        "changelog.num-retained.max",
-        POSITIVE,
-        None,
-        "Most changelogs that expiry keeps whatever their age; unset: as snapshots.",
-    ),
-    declare("tag.automatic-creation", _TAG_MODES, "none", "What drives the automatic creation of tags in writers."),
-    declare("tag.automatic-completion", BOOL, "false", "Whether tags of periods that were missed are made later."),
-    declare(
-        "tag.creation-period",
-        one_of("daily", "hourly", "two-hours"),
-        "daily",
-        "Period that an automatic tag stands for.",
-    ),
-    declare("tag.creation-period-duration", DURATION, None, "Period of any length, in place of tag.creation-period."),
-    declare("tag.creation-delay", DURATION, "PT0S", "How long an automatic tag waits for late rows after its period."),
-    declare(
-        "tag.period-formatter",
-        one_of("with_dashes", "without_dashes", "without_dashes_and_spaces"),
-        "with_dashes",
-        "How the period is spelled in an automatic tag's name.",
-    ),
-    declare("tag.batch.customized-name", STRING, None, "Name of the tag that a batch write creates."),
-    declare("tag.num-retained-max", POSITIVE, None, "Most automatic tags that are kept."),
-    declare("tag.default-time-retained", DURATION, None, "Age at which a tag expires if it was made without one."),
-    declare("tag.time-expire-enabled", BOOL, "true", "Whether tags past their age are removed."),
-    declare("tag.create-success-file", BOOL, "false", "Whether a marker file is left for each new tag."),
-    declare("tag.callbacks", STRING, "", "Java classes that other engines call after a tag is made."),
-    declare("tag.callback.#.param", STRING, None, "Argument for the tag callback class in the name."),
+    TAG_CALLBACKS,
+    TAG_CALLBACK_PARAM,
     declare("metastore.partitioned-table", BOOL, "false", "Whether a Hive metastore lists the partitions."),
     declare("metastore.tag-to-partition", STRING, None, "Partition column under which a Hive metastore shows tags."),
     declare(
@@ -262,25 +231,6 @@ WRITING_OPTIONS: tuple[Option[Any], ...] = (
         "none",
         "Whether a Hive metastore shows tags that are yet to be made.",
     ),
-    declare("sink.process-time-zone", STRING, None, "Time zone in which automatic tags read the clock."),
-    declare("sink.watermark-time-zone", STRING, "UTC", "Time zone in which automatic tags read watermarks."),
-    declare(
-        "partition.expiration-time",
-        DURATION,
-        None,
-        "Age at which a maintenance run of an engine drops a partition; until it runs, its rows are there.",
-    ),
-    declare("partition.expiration-check-interval", DURATION, "PT1H", "Pause between two looks for expired partitions."),
-    declare(
-        "partition.expiration-strategy",
-        STRING,
-        "values-time",
-        "Whether a partition's age comes from its values or from its last change.",
-    ),
-    declare("partition.expiration-max-num", POSITIVE, "100", "Most partitions that one expiry drops."),
-    declare("partition.expiration-batch-size", POSITIVE, None, "Partitions that are dropped in one commit."),
-    declare("partition.timestamp-formatter", STRING, None, "Pattern by which partition text is read as a time."),
-    declare("partition.timestamp-pattern", STRING, None, "How a time is put together from partition columns."),
     declare("partition.end-input-to-done", BOOL, "false", "Whether partitions are marked done when the input ends."),
     declare("partition.mark-done-action", STRING, "success-file", "How other systems learn that a partition is done."),
     declare("partition.mark-done-action.custom.class", STRING, None, "Java class that marks partitions done."),
@@ -296,8 +246,5 @@ WRITING_OPTIONS: tuple[Option[Any], ...] = (
         DURATION,
         "PT0S",
         "Quiet time after which a partition's statistics go to the metastore; zero never sends them.",
-    ),
-    declare(
-        "end-input.check-partition-expire", BOOL, "false", "Whether expired partitions are dropped when the input ends."
     ),
 )

@@ -77,8 +77,8 @@ def test_every_acted_option_has_a_constant() -> None:
     ("effect", "names"),
     [
         (ACTED, ["bucket", "file.format", "commit.max-retries", "scan.snapshot-id", "fields.<column>.stats-mode"]),
-        (KEPT, ["auto-create", "compaction.size-ratio", "tag.callback.#.param", "orc.<setting>"]),
-        (REFUSED, ["row-tracking.enabled", "data-evolution.enabled", "query-auth.enabled", "scan.fallback-branch"]),
+        (KEPT, ["auto-create", "lookup-compact", "orc.<setting>"]),
+        (REFUSED, ["row-tracking.enabled", "data-evolution.enabled", "query-auth.enabled"]),
     ],
 )
 def test_effects(effect: object, names: list[str]) -> None:
