@@ -1,0 +1,47 @@
+"""The branches of a table, as people use them: `orders.branches.create("dev", tag="eod")`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.commit.branches import branch_names, create_branch, delete_branch, rename_branch
+from lakelet.commit.fast_forward import fast_forward
+from lakelet.commit.schemas import latest_schema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import TableOptions
+from lakelet.storage.home import TableHome
+from lakelet.table.tags import check_snapshot_id
+
+
+@dataclass(frozen=True, slots=True)
+class TableBranches:
+    """Lines of versions beside the main one; `table.on_branch(name)` reads and writes them."""
+
+    _home: TableHome
+
+    def create(
+        self, name: str, tag: str | None = None, version: int | None = None, *, if_not_exists: bool = False
+    ) -> None:
+        """Makes a branch that begins with the snapshot of a tag or of an id, or empty and in the newest schema."""
+        if version is not None:
+            check_snapshot_id(version)
+        create_branch(self._home, name, tag=tag, version=version, if_not_exists=if_not_exists)
+
+    def fast_forward(self, name: str) -> Snapshot:
+        """Lets the main line be what the branch is, from the branch's first snapshot on; the newest snapshot now."""
+        return fast_forward(self._home, name)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Gives a branch another name."""
+        rename_branch(self._home, self._options(), name, new_name)
+
+    def delete(self, name: str, *, if_exists: bool = False) -> None:
+        """Deletes a branch, and the files that nothing else names any more."""
+        delete_branch(self._home, self._options(), name, if_exists=if_exists)
+
+    def list(self) -> list[str]:
+        """The names of the branches beside the main one."""
+        return branch_names(self._home)
+
+    def _options(self) -> TableOptions:
+        return TableOptions(latest_schema(self._home).options)

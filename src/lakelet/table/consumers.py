@@ -1,0 +1,58 @@
+"""The consumers of a table, as people use them: `orders.consumers.set("dashboard", 7)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.commit.consumers import (
+    Consumer,
+    all_consumers,
+    delete_consumers,
+    expire_consumers,
+    next_snapshot,
+    set_consumer,
+)
+from lakelet.commit.schemas import latest_schema
+from lakelet.options import CONSUMER_EXPIRATION_TIME, TableOptions
+from lakelet.storage.home import TableHome
+from lakelet.table.moments import Length, length
+
+Names = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableConsumers:
+    """Readers that hold snapshots back from expiry, each from the one it needs next."""
+
+    _home: TableHome
+
+    def set(self, consumer: str, next_snapshot: int) -> None:
+        """Says that a consumer needs this snapshot next."""
+        set_consumer(self._home, consumer, next_snapshot)
+
+    def get(self, consumer: str) -> int:
+        """The snapshot that a consumer needs next."""
+        return next_snapshot(self._home, consumer)
+
+    def list(self) -> list[Consumer]:
+        """All consumers, by id."""
+        return all_consumers(self._home)
+
+    def reset(self, consumer: str, next_snapshot: int) -> None:
+        """Sends a consumer that exists to another snapshot."""
+        self.get(consumer)
+        set_consumer(self._home, consumer, next_snapshot)
+
+    def delete(self, consumer: str, *, if_exists: bool = False) -> None:
+        """Lets go of what a consumer held."""
+        if not if_exists:
+            self.get(consumer)
+        delete_consumers(self._home, [consumer])
+
+    def expire(self, older_than: Length | None = None) -> Names:
+        """Deletes the consumers that nobody has renewed for so long, by default 'consumer.expiration-time'; their ids."""
+        options = TableOptions(latest_schema(self._home).options)
+        age = options.get(CONSUMER_EXPIRATION_TIME) if older_than is None else length(older_than, "older_than")
+        if age is None:
+            return []
+        return expire_consumers(self._home, self._home.clock.now_ms() - int(age.total_seconds() * 1000))
