@@ -66,6 +66,14 @@ class DecoratedStore:
     def delete_folder(self, path: str) -> None:
         self._around("delete_folder", path, lambda: self._store.delete_folder(path))
 
+    def remove_empty_folder(self, path: str) -> bool:
+        return self._around("remove_empty_folder", path, lambda: self._store.remove_empty_folder(path))
+
+    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
+        return self._around(
+            "remove_leftovers", folder, lambda: self._store.remove_leftovers(folder, older_than_ms=older_than_ms)
+        )
+
     @property
     def moves_atomically(self) -> bool:
         return self._store.moves_atomically

@@ -177,6 +177,20 @@ class LocalStore:
             self._sync_folder(os.path.dirname(full))
             shutil.rmtree(doomed)
 
+    def remove_empty_folder(self, path: str) -> bool:
+        full = self._full(path)
+        with _errors(full):
+            try:
+                os.rmdir(full)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    return False
+                raise
+            self._forget(full)
+            return True
+
     @property
     def moves_atomically(self) -> bool:
         return True
@@ -215,7 +229,7 @@ class LocalStore:
         removed = 0
         with _errors(full):
             for parent, folders, files in os.walk(full):
-                for name in [name for name in files + folders if name.startswith((_TEMPORARY, _DELETED))]:
+                for name in [name for name in files + folders if _is_leftover(name)]:
                     leftover = os.path.join(parent, name)
                     with suppress(FileNotFoundError):
                         if os.lstat(leftover).st_ctime_ns // 1_000_000 >= older_than_ms:
@@ -392,6 +406,11 @@ def _fsync_path(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _is_leftover(name: str) -> bool:
+    """Our own temporaries and half-deleted folders, and the `.<name>.<uuid>.tmp` of Paimon's other writers."""
+    return name.startswith((_TEMPORARY, _DELETED)) or (name.startswith(".") and name.endswith(".tmp"))
 
 
 def _unlink_quietly(temporary: str) -> None:

@@ -129,6 +129,18 @@ class MemoryStore:
             self._objects = {key: kept for key, kept in self._objects.items() if not _is_below(key, path)}
             self._folders = {key for key in self._folders if key != path and not _is_below(key, path)}
 
+    def remove_empty_folder(self, path: str) -> bool:
+        checked_path(path)
+        with self._lock:
+            if path not in self._folders or any(_is_below(key, path) for key in (*self._objects, *self._folders)):
+                return False
+            self._folders.discard(path)
+            return True
+
+    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
+        checked_folder(folder)
+        return 0
+
     @property
     def moves_atomically(self) -> bool:
         return True

@@ -6,6 +6,11 @@
       snapshot/snapshot-N, LATEST, EARLIEST     N from 1, without gaps; the hints may be wrong
       manifest/manifest-list-<uuid>-K, manifest-<uuid>-K, index-manifest-<uuid>-K
       index/index-<uuid>-K
+      statistics/stat-<uuid>-K
+      callback/commit/CLASS                     the snapshots that a commit callback was called for
+      changelog/changelog-N, LATEST, EARLIEST   changelogs that outlive their snapshots
+      expiring/KIND-FIRST-LAST                  snapshots whose files are being removed
+      commit-users/HASH/identifier-N            the last commit of a user whose snapshots are expired
       tag/tag-NAME    branch/branch-NAME/{schema,snapshot,tag}/…
       [k=v/…]bucket-N/<prefix><uuid>-K.parquet
 
@@ -128,6 +133,38 @@ class TablePaths:
     def index(self, name: str) -> str:
         """An index file."""
         return f"{self.root}/index/{name}"
+
+    def statistics(self, name: str) -> str:
+        """A file of statistics."""
+        return f"{self.root}/statistics/{name}"
+
+    @property
+    def callback_folder(self) -> str:
+        """Where callbacks of this branch keep what they must remember; no other engine looks there."""
+        return f"{self.branch_root}/callback"
+
+    def callback_record(self, name: str) -> str:
+        """For which snapshots the commit callback of that class was called."""
+        return f"{self.callback_folder}/commit/{name}"
+
+    @property
+    def changelog_folder(self) -> str:
+        """Where changelogs that outlive their snapshots stand."""
+        return f"{self.branch_root}/changelog"
+
+    def changelog(self, number: int) -> str:
+        """A changelog that outlives its snapshot."""
+        return f"{self.changelog_folder}/changelog-{number}"
+
+    @property
+    def expiring_folder(self) -> str:
+        """Where expiry notes which snapshots it lets go of, until their files are removed."""
+        return f"{self.branch_root}/expiring"
+
+    @property
+    def commit_users_folder(self) -> str:
+        """Where the last commits of users stand whose snapshots are expired."""
+        return f"{self.branch_root}/commit-users"
 
     def bucket_folder(self, partition_path: str, bucket: int, data_folder: str | None = None) -> str:
         """Where the data files of a bucket stand."""

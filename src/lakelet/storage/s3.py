@@ -156,6 +156,15 @@ class S3Store:
         self.delete(deleted)
         self._sweep_empty_folders(path, deleted)
 
+    def remove_empty_folder(self, path: str) -> bool:
+        checked_path(path)
+        return False
+
+    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
+        # An upload that was not finished is no object; buckets drop its parts by a rule of their own.
+        checked_folder(folder)
+        return 0
+
     @property
     def moves_atomically(self) -> bool:
         return False

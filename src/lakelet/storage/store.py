@@ -123,6 +123,17 @@ class ObjectStore(Protocol):
         """Remove the folder and everything in it, hidden names too; fine when absent."""
         ...
 
+    def remove_empty_folder(self, path: str) -> bool:
+        """Remove the folder if nothing is in it, hidden names neither; whether it was removed.
+
+        Object stores have no folders without objects and always answer False.
+        """
+        ...
+
+    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
+        """Remove what interrupted writes left under hidden names before that time (ms since 1970), at any depth; how many."""
+        ...
+
     @property
     def moves_atomically(self) -> bool:
         """Whether `move_folder` happens at once; where it does not, a crash can leave both folders."""

@@ -195,6 +195,23 @@ class StoreContract:
         store.put("w/t/again", b"1")
         assert [info.path for info in store.list("w/t")] == ["w/t/again"]
 
+    def test_only_an_empty_folder_is_removed(self, store: ObjectStore) -> None:
+        store.put("e/full/x", b"1")
+        store.put("e/hidden/.x", b"1")
+        store.put("e/empty/x", b"1")
+        store.delete(["e/empty/x"])
+        assert not store.remove_empty_folder("e/full")
+        assert not store.remove_empty_folder("e/hidden")
+        assert not store.remove_empty_folder("e/absent")
+        store.remove_empty_folder("e/empty")
+        assert "e/empty" not in store.list_folder("e").folders
+        assert store.get("e/full/x") == store.get("e/hidden/.x") == b"1"
+
+    def test_objects_are_no_leftovers(self, store: ObjectStore) -> None:
+        store.put("l/x", b"1")
+        assert store.remove_leftovers("l", older_than_ms=2**62) == 0
+        assert store.get("l/x") == b"1"
+
     def test_move_folder_moves_everything(self, store: ObjectStore) -> None:
         for path in ("m/t/a", "m/t/b/c", "m/t2/stays"):
             store.put(path, path.encode())

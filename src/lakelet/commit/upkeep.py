@@ -1,0 +1,112 @@
+"""What a write does for the table's upkeep once its commit stands, unless the table is `write-only`.
+
+    tags that are due ─ partitions past their time (first write of each check interval) ─ consumers nobody renews
+      ─ snapshots past theirs
+
+The order is Java's: a new tag keeps its files, a dropped consumer holds nothing back any more. Most writes find at the price of a
+few small reads that nothing is to go. Upkeep never fails a write, whose rows are safe by then: what goes wrong is told in the
+log, and the next write tries again. With `snapshot.expire.execution-mode = async` it goes on in the background while the
+write returns.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+from lakelet.commit.consumers import expire_consumers
+from lakelet.commit.expiry import expire_snapshots
+from lakelet.commit.expiry_policy import Retention
+from lakelet.commit.partition_expiry import expire_partitions
+from lakelet.commit.snapshots import read_hint, try_snapshot
+from lakelet.commit.tag_creation import create_due_tags
+from lakelet.errors import LakeletError
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import (
+    CONSUMER_EXPIRATION_TIME,
+    PARTITION_EXPIRATION_CHECK_INTERVAL,
+    PARTITION_EXPIRATION_MAX_NUM,
+    PARTITION_EXPIRATION_TIME,
+    SNAPSHOT_EXPIRE_EXECUTION_MODE,
+    SNAPSHOT_EXPIRE_LIMIT,
+    WRITE_ONLY,
+    TableOptions,
+)
+from lakelet.storage.home import TableHome
+
+_LOG = logging.getLogger(__name__)
+# Several writers expire at once. What another one is just removing need not be removed by all.
+_AT_WORK_MS = 10 * 60 * 1000
+
+
+def upkeep(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> None:
+    """Expires what the table's options let go of, after the commit that made `snapshot`. Never raises."""
+    options = TableOptions(schema.options)
+    if options.get(WRITE_ONLY):
+        return
+    if options.get(SNAPSHOT_EXPIRE_EXECUTION_MODE) == "async":
+        threading.Thread(target=_run, args=(home, schema, options, snapshot), name="lakelet-upkeep").start()
+    else:
+        _run(home, schema, options, snapshot)
+
+
+def _run(home: TableHome, schema: TableSchema, options: TableOptions, snapshot: Snapshot) -> None:
+    for step in (_tags, _partitions, _consumers, _snapshots):
+        try:
+            step(home, schema, options, snapshot)
+        except LakeletError as error:
+            place = home.where(home.paths.branch_root)
+            _LOG.warning("snapshot %d of %s stands, but upkeep after it failed: %s", snapshot.id, place, error)
+
+
+def _tags(home: TableHome, schema: TableSchema, _options: TableOptions, snapshot: Snapshot) -> None:
+    create_due_tags(home, schema, snapshot)
+
+
+def _partitions(home: TableHome, schema: TableSchema, options: TableOptions, snapshot: Snapshot) -> None:
+    age = options.get(PARTITION_EXPIRATION_TIME)
+    if age is None or not schema.partition_keys:
+        return
+    interval_ms = _ms(options.get(PARTITION_EXPIRATION_CHECK_INTERVAL))
+    if interval_ms > 0 and snapshot.id > 1:
+        before = try_snapshot(home, snapshot.id - 1)
+        # Intervals are counted from 1970, so that writers in any number of processes agree on whose turn it is.
+        if before is not None and before.time_ms // interval_ms == snapshot.time_ms // interval_ms:
+            return
+    past_ms = home.clock.now_ms() - _ms(age)
+    expire_partitions(home, schema, older_than_ms=past_ms, at_most=options.get(PARTITION_EXPIRATION_MAX_NUM))
+
+
+def _consumers(home: TableHome, _schema: TableSchema, options: TableOptions, _snapshot: Snapshot) -> None:
+    age = options.get(CONSUMER_EXPIRATION_TIME)
+    if age is not None:
+        expire_consumers(home, home.clock.now_ms() - _ms(age))
+
+
+def _snapshots(home: TableHome, _schema: TableSchema, options: TableOptions, snapshot: Snapshot) -> None:
+    now_ms = home.clock.now_ms()
+    retention = Retention.of(options, now_ms)
+    if snapshot.id > retention.keep_min and not _all_young(home, retention, snapshot):
+        limited = replace(retention, limit=options.get(SNAPSHOT_EXPIRE_LIMIT))
+        expire_snapshots(home, options, limited, stopped_before_ms=now_ms - _AT_WORK_MS)
+
+
+def _all_young(home: TableHome, retention: Retention, snapshot: Snapshot) -> bool:
+    """Whether the hint at the oldest snapshot is enough to tell that none is to go."""
+    earliest = read_hint(home, home.paths.earliest_hint)
+    if earliest is None or earliest > snapshot.id or home.store.head(home.paths.snapshot(earliest)) is None:
+        return False
+    count = snapshot.id - earliest + 1
+    if count <= retention.keep_min:
+        return True
+    if count > retention.keep_max:
+        return False
+    following = try_snapshot(home, earliest + 1)
+    return following is not None and following.time_ms >= retention.replaced_since_ms
+
+
+def _ms(span: timedelta) -> int:
+    return int(span.total_seconds() * 1000)

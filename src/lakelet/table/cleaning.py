@@ -1,0 +1,121 @@
+"""Expiry and clean-up of a table: it reads the options, and hands the work to the stages of `commit`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakelet.commit.expiry import ExpiredSnapshots, expire_snapshots
+from lakelet.commit.expiry_policy import Retention
+from lakelet.commit.hints import RepairedHints, repair_hints
+from lakelet.commit.orphans import OrphanReport, remove_orphan_files
+from lakelet.commit.partition_expiry import ExpiredPartitions, expire_partitions
+from lakelet.commit.schemas import latest_schema
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.options import (
+    COMMIT_TIMEOUT,
+    PARTITION_EXPIRATION_MAX_NUM,
+    PARTITION_EXPIRATION_TIME,
+    TableOptions,
+    check_stored,
+)
+from lakelet.storage.home import TableHome
+from lakelet.table.ages import Age, past_ms
+
+
+class Cleaning:
+    """The part of a table that lets go of what nobody needs any more."""
+
+    _home: TableHome
+
+    def expire_snapshots(
+        self,
+        retain_last: int | None = None,
+        *,
+        retain_max: int | None = None,
+        older_than: Age | None = None,
+        limit: int | None = None,
+        dry_run: bool = False,
+    ) -> ExpiredSnapshots:
+        """Lets go of old snapshots and of the files that only they need.
+
+        `retain_last` snapshots stay whatever their age, those beyond `retain_max` go whatever theirs; in between go those that
+        were replaced before `older_than` (an age such as "1 d", or a moment). Without any of these the table's options
+        decide; with a count and no age, age plays no part. At most `limit` go.
+
+        Tags keep their files, consumers hold the snapshots they still need, and snapshots younger than `commit.timeout` stay,
+        where that is set. `dry_run` says what would go.
+        """
+        options = TableOptions(self._checked_schema().options)
+        now_ms = self._home.clock.now_ms()
+        retention = _retention(Retention.of(options, now_ms), retain_last, retain_max)
+        if older_than is not None:
+            retention = replace(retention, replaced_since_ms=past_ms(older_than, now_ms, "older_than"))
+        if not options.is_set(COMMIT_TIMEOUT) and (retain_last, retain_max, older_than) != (None, None, None):
+            # Slow writers find out by themselves that their snapshot is out of line; what was asked for in so many words is done.
+            retention = replace(retention, made_since_ms=now_ms)
+        retention = replace(retention, limit=_count(limit, "limit"))
+        return expire_snapshots(self._home, options, retention, dry_run=dry_run)
+
+    def expire_partitions(
+        self, older_than: Age | None = None, *, max_partitions: int | None = None, dry_run: bool = False
+    ) -> ExpiredPartitions:
+        """Drops the partitions whose time is before `older_than` (an age, or a moment), in one commit.
+
+        What a partition's time is follows `partition.expiration-strategy`. Without `older_than` the age is the table's
+        `partition.expiration-time`, without `max_partitions` the most that go at once its `partition.expiration-max-num`.
+        """
+        schema = self._checked_schema()
+        options = TableOptions(schema.options)
+        age = options.get(PARTITION_EXPIRATION_TIME) if older_than is None else older_than
+        if age is None:
+            raise InvalidError(
+                f"{self._home.where(self._home.paths.root)} has no partition.expiration-time: say older_than, or set it"
+            )
+        return expire_partitions(
+            self._home,
+            schema,
+            older_than_ms=past_ms(age, self._home.clock.now_ms(), "older_than"),
+            at_most=_count(max_partitions, "max_partitions") or options.get(PARTITION_EXPIRATION_MAX_NUM),
+            dry_run=dry_run,
+        )
+
+    def remove_orphan_files(self, older_than: Age = "1 d", *, dry_run: bool = False) -> OrphanReport:
+        """Removes files that nothing on any branch points at and that were last changed before `older_than`.
+
+        The age keeps what writers are about to commit. Less than a day is right only where nobody is writing.
+        """
+        self._checked_schema()
+        before_ms = past_ms(older_than, self._home.clock.now_ms(), "older_than")
+        return remove_orphan_files(self._home, older_than_ms=before_ms, dry_run=dry_run)
+
+    def repair(self) -> RepairedHints:
+        """Makes the hints at the oldest and newest snapshot right. Readers do without them; right ones save listings."""
+        self._checked_schema()
+        return repair_hints(self._home)
+
+    def _checked_schema(self) -> TableSchema:
+        """The newest schema, of a table that does nothing with its files that is not known here."""
+        schema = latest_schema(self._home)
+        check_stored(schema.options)
+        return schema
+
+
+def _retention(asked: Retention, least: int | None, most: int | None) -> Retention:
+    """The table's retention with counts given for one call."""
+    if least is None and most is None:
+        return asked
+    keep_max = asked.keep_max if most is None else most
+    keep_min = min(asked.keep_min, keep_max) if least is None else least
+    _count(keep_min, "retain_last")
+    _count(keep_max, "retain_max")
+    # Every moment is before this one: a count alone decides.
+    return replace(asked, keep_min=keep_min, keep_max=keep_max, replaced_since_ms=2**63 - 1)
+
+
+def _count(value: object, what: str) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidError(f"{what} {value!r}: expected a whole number of at least 1")
+    return value
