@@ -1,0 +1,134 @@
+"""The classes that `commit.callbacks` and `tag.callbacks` name: found by their dotted paths, made with their arguments.
+
+    commit.callbacks = shop.hooks.Audit, shop.hooks:Outer.Inner
+    commit.callback.shop.hooks.Audit.param = /var/log/audit
+
+A colon parts the module from the class; without one the last name is the class. The argument, where one is set, is
+the only argument of the constructor.
+
+A table may name classes of Java, which other engines call. They cannot be imported here and must not stand in anybody's
+way: they are told by their package, which is a reversed internet domain, and may be stored. Any other name that cannot be
+imported is refused when it is set. A name that was stored elsewhere, or whose package has gone since, is for the caller
+to report.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelet.errors import InvalidError
+from lakelet.options import COMMIT_CALLBACK_PARAM, COMMIT_CALLBACKS, TAG_CALLBACK_PARAM, TAG_CALLBACKS, TableOptions
+from lakelet.options.option import Option
+
+COMMIT_METHODS = ("call",)
+TAG_METHODS = ("notify_creation", "notify_deletion")
+
+_DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_PATH = re.compile(rf"(?P<module>{_DOTTED})(?P<mark>[.:])(?P<name>{_DOTTED})")
+_MAX_NAME = 200
+# What Java packages begin with, for the most part.
+_DOMAINS = (
+    "com",
+    "org",
+    "net",
+    "edu",
+    "gov",
+    "io",
+    "dev",
+    "cloud",
+    "ai",
+    "eu",
+    "cn",
+    "de",
+    "fr",
+    "jp",
+    "kr",
+    "uk",
+    "us",
+    "ru",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackClass:
+    """A class as a table's options name it. `name` is the same however it was spelled, and fit for a path."""
+
+    name: str
+    spelling: str
+    argument: str | None = None
+
+
+def commit_classes(options: TableOptions) -> tuple[CallbackClass, ...]:
+    """The commit callbacks of a table, each once, in the order of the option."""
+    return _named(options, COMMIT_CALLBACKS, COMMIT_CALLBACK_PARAM)
+
+
+def tag_classes(options: TableOptions) -> tuple[CallbackClass, ...]:
+    """The tag callbacks of a table, each once, in the order of the option."""
+    return _named(options, TAG_CALLBACKS, TAG_CALLBACK_PARAM)
+
+
+def _named(options: TableOptions, listed: Option[str], arguments: Option[str | None]) -> tuple[CallbackClass, ...]:
+    text = options.get(listed)
+    if not text.strip():
+        return ()
+    given = options.get_family(arguments)
+    found: dict[str, CallbackClass] = {}
+    for part in text.split(","):
+        spelling = part.strip()
+        if spelling:
+            name = spelling.replace(":", ".")
+            found.setdefault(name, CallbackClass(name, spelling, given.get(spelling, given.get(name))))
+    return tuple(found.values())
+
+
+def check_callbacks(options: Mapping[str, str]) -> None:
+    """Refuses options that are about to be stored and name a class which cannot be imported and is none of Java's."""
+    chosen = TableOptions(options)
+    for classes, methods in ((commit_classes(chosen), COMMIT_METHODS), (tag_classes(chosen), TAG_METHODS)):
+        for each in classes:
+            if not is_of_java(each):
+                find_class(each, methods)
+
+
+def is_of_java(callback: CallbackClass) -> bool:
+    """Whether the class is by its package one that only other engines can load."""
+    top, *rest = callback.spelling.split(".")
+    return len(rest) > 1 and ":" not in callback.spelling and top in _DOMAINS
+
+
+def find_class(callback: CallbackClass, methods: Sequence[str]) -> type:
+    """Imports the class; InvalidError where there is none, or none with these methods."""
+    path = _PATH.fullmatch(callback.spelling)
+    if path is None or len(callback.name) > _MAX_NAME:
+        raise InvalidError(
+            f"callback '{callback.spelling}': expected package.module.Class or package.module:Class, "
+            f"of {_MAX_NAME} characters at most"
+        )
+    module_name, attributes = path["module"], path["name"].split(".")
+    try:
+        found: object = importlib.import_module(module_name)
+        for attribute in attributes:
+            found = getattr(found, attribute)
+    except Exception as error:
+        # The code of a module may fail in any way while it is imported.
+        raise InvalidError(
+            f"callback '{callback.spelling}' cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    missing = [method for method in methods if not callable(getattr(found, method, None))]
+    if not isinstance(found, type) or missing:
+        raise InvalidError(
+            f"callback '{callback.spelling}': expected a class with {' and '.join(methods)}, "
+            f"found {'one without ' + ' and '.join(missing) if isinstance(found, type) else type(found).__name__}"
+        )
+    return found
+
+
+def make(callback: CallbackClass, methods: Sequence[str]) -> object:
+    """An instance of the class, made with its argument where one is set."""
+    found = find_class(callback, methods)
+    made: object = found() if callback.argument is None else found(callback.argument)
+    return made

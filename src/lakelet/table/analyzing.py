@@ -1,0 +1,73 @@
+"""Statistics of a table, kept for query planners: gathered from its rows in one scan, committed as an ANALYZE snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.schemas import latest_schema
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.statistics import commit_statistics, read_statistics
+from lakelet.format.column_statistics import ColumnCollector
+from lakelet.model.schema import TableSchema, check_bucket_count
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.table_statistics import TableStatistics
+from lakelet.options import COMMIT_USER_PREFIX, TableOptions, check_stored
+from lakelet.storage.home import TableHome
+from lakelet.table.point_reading import chosen_columns
+from lakelet.table.scanning import TableScan
+
+
+class Analyzing:
+    """The part of a table that keeps statistics of its rows."""
+
+    _home: TableHome
+
+    def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
+        """Gathers statistics of these columns, or of all, and commits them; None for a table without snapshots.
+
+        An empty list gathers the number and size of rows only. Rows are read once, batch by batch. Different values are counted
+        exactly up to 16,384 of them, beyond that with a standard error of 0.8 %.
+        """
+        # The snapshot comes first: a schema read after it knows every column of its files.
+        snapshot = latest_snapshot(self._home)
+        schema = latest_schema(self._home)
+        check_stored(schema.options)
+        check_bucket_count(schema)
+        names = () if columns is not None and not columns else chosen_columns(columns, schema)
+        if snapshot is None:
+            return None
+        statistics = _gather(self._home, schema, snapshot, names)
+        prefix = TableOptions(schema.options).get(COMMIT_USER_PREFIX)
+        user = self._home.ids.uuid()
+        return commit_statistics(self._home, schema, statistics, f"{prefix}_{user}" if prefix else user)
+
+    def statistics(self) -> TableStatistics | None:
+        """The newest statistics, which say of which snapshot they are; None where there are none."""
+        snapshot = latest_snapshot(self._home)
+        return None if snapshot is None else read_statistics(self._home, snapshot)
+
+
+def _gather(home: TableHome, schema: TableSchema, snapshot: Snapshot, names: tuple[str, ...]) -> TableStatistics:
+    collector = ColumnCollector([schema.field(name) for name in names])
+    if names:
+        for batch in TableScan(home, schema, snapshot, names).to_batches():
+            collector.update(batch)
+        rows = collector.row_count
+    else:
+        rows = TableScan(home, schema, snapshot, schema.names).count()
+    return TableStatistics(
+        snapshot.id, schema.id, rows, _merged_bytes(home, schema, snapshot, rows), collector.finish()
+    )
+
+
+def _merged_bytes(home: TableHome, schema: TableSchema, snapshot: Snapshot, rows: int) -> int:
+    """The bytes that the merged rows would take: their share of those in the files."""
+    settings = ManifestSettings.of(TableOptions(schema.options))
+    columns = ["_FILE_SIZE", "_ROW_COUNT"]
+    entries = live_entries(home, snapshot_manifests(home, snapshot), columns=columns, threads=settings.threads)
+    stored = pc.sum(entries.column("_ROW_COUNT")).as_py() or 0
+    size = pc.sum(entries.column("_FILE_SIZE")).as_py() or 0
+    return size * rows // stored if stored else 0
