@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import random
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import pytest
 
@@ -44,6 +45,10 @@ PYPAIMON_VALUES = ["INT", "BIGINT", "STRING", "DATE", "DOUBLE", "DECIMAL(18, 6)"
 class Run(KeyedTable):
     """One table: `mode` is fixed, dynamic, cross (KEY_DYNAMIC) or pypaimon (fixed or dynamic, within what it can do)."""
 
+    # A compaction forgets deletes, and with them what older rows lose against: it must not come unasked.
+    with_sequence: ClassVar[dict[str, str]] = {"write-only": "true"}
+    key_types: Sequence[str] = KEY_TYPES
+
     def __init__(self, warehouse: Warehouse, seed: int, mode: str) -> None:
         self.source = source = random.Random(f"{mode} {seed}")
         self.log: list[str] = []
@@ -51,22 +56,17 @@ class Run(KeyedTable):
         self.written = 0
         self.changed_at = 0
         pypaimon = mode == "pypaimon"
-        key_types = source.sample(PYPAIMON_KEYS if pypaimon else KEY_TYPES, source.choice([1, 1, 2, 3]))
+        key_types = source.sample(PYPAIMON_KEYS if pypaimon else self.key_types, source.choice([1, 1, 2, 3]))
         columns = [(f"k{number}", text) for number, text in enumerate(key_types)]
         key = [name for name, _ in columns]
         for number in range(source.randint(1, 4)):
             text = source.choice(PYPAIMON_VALUES) if pypaimon else random_tables.random_type(source)
             columns.append((f"c{number}", text))
         options = self.random_options()
-        sequence = (
-            []
-            if source.random() < 0.5 or mode in ("cross", "pypaimon")
-            else [f"q{number}" for number in range(source.randint(1, 2))]
-        )
+        sequence = self.random_sequence()
         columns += [(name, source.choice(SEQUENCE_TYPES)) for name in sequence]
         if sequence:
-            # A compaction forgets deletes, and with them what older rows lose against: it must not come unasked.
-            options |= {"sequence.field": ",".join(sequence), "write-only": "true"}
+            options |= {"sequence.field": ",".join(sequence), **self.with_sequence}
             if source.random() < 0.4:
                 options["sequence.field.sort-order"] = "descending"
         columns.append(("v", "INT"))
@@ -95,6 +95,11 @@ class Run(KeyedTable):
             }
             for _ in range(KEYS)
         ]
+
+    def random_sequence(self) -> list[str]:
+        if self.source.random() < 0.5 or self.mode in ("cross", "pypaimon"):
+            return []
+        return [f"q{number}" for number in range(self.source.randint(1, 2))]
 
     def random_options(self) -> dict[str, str]:
         source = self.source

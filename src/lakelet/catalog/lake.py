@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lakelet.catalog.moving import in_the_way, move_table
 from lakelet.clock import Clock, SystemClock
+from lakelet.commit.callback_classes import check_callbacks
 from lakelet.commit.schemas import create_first_schema, schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.format.table_metadata import TableMetadata, encode_metadata
@@ -198,6 +199,7 @@ class Lake:
             for key, value in options.items()
         }
         check_options(texts)
+        check_callbacks(texts)
         if PATH.name in texts:
             raise InvalidError(f"option {PATH.name!r}: a table stands where its name says, found {texts[PATH.name]!r}")
         fields = _fields(columns)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lakelet.catalog import connect
 from lakelet.cli.demo_engines import Engine, open_engine
+from lakelet.cli.maintaining import compaction_bar
 from lakelet.cli.output import Output
 from lakelet.clock import SystemClock
 from lakelet.ids import seeded_numbers
@@ -38,7 +39,7 @@ class _Demo:
 
 
 def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
-    """Ingest, upsert, query, get, overwrite, delete, evolve, travel back, read changes."""
+    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes."""
     with open_engine(engine, warehouse, options, output) as opened:
         _run(warehouse, options, output, rows, opened)
 
@@ -63,7 +64,7 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
         comment="made-up orders",
     )
     demo = _Demo(orders, output, rows, engine)
-    steps = (_ingest, _upsert, _query, _get, _overwrite, _delete, _evolve, _travel, _changes)
+    steps = (_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes)
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
         title = step(demo, number)
@@ -93,6 +94,18 @@ def _upsert(demo: _Demo, number: int) -> str:
     shown = {"changed": changed, "new": more, "before": before, "after": orders.scan().count()}
     demo.output.values("upserted", shown)
     return "upsert"
+
+
+def _compact(demo: _Demo, number: int) -> str:
+    orders, output = demo.orders, demo.output
+    output.note(f"[bold]{number}. Compact[/bold]: files with rows of the same keys become one; readers go on meanwhile")
+    before = orders.files()
+    with compaction_bar(output) as progress:
+        made = orders.compact(full=True, progress=progress)
+    after = orders.files()
+    shown = {"files before": len(before), "files after": len(after), "snapshot": made.id if made else None}
+    output.values("compacted", shown)
+    return "compact"
 
 
 def _get(demo: _Demo, number: int) -> str:

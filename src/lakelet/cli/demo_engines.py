@@ -88,7 +88,7 @@ class SparkEngine:
         return made
 
     def _watched(self, doing: str) -> AbstractContextManager[object]:
-        from lakelet.spark.jobs.task_progress import task_progress  # noqa: PLC0415 - as above.
+        from lakelet.spark.task_progress import task_progress  # noqa: PLC0415 - as above.
 
         return shown_progress(self._output, doing, lambda tell: task_progress(self._spark, tell))
 

@@ -12,8 +12,10 @@ from lakelet.catalog import connect
 from lakelet.cli.demo import run_demo
 from lakelet.cli.demo_engines import ENGINES
 from lakelet.cli.inspecting import list_tables, show_table
+from lakelet.cli.maintaining import compact_table, expire_table, remove_orphans
 from lakelet.cli.output import ConsoleOutput, JsonOutput, Output
 from lakelet.errors import LakeletError
+from lakelet.table import Table
 
 Handler = Callable[[argparse.Namespace, Output], None]
 
@@ -29,6 +31,29 @@ def _tables(arguments: argparse.Namespace, output: Output) -> None:
 def _inspect(arguments: argparse.Namespace, output: Output) -> None:
     lake = connect(arguments.warehouse, _options(arguments))
     show_table(lake.table(arguments.table), output, arguments.what)
+
+
+def _compact(arguments: argparse.Namespace, output: Output) -> None:
+    partition = dict(pair.split("=", 1) for pair in arguments.partition) or None
+    compact_table(_table(arguments), output, full=arguments.full, partition=partition)
+
+
+def _expire(arguments: argparse.Namespace, output: Output) -> None:
+    expire_table(
+        _table(arguments),
+        output,
+        retain_last=arguments.retain_last,
+        older_than=arguments.older_than,
+        dry_run=arguments.dry_run,
+    )
+
+
+def _orphans(arguments: argparse.Namespace, output: Output) -> None:
+    remove_orphans(_table(arguments), output, older_than=arguments.older_than, dry_run=arguments.dry_run)
+
+
+def _table(arguments: argparse.Namespace) -> Table:
+    return connect(arguments.warehouse, _options(arguments)).table(arguments.table)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, str]:
@@ -64,6 +89,26 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "what", nargs="?", default="schema", choices=("schema", "snapshots", "files", "options", "tags", "branches")
     )
+    compact = add("compact", _compact, "Rewrite a table's files into fewer ones, as its options say is due.")
+    compact.add_argument("table", help="database.table")
+    compact.add_argument("--full", action="store_true", help="merge all there is")
+    compact.add_argument(
+        "--partition", action="append", default=[], metavar="COLUMN=VALUE", help="only partitions with this value"
+    )
+    expire = add("expire", _expire, "Let go of old snapshots and of the files that only they need.")
+    expire.add_argument("table", help="database.table")
+    expire.add_argument("--retain-last", type=int, metavar="N", help="keep so many snapshots whatever their age")
+    expire.add_argument("--older-than", metavar="AGE", help="let go only of what is older, such as 1d or 12h")
+    expire.add_argument("--dry-run", action="store_true", help="only say what would go")
+    orphans = add("orphans", _orphans, "Remove files that nothing points at.")
+    orphans.add_argument("table", help="database.table")
+    orphans.add_argument(
+        "--older-than",
+        default="1d",
+        metavar="AGE",
+        help="spare younger files, which may be on their way (default: %(default)s)",
+    )
+    orphans.add_argument("--dry-run", action="store_true", help="only say what would go")
     return parser
 
 
@@ -79,6 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if any("=" not in pair for pair in arguments.option):
         parser.error("--option takes KEY=VALUE")
+    if any("=" not in pair for pair in getattr(arguments, "partition", ())):
+        parser.error("--partition takes COLUMN=VALUE")
     output: Output = JsonOutput() if arguments.json else ConsoleOutput()
     try:
         arguments.handler(arguments, output)

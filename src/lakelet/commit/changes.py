@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.commit.bucket_totals import check_totals
 from lakelet.commit.conflicts import (
     PartitionFilter,
     check_assignments,
@@ -24,9 +25,11 @@ from lakelet.commit.conflicts import (
     check_one_writer,
     check_schemas,
     check_sequences,
+    check_settled,
 )
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.request import CommitRequest, Overwrite
+from lakelet.commit.vector_conflicts import check_vectors
 from lakelet.errors import ConflictError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.manifest_columns import entries_to_columns
@@ -61,7 +64,9 @@ def compute_changes(
 ) -> Changes:
     """The delta that `request` makes on top of `latest`; ConflictError if it cannot be applied any more."""
     previous = tuple(snapshot_manifests(home, latest)) if latest is not None else ()
-    _check_buckets(request.messages, schema)
+    # Compaction leaves rows in their buckets, also where new ones would go to others.
+    if not request.compacts:
+        _check_buckets(request.messages, schema)
     _check_old_files(home, request.messages, schema)
     added = entries_to_columns(
         [
@@ -79,8 +84,11 @@ def compute_changes(
         check_assignments(home, request.messages, latest)
         check_sequences(home, request.messages, latest, previous, replaced or _none, schema, threads=settings.threads)
     removed = _removed(home, request, previous, replaced, settings)
+    check_vectors(home, request.messages, latest)
+    check_totals(home, request.messages, removed, previous, schema, threads=settings.threads)
     if schema.primary_keys:
         check_levels(home, request.messages, removed, previous, schema, threads=settings.threads)
+        check_settled(home, request.messages, latest, previous, schema, threads=settings.threads)
     record_delta = _rows(added) - _rows(removed)
     return Changes(pa.concat_tables([removed, added]), removed, record_delta, previous, replaced)
 
@@ -214,11 +222,11 @@ def _check_old_files(home: TableHome, messages: Sequence[CommitMessage], schema:
         return
     folders = PartitionFolders(home.paths, schema)
     for message in {id(message): message for message, _ in old}.values():
-        index = message.new_hash_index
-        if index is not None and home.store.head(home.paths.index(index.name)) is None:
-            raise ConflictError(
-                f"hash index {index.name} was written over 12 hours ago and has been removed since: write it again"
-            )
+        for index in (message.new_hash_index, message.new_vectors):
+            if index is not None and home.store.head(home.paths.index(index.name)) is None:
+                raise ConflictError(
+                    f"index file {index.name} was written over 12 hours ago and has been removed since: write it again"
+                )
     for message, file in old:
         if home.store.head(f"{folders.bucket_folder(message.partition, message.bucket)}/{file.name}") is None:
             raise ConflictError(

@@ -64,14 +64,18 @@ def remove_files(
 def _new_files(
     home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """The paths of new files, and the names of the data files whose commit each belongs to."""
+    """The paths of files that were made for these messages, and the data files whose commit each belongs to."""
     folders = PartitionFolders(home.paths, schema)
     for message in messages:
         folder = folders.bucket_folder(message.partition, message.bucket)
+        # What compaction only moves to another level was there before.
+        moved = {file.name for file in message.deleted_files}
         for file in message.new_files:
-            yield f"{folder}/{file.name}", frozenset([file.name])
-        if message.new_hash_index is not None:
-            yield home.paths.index(message.new_hash_index.name), frozenset(file.name for file in message.new_files)
+            if file.name not in moved:
+                yield f"{folder}/{file.name}", frozenset([file.name])
+        for index in (message.new_hash_index, message.new_vectors):
+            if index is not None:
+                yield home.paths.index(index.name), frozenset(file.name for file in message.new_files)
 
 
 def check_not_committed(home: TableHome, messages: Sequence[CommitMessage]) -> None:

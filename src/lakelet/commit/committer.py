@@ -22,7 +22,9 @@ import logging
 from datetime import timedelta
 from enum import Enum, auto
 
+from lakelet.commit.callbacks import run_commit_callbacks
 from lakelet.commit.changes import Changes, compute_changes
+from lakelet.commit.commit_users import last_identifier
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.index_changes import carry_index_manifest
 from lakelet.commit.manifest_merge import MergePolicy, merge_manifests
@@ -37,6 +39,7 @@ from lakelet.commit.snapshots import (
     write_latest_hint,
 )
 from lakelet.commit.standing import stands
+from lakelet.commit.table_identity import check_same_table
 from lakelet.errors import CommitUnknownError, ConflictError, CorruptionError, LakeletError, UnavailableError
 from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.schema import TableSchema
@@ -82,7 +85,6 @@ def commit(home: TableHome, request: CommitRequest) -> Snapshot | None:
 
 
 def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> Snapshot | None:
-    options = TableOptions(latest_schema(home).options)
     started = home.clock.monotonic()
     seen = request.searched
     attempt = 0
@@ -93,14 +95,16 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
         if done is not None:
             if request.when_found is not None:
                 request.when_found(done)
+            run_commit_callbacks(home, latest_schema(home), done)
             return done
         seen = latest.id if latest is not None else 0
         schema = latest_schema(home)
+        check_same_table(home, request.messages)
         made = None
         try:
             settings = ManifestSettings.of(TableOptions(schema.options))
             changes = compute_changes(home, request, latest, schema, settings)
-            if changes.entries.num_rows == 0 and request.ignore_empty:
+            if changes.entries.num_rows == 0 and request.ignore_empty and request.statistics is None:
                 return None
             made = _attempt(home, request, latest, schema, changes, delta)
         except CorruptionError:
@@ -109,8 +113,10 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
                 raise
         if made is not None:
             _write_hint(home, made)
+            run_commit_callbacks(home, schema, made)
             return made
         attempt += 1
+        options = TableOptions(schema.options)
         if gives_up(options, attempt, home.clock.monotonic() - started):
             raise ConflictError(
                 f"{home.where(home.paths.branch_root)}: gave up after {attempt} attempts, "
@@ -142,9 +148,9 @@ def already_done(home: TableHome, request: CommitRequest, latest: Snapshot | Non
     """The snapshot that an earlier sending of this request made, looked for from `latest` back to `seen`.
 
     On the first attempt a named request looks back to its user's last commit; later attempts look only at what was
-    committed since.
+    committed since. Compaction is never looked for: done twice, it finds its files gone.
     """
-    if latest is None or (seen is None and not request.named):
+    if latest is None or request.compacts or (seen is None and not request.named):
         return None
     last: Snapshot | None = None
     for snapshot in snapshots_backwards(home, latest.id):
@@ -152,7 +158,7 @@ def already_done(home: TableHome, request: CommitRequest, latest: Snapshot | Non
             break
         if snapshot.commit_user != request.user:
             continue
-        # A writer may compact under the identifier of a commit that is yet to come.
+        # The compaction that follows a write has its identifier.
         if snapshot.commit_identifier == request.identifier and snapshot.commit_kind not in _DATA_KINDS:
             continue
         if last is None and snapshot.commit_identifier < request.identifier:
@@ -162,6 +168,11 @@ def already_done(home: TableHome, request: CommitRequest, latest: Snapshot | Non
             return snapshot
         if snapshot.commit_identifier < request.identifier:
             break
+    if last is None and seen is None:
+        # Expiry wrote down the last commit of users whose snapshots it took.
+        recorded = last_identifier(home, request.user)
+        if recorded is not None and request.identifier <= recorded:
+            return latest
     return last
 
 
@@ -204,11 +215,11 @@ def _attempt(
         total_record_count=before + changes.record_delta,
         delta_record_count=changes.record_delta,
         watermark=_watermark(request, latest),
-        statistics=latest.statistics if latest is not None and same_schema else None,
+        statistics=request.statistics or (latest.statistics if latest is not None and same_schema else None),
         properties=dict(request.properties) or None,
         next_row_id=0 if latest is None else latest.next_row_id or 0,
     )
-    outcome = _create(home, snapshot, files)
+    outcome = _create(home, snapshot, latest, files)
     if outcome is _Outcome.LOST:
         files.remove()
         return None
@@ -221,8 +232,8 @@ def _watermark(request: CommitRequest, latest: Snapshot | None) -> int | None:
     return max(known, default=None)
 
 
-def _create(home: TableHome, snapshot: Snapshot, files: ManifestFiles) -> _Outcome:
-    """Creates the snapshot file, and finds out whether it is ours and stands.
+def _create(home: TableHome, snapshot: Snapshot, base: Snapshot | None, files: ManifestFiles) -> _Outcome:
+    """Creates the snapshot file on top of `base`, and finds out whether it is ours and stands.
 
     From the first call that the store may have carried out on, an error says nothing about the outcome, whatever its kind:
     credentials may run out between the creation and the look.
@@ -237,12 +248,14 @@ def _create(home: TableHome, snapshot: Snapshot, files: ManifestFiles) -> _Outco
                 if found is None or not _same(found, snapshot):
                     return lost
             sent = True
-            verdict = stands(home, snapshot)
+            verdict = stands(home, snapshot, base)
             if verdict is None:
                 break
             if verdict:
                 return _Outcome.MADE
-            home.store.delete([path])
+            # It may be another's by now: of a writer that came after a rollback took ours away.
+            if (found := try_snapshot(home, snapshot.id)) is not None and _same(found, snapshot):
+                home.store.delete([path])
             return _Outcome.WITHDRAWN
         except Exception as error:
             if not sent and not isinstance(error, UnavailableError) and _is_absent(home, snapshot):

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lakelet.commit.index_changes import read_index_entries
+from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.commit.manifests import live_entries
 from lakelet.commit.schemas import read_schema
 from lakelet.commit.snapshots import snapshots_backwards, try_snapshot
@@ -168,6 +168,41 @@ def check_levels(
                 )
 
 
+def check_settled(
+    home: TableHome,
+    messages: Sequence[CommitMessage],
+    latest: Snapshot | None,
+    previous: Sequence[ManifestFile],
+    schema: TableSchema,
+    *,
+    threads: int = 1,
+) -> None:
+    """Rule 6: rows were told outdated by looking at all files above level 0, and these must still be all."""
+    resting = {(m.partition, m.bucket): m for m in messages if m.settled is not None}
+    if not resting:
+        return
+    live = live_in(home, previous, resting, schema.partition_types, columns=(), threads=threads)
+    above: dict[Place, set[str]] = {place: set() for place in resting}
+    names = ("_PARTITION", "_BUCKET", "_LEVEL", "_FILE_NAME")
+    for partition, bucket, level, name in zip(*(live.column(column).to_pylist() for column in names), strict=True):
+        if level > 0 and (partition, bucket) in above:
+            above[partition, bucket].add(name)
+    vectors: dict[Place, set[str]] = {place: set() for place in resting}
+    for entry in read_index_entries(home, latest) if latest is not None else ():
+        place = (entry.partition, entry.bucket)
+        if entry.file.index_type != DELETION_VECTORS or place not in vectors:
+            continue
+        # Java leaves vectors of files that are gone, and nobody reads these.
+        if any(vector.data_file in above[place] for vector in entry.file.deletion_vectors or ()):
+            vectors[place].add(entry.file.name)
+    for (partition, bucket), message in resting.items():
+        if frozenset(above[partition, bucket]) != message.settled or vectors[partition, bucket] != set(
+            message.old_vectors or ()
+        ):
+            folder = PartitionFolders(home.paths, schema).bucket_folder(partition, bucket)
+            raise ConflictError(f"{home.where(folder)}: another writer compacted this bucket first")
+
+
 def check_assignments(home: TableHome, messages: Sequence[CommitMessage], latest: Snapshot | None) -> None:
     """Rule 6: what decided the buckets of new rows must still stand."""
     assigned = [message for message in messages if message.hash_indexes is not None]
@@ -251,7 +286,7 @@ def live_in(
     places: Collection[Place],
     types: Sequence[DataType],
     *,
-    columns: Sequence[str],
+    columns: Sequence[str] | None,
     threads: int = 1,
 ) -> pa.Table:
     """The live files of a few buckets, of partitions of these types; only manifests that may speak of them are read, and only

@@ -40,24 +40,37 @@ def carry_index_manifest(
 ) -> str | None:
     """The index manifest of the next snapshot: the same one, or a new one.
 
-    Vectors of removed files go, and hash indexes of partitions that the commit has `replaced`; a bucket's new hash index takes
-    the place of the one it had.
+    Vectors of removed files go, and hash indexes of partitions that the commit has `replaced`; a bucket's new hash index or
+    vectors take the place of those it had.
     """
     added = [
         IndexManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.new_hash_index)
         for message in messages
         if message.new_hash_index is not None
     ]
+    vectors = [
+        IndexManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.new_vectors)
+        for message in messages
+        if message.new_vectors is not None
+    ]
     name = None if latest is None else latest.index_manifest
-    if not added and (name is None or (removed.num_rows == 0 and replaced is None)):
+    if not added and not vectors and (name is None or (removed.num_rows == 0 and replaced is None)):
         return name
     before = [] if latest is None else read_index_entries(home, latest)
-    gone = set(removed.column("_FILE_NAME").to_pylist())
+    # A file that only moves to another level keeps its vector.
+    moved = {file.name for message in messages if message.deleted_files for file in message.new_files}
+    gone = set(removed.column("_FILE_NAME").to_pylist()) - moved
+    revised = {(entry.partition, entry.bucket) for entry in vectors}
     stale = {(entry.partition, entry.bucket) for entry in added}
     # Their writers did not know of the overwrite and found all keys in the index there was, which therefore stays.
     relied_on = {(message.partition, message.bucket) for message in messages if message.hash_indexes is not None}
-    kept = [entry for entry in (_without(entry, gone) for entry in before) if entry is not None]
-    after = [*_without_hashes(kept, stale, relied_on, replaced), *added]
+    kept = [
+        entry
+        for entry in (_without(entry, gone) for entry in before)
+        if entry is not None
+        and not (entry.file.index_type == DELETION_VECTORS and (entry.partition, entry.bucket) in revised)
+    ]
+    after = [*_without_hashes(kept, stale, relied_on, replaced), *added, *vectors]
     if after == before:
         return name
     return files.write_index_manifest(encode_index_manifest(after, codec=avro_codec("zstd"))) if after else None

@@ -33,6 +33,9 @@ class CommitRequest:
     these messages may be left over.
 
     Rows were looked up in snapshot `read_at`, where it is given: the commit conflicts if rows were overwritten since.
+
+    A request that `compacts` replaces files by others with the same rows. A write and the compaction that follows it may share
+    their user and identifier. `statistics` names a file with statistics of the newest snapshot's rows, which change in nothing.
     """
 
     user: str
@@ -46,9 +49,15 @@ class CommitRequest:
     searched: int | None = None
     when_found: Callable[[Snapshot], None] | None = None
     read_at: int | None = None
+    compacts: bool = False
+    statistics: str | None = None
 
     @property
     def kind(self) -> CommitKind:
-        """OVERWRITE as soon as files are taken away, APPEND otherwise."""
+        """OVERWRITE as soon as files are taken away other than by compaction, APPEND otherwise."""
+        if self.compacts:
+            return CommitKind.COMPACT
+        if self.statistics is not None:
+            return CommitKind.ANALYZE
         takes_away = self.overwrite is not None or any(message.deleted_files for message in self.messages)
         return CommitKind.OVERWRITE if takes_away else CommitKind.APPEND

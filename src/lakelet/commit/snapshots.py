@@ -67,7 +67,7 @@ def snapshot_ids(home: TableHome) -> range:
 
 def latest_id(home: TableHome) -> int | None:
     """The id of the newest snapshot, None for a table without any."""
-    hint = _read_hint(home, home.paths.latest_hint)
+    hint = read_hint(home, home.paths.latest_hint)
     if hint is not None and _stands(home, hint):
         for number in range(hint, hint + _MAX_STEPS):
             if home.store.head(home.paths.snapshot(number + 1)) is None:
@@ -140,11 +140,10 @@ def write_latest_hint(home: TableHome, number: int) -> None:
 def continues_the_line(home: TableHome, number: int) -> bool:
     """Whether a snapshot just created follows the live ones, rather than filling a hole left by expiry or rollback.
 
-    Its predecessor must be there, and nothing newer beyond a gap. A hint at a newer one costs a listing: it may be wrong.
+    Its predecessor is there, as the caller knows; nothing newer may stand beyond a gap. A hint at a newer one costs a listing: it
+    may be wrong.
     """
-    if number > 1 and home.store.head(home.paths.snapshot(number - 1)) is None:
-        return False
-    hint = _read_hint(home, home.paths.latest_hint)
+    hint = read_hint(home, home.paths.latest_hint)
     if number > 1 and hint is not None and hint <= number:
         return True
     return number in snapshot_ids(home)
@@ -157,7 +156,8 @@ def _stands(home: TableHome, number: int) -> bool:
     return number > 1 and home.store.head(home.paths.snapshot(number - 1)) is not None
 
 
-def _read_hint(home: TableHome, path: str) -> int | None:
+def read_hint(home: TableHome, path: str) -> int | None:
+    """The number in a hint; None where there is no hint or no number in it."""
     try:
         text = home.store.get(path).strip()
     except NotFoundError:

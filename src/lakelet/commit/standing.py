@@ -4,6 +4,7 @@ Creating `snapshot-N` only if absent succeeds again once expiry or a rollback ha
 stands in a hole, or beside the live snapshots, and nobody builds on it. But the look comes after the creation, and another
 writer's commits and another tool's expiry may come between, so a missing predecessor alone proves nothing:
 
+    another predecessor than it was made on           no commit: the table was rolled back or made anew, and written since
     predecessor there, nothing newer beyond a gap     a commit
     nothing else left                                 a commit: everything older was expired
     something newer that knows our files              a commit: others have built on it
@@ -22,12 +23,15 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
 
-def stands(home: TableHome, snapshot: Snapshot) -> bool | None:
-    """Whether the snapshot is a commit; None where that cannot be told any more."""
-    if continues_the_line(home, snapshot.id):
+def stands(home: TableHome, snapshot: Snapshot, base: Snapshot | None) -> bool | None:
+    """Whether the snapshot is a commit on top of `base`; None where that cannot be told any more."""
+    before = try_snapshot(home, snapshot.id - 1) if snapshot.id > 1 else None
+    if before is not None and (base is None or before.delta_manifest_list != base.delta_manifest_list):
+        return False
+    if (before is not None or snapshot.id == 1) and continues_the_line(home, snapshot.id):
         # The first snapshot has no predecessor to look for; its successor tells.
         second = try_snapshot(home, 2) if snapshot.id == 1 else None
-        if second is None or _knows(home, second, snapshot):
+        if second is None or builds_on(home, second, snapshot):
             return True
     others = listed_ids(home) - {snapshot.id}
     if not others:
@@ -36,13 +40,13 @@ def stands(home: TableHome, snapshot: Snapshot) -> bool | None:
     for number in newer:
         following = try_snapshot(home, number)
         if following is not None:
-            if _knows(home, following, snapshot):
+            if builds_on(home, following, snapshot):
                 return True
             return False if try_snapshot(home, snapshot.id) is not None else None
     return False
 
 
-def _knows(home: TableHome, other: Snapshot, ours: Snapshot) -> bool:
+def builds_on(home: TableHome, other: Snapshot, ours: Snapshot) -> bool:
     """Whether another snapshot was made on top of ours: it names our manifests, or what they say holds in it."""
     delta, manifests = read_manifest_list(home, ours.delta_manifest_list), snapshot_manifests(home, other)
     if {manifest.name for manifest in delta} & {manifest.name for manifest in manifests}:

@@ -32,7 +32,14 @@ from lakelet.lsm.winners import SortedRun, winners
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import DataType
-from lakelet.options import IGNORE_DELETE, SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOptions
+from lakelet.options import (
+    FIRST_ROW,
+    IGNORE_DELETE,
+    MERGE_ENGINE,
+    SEQUENCE_FIELD,
+    SEQUENCE_FIELD_SORT_ORDER,
+    TableOptions,
+)
 
 # A step over fewer rows costs more than it saves memory, one over more falls out of the processor's caches.
 STEP_ROWS = 524_288
@@ -47,8 +54,9 @@ _BATCH_ROWS = 131_072
 class MergeSpec:
     """The columns that decide, as (name, type), and what retracts do.
 
-    `versions` are the columns of `sequence.field`. Where a run has no `_SEQUENCE_NUMBER`, its rows are older than those of
-    every later run; where it has no `_VALUE_KIND`, it holds no retracts.
+    `versions` are the columns of `sequence.field`. With `first` the oldest row of a key counts instead of the newest. Where a run
+    has no `_SEQUENCE_NUMBER`, its rows are older than those of every later run; where it has no `_VALUE_KIND`, it holds no
+    retracts.
     """
 
     key: tuple[tuple[str, DataType], ...]
@@ -56,6 +64,7 @@ class MergeSpec:
     descending: bool = False
     ignore_delete: bool = False
     drop_deletes: bool = True
+    first: bool = False
 
     @staticmethod
     def of(schema: TableSchema, *, drop_deletes: bool = True) -> MergeSpec:
@@ -68,6 +77,7 @@ class MergeSpec:
             descending=options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending",
             ignore_delete=options.get(IGNORE_DELETE),
             drop_deletes=drop_deletes,
+            first=options.get(MERGE_ENGINE) == FIRST_ROW,
         )
 
 
@@ -249,7 +259,7 @@ def _surviving(
     sorted_runs = [
         SortedRun(
             words=words[place],
-            sequences=_sequences(run, place),
+            sequences=-_sequences(run, place) if spec.first else _sequences(run, place),
             versions=versions[place],
             absent=retracts[place] if spec.ignore_delete else None,
         )

@@ -34,15 +34,15 @@ _LEXSORT_BELOW = 4096
 """So few rows are sorted by all words at once."""
 
 
-def sort_and_fold(words: Words, versions: Words | None) -> Rows:
-    """The row that wins for each key, in key order: of the greatest version, then the one that arrived last."""
+def sort_and_fold(words: Words, versions: Words | None, *, first: bool = False) -> Rows:
+    """The row that wins for each key, in key order: of the greatest version, then the one that arrived last; or `first`."""
     rows = np.arange(len(words))
-    first, ascending = neighbours(words)
+    begins, ascending = neighbours(words)
     if not ascending:
-        first = np.zeros(len(words), np.bool_)
-        first[:1] = True
-        rows, first = refine(rows, first, words)
-    return last_of_groups(rows, first, versions)
+        begins = np.zeros(len(words), np.bool_)
+        begins[:1] = True
+        rows, begins = refine(rows, begins, words)
+    return rows[begins] if first else last_of_groups(rows, begins, versions)
 
 
 def last_of_groups(rows: Rows, first: Flags, versions: Words | None) -> Rows:

@@ -159,7 +159,7 @@ class BufferedRows:
             parts = [columns([name for name, _ in spec.versions])]
             types = [data_type for _, data_type in spec.versions]
             (versions,) = encode_versions(parts, types, descending=spec.descending)
-        return sort_and_fold(words, versions)
+        return sort_and_fold(words, versions, first=spec.first)
 
     def _batches(self, rows: Rows, sequences: NDArray[np.int64], batch_rows: int) -> Iterator[pa.RecordBatch]:
         assert self._rows is not None

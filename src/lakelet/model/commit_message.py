@@ -23,6 +23,10 @@ class CommitMessage:
 
     `sequenced_at` is the snapshot whose sequence numbers those of the new files go on from, as its id and its delta manifest
     list (for a rollback frees ids), and (0, "") for none. While it is the newest, nobody's rows can be newer than these.
+
+    Compaction of a table that hides level 0 says which files of a bucket make older rows invisible, and so rests on all that
+    stood above level 0: `settled` names these files, `old_vectors` the index files that held the bucket's deletion vectors.
+    The commit conflicts unless exactly these stand. `new_vectors` takes the place of the old ones; None leaves them.
     """
 
     partition: bytes
@@ -37,3 +41,6 @@ class CommitMessage:
     assigned_at: int | None = None
     assigner: str | None = None
     sequenced_at: tuple[int, str] | None = None
+    settled: frozenset[str] | None = None
+    old_vectors: tuple[str, ...] | None = None
+    new_vectors: IndexFile | None = None

@@ -295,7 +295,7 @@ def _descend(
 
 
 # Options whose text names columns.
-COLUMN_OPTIONS = ("bucket-key", "sequence.field", "rowkind.field")
+COLUMN_OPTIONS = ("bucket-key", "sequence.field", "rowkind.field", "record-level.time-field")
 
 
 def _renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.text import check_text
 from lakelet.model.types import (
     STRINGS,
+    TIMESTAMPS,
     Array,
     Atomic,
     DataType,
@@ -20,12 +21,23 @@ from lakelet.model.types import (
     renumber,
     with_nullable,
 )
-from lakelet.options import BUCKET, IGNORE_DELETE, MERGE_ENGINE, ROWKIND_FIELD, SEQUENCE_FIELD, TableOptions
+from lakelet.options import (
+    BUCKET,
+    IGNORE_DELETE,
+    MERGE_ENGINE,
+    RECORD_LEVEL_EXPIRE_TIME,
+    RECORD_LEVEL_TIME_FIELD,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+    TableOptions,
+)
 
 SCHEMA_VERSION = 3
 # The first five are columns that Paimon adds to rows of its own accord, the others columns that Lakelet adds while it works.
 SPECIAL_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind", "__lakelet_row")
 KEY_PREFIX = "_KEY_"
+# The types of a column that tells the age of a row.
+ROW_TIMES = (Kind.INT, Kind.BIGINT, *TIMESTAMPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +151,7 @@ def check_schema(schema: TableSchema) -> None:
         raise InvalidError("all columns are partition keys; at least one column must hold data")
     _check_bucket(schema)
     _check_primary_key(schema)
+    check_row_time(schema)
 
 
 def _check_primary_key(schema: TableSchema) -> None:
@@ -182,6 +195,27 @@ def _check_primary_key(schema: TableSchema) -> None:
                 raise InvalidError(f"option '{option.name}': column {name!r} is {data_type}, expected {expected}")
     if sequence and options.get(MERGE_ENGINE) == "first-row":
         raise InvalidError("option 'sequence.field' cannot be used with 'merge-engine' = 'first-row'")
+
+
+def check_row_time(schema: TableSchema) -> None:
+    """Raises InvalidError unless the column that tells when rows expire, where they do, can tell a time."""
+    options = TableOptions(schema.options)
+    name = options.get(RECORD_LEVEL_TIME_FIELD)
+    if name is None:
+        if options.get(RECORD_LEVEL_EXPIRE_TIME) is not None:
+            raise InvalidError(
+                f"option '{RECORD_LEVEL_EXPIRE_TIME.name}' needs '{RECORD_LEVEL_TIME_FIELD.name}', the column that tells the age"
+            )
+        return
+    if name not in schema.names:
+        raise InvalidError(
+            f"option '{RECORD_LEVEL_TIME_FIELD.name}': {name!r} is not a column; there are {', '.join(schema.names)}"
+        )
+    data_type = schema.field(name).type
+    if not isinstance(data_type, Atomic) or data_type.kind not in ROW_TIMES:
+        raise InvalidError(
+            f"option '{RECORD_LEVEL_TIME_FIELD.name}': column {name!r} is {data_type}, expected INT, BIGINT or TIMESTAMP"
+        )
 
 
 def _check_bucket(schema: TableSchema) -> None:

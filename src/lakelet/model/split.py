@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelet.model.data_file import DataFile, DeletionVectorRange
 
@@ -21,7 +21,8 @@ class Split:
     """Files to read together. `paths` and `deletion_vectors` run parallel to `files`.
 
     Where `needs_merge`, rows of one key stand in several of the files, or some files hold deletes: the files are whole sections
-    of a bucket's tree, and only the newest row of each key counts. Otherwise every row of every file counts.
+    of a bucket's tree, and only the newest row of each key counts. Otherwise every row of every file counts. `branch` names the
+    branch that the files are of, where it is another than the one that is read.
     """
 
     snapshot_id: int
@@ -32,6 +33,7 @@ class Split:
     paths: tuple[str, ...]
     deletion_vectors: tuple[DeletionVector | None, ...]
     needs_merge: bool = False
+    branch: str | None = None
 
     @property
     def row_count(self) -> int:
@@ -57,4 +59,4 @@ class Split:
     def single_files(self) -> Iterator[Split]:
         """The same files, a split each."""
         for file, path, vector in zip(self.files, self.paths, self.deletion_vectors, strict=True):
-            yield Split(self.snapshot_id, self.partition, self.bucket, self.total_buckets, (file,), (path,), (vector,))
+            yield replace(self, files=(file,), paths=(path,), deletion_vectors=(vector,), needs_merge=False)

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.ordered_rows import fits_one_piece, rows_in_order
 from lakelet.lsm.run_merge import STEP_ROWS, MergeSpec, kept_rows, merge_runs, surviving_rows
 from lakelet.lsm.sections import Section, may_hold_retracts, needs_merge, sections
@@ -85,7 +86,8 @@ class MergeReader:
     """Reads columns of splits that need a merge, filtered; `columns` may be empty, where rows are only counted.
 
     Rows come in the order of the files, or with `ordered` in key order within each split. A piece is held where it takes no more
-    than `budget_bytes`, about, and at most two of them at a time.
+    than `budget_bytes`, about, and at most two of them at a time. `versions` is for those who write the rows again: their
+    sequence numbers and kinds come first, and deletes come out unless `drop_deletes`.
     """
 
     def __init__(
@@ -98,20 +100,24 @@ class MergeReader:
         *,
         ordered: bool = False,
         budget_bytes: int = BUDGET_BYTES,
+        versions: bool = False,
+        drop_deletes: bool = True,
     ) -> None:
+        self._versions = versions
         self._key = schema.trimmed_key_fields
         self._counts_deletes = TableOptions(schema.options).get(ROWKIND_FIELD) is None
-        self._columns = tuple(columns)
+        own = (SEQUENCE_FIELD, KIND_FIELD) if versions else ()
+        self._columns = (*(field.name for field in own), *columns)
         self._ordered = ordered
         self._budget = budget_bytes
-        self._spec = MergeSpec.of(schema)
+        self._spec = MergeSpec.of(schema, drop_deletes=drop_deletes)
         below, self._above = split_by_columns(
             row_filter, {*schema.trimmed_primary_keys, *schema.partition_keys}, schema.fields
         )
         # What leaves the merge: the columns of the result, and those that the rest of the filter looks at.
-        self._carried = tuple(dict.fromkeys([*columns, *self._above.columns]))
+        self._carried = tuple(dict.fromkeys([*self._columns, *self._above.columns]))
         deciding = [name for name, _ in (*self._spec.key, *self._spec.versions)]
-        needed = dict.fromkeys([*deciding, *self._carried, *below.columns])
+        needed = dict.fromkeys([*deciding, *columns, *self._above.columns, *below.columns])
         fields = tuple(schema.field(name) for name in needed)
         self._files = KeyValueFiles(home, schema.trimmed_primary_keys, fields, below, schema_of)
         self._row_bytes = sum(_value_bytes(field) for field in fields)
@@ -121,7 +127,7 @@ class MergeReader:
         self._stored_share = self._row_bytes / sum(_value_bytes(field) for field in schema.fields)
         self._raw = SplitReader(home, schema.fields, columns, row_filter, schema_of)
         self.schema = pa.schema(
-            [field.with_nullable(True) for field in arrow_schema([schema.field(name) for name in columns])]
+            [field.with_nullable(True) for field in arrow_schema([*own, *(schema.field(name) for name in columns)])]
         )
 
     def batches(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
@@ -174,7 +180,11 @@ class MergeReader:
         packed_bytes = 0
         for section in sections(split.files, [field.type for field in self._key]):
             rows = sum(split.files[place].row_count for place in section.places)
-            is_raw = rows >= _RAW_ROWS and not needs_merge(split.files, section, counts_deletes=self._counts_deletes)
+            is_raw = (
+                not self._versions
+                and rows >= _RAW_ROWS
+                and not needs_merge(split.files, section, counts_deletes=self._counts_deletes)
+            )
             size = sum(self._decoded_bytes(split.files[place]) for place in section.places)
             if size > budget and not is_raw:
                 size = self._narrowed_bytes([files[place] for place in section.places])
@@ -200,10 +210,9 @@ class MergeReader:
         return _Piece(
             runs,
             decoded_bytes,
-            sequences=not all(_newer_and_newer(datas, section) for section in packed),
-            kinds=any(
-                may_hold_retracts(file.data, counts_deletes=self._counts_deletes) for run in runs for file in run
-            ),
+            sequences=self._versions or not all(_newer_and_newer(datas, section) for section in packed),
+            kinds=self._versions
+            or any(may_hold_retracts(file.data, counts_deletes=self._counts_deletes) for run in runs for file in run),
         )
 
     def _decoded_bytes(self, file: DataFile) -> int:

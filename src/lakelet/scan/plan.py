@@ -28,6 +28,7 @@ from lakelet.format.block_directory import BlockPartitions
 from lakelet.format.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.data_file import Stats
 from lakelet.model.manifest import EntryKind, ManifestFile
 from lakelet.model.schema import TableSchema
@@ -41,7 +42,7 @@ from lakelet.scan.file_ranges import key_ranges, overlaid, stats_groups, upper_b
 from lakelet.scan.key_plan import Lookup, lookups
 from lakelet.scan.key_pruning import in_buckets, key_part, speaks_of_values
 from lakelet.scan.live_files import LIVE_FILES, LiveFiles
-from lakelet.scan.splits import SplitPacker
+from lakelet.scan.splits import SplitPacker, in_written_order
 from lakelet.scan.tree import Tree, visible
 from lakelet.storage.home import TableHome
 
@@ -259,6 +260,8 @@ class Planner:
         if self.schema.primary_keys:
             return self._tree(entries, where).pack(snapshot_id, self._packer(), vectors)
         _refuse_outside(entries)
+        if bucket_mode(self.schema) is BucketMode.HASH_FIXED:
+            entries = in_written_order(entries)
         return self._packer().pack(snapshot_id, entries, vectors)
 
     def _packer(self) -> SplitPacker:

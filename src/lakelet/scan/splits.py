@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 
 from lakelet.format.manifest_columns import columns_to_entries
@@ -89,3 +90,12 @@ class SplitPacker:
             tuple(vectors.get(entry.file.name) for entry in entries),
             needs_merge,
         )
+
+
+def in_written_order(entries: pa.Table) -> pa.Table:
+    """Files of each bucket together and by sequence number: compaction adds files late that hold early rows."""
+    if not entries.num_rows:
+        return entries
+    partitions = entries.column("_PARTITION").combine_chunks().dictionary_encode().indices.to_numpy()
+    buckets, numbers = (entries.column(name).to_numpy() for name in ("_BUCKET", "_MIN_SEQUENCE_NUMBER"))
+    return entries.take(pa.array(np.lexsort((numbers, buckets, partitions))))

@@ -26,11 +26,10 @@ from lakelet.model.data_file import DataFile
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector, Split
-from lakelet.options import DELETION_VECTORS_ENABLED, MERGE_ENGINE, ROWKIND_FIELD, TableOptions
+from lakelet.options import DELETION_VECTORS_ENABLED, FIRST_ROW, MERGE_ENGINE, ROWKIND_FIELD, TableOptions
 from lakelet.scan.splits import SplitPacker
 
 Mask = npt.NDArray[np.bool_]
-_FIRST_ROW = "first-row"
 
 
 def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
@@ -43,7 +42,7 @@ def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
 
 def hides_level0(options: TableOptions) -> bool:
     """Whether rows of level 0 only show up after compaction."""
-    return bool(options.get(DELETION_VECTORS_ENABLED)) or options.get(MERGE_ENGINE) == _FIRST_ROW
+    return bool(options.get(DELETION_VECTORS_ENABLED)) or options.get(MERGE_ENGINE) == FIRST_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ def _stretches(rows: list[tuple[ManifestEntry, int, bool]], packer: SplitPacker)
 
 def _merges(files: list[DataFile], section: Section, options: TableOptions) -> bool:
     """Whether rows of a section must be merged. Where level 0 is hidden a key is live in one file only."""
-    if options.get(MERGE_ENGINE) == _FIRST_ROW:
+    if options.get(MERGE_ENGINE) == FIRST_ROW:
         return False
     if hides_level0(options):
         return any(files[place].delete_row_count != 0 for place in section.places)

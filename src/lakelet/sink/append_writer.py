@@ -56,7 +56,7 @@ class AppendWriter:
         self._settings = SinkSettings.of(schema)
         self._router = Router(schema)
         self._folders = PartitionFolders(home.paths, schema)
-        self._buckets: dict[tuple[bytes, int], _BucketWriter] = {}
+        self._buckets: dict[tuple[bytes, int], BucketWriter] = {}
         self._sequences = sequences or CommittedSequences(home, schema)
         # Rows that take the place of all others have nothing to follow.
         self._replaces = replaces
@@ -94,11 +94,11 @@ class AppendWriter:
         self._buckets.clear()
         self._files.remove()
 
-    def _bucket(self, partition: bytes, bucket: int) -> _BucketWriter:
+    def _bucket(self, partition: bytes, bucket: int) -> BucketWriter:
         found = self._buckets.get((partition, bucket))
         if found is None:
             folder = self._folders.bucket_folder(partition, bucket)
-            found = self._buckets[partition, bucket] = _BucketWriter(
+            found = self._buckets[partition, bucket] = BucketWriter(
                 self._files, self._home, self._schema, self._settings, folder, self._source
             )
             found.next_sequence = 0 if self._replaces else self._sequences.first_free((partition, bucket))
@@ -111,8 +111,11 @@ class AppendWriter:
             bucket.roll()
 
 
-class _BucketWriter:
-    """The files of one bucket of one partition."""
+class BucketWriter:
+    """The files of one bucket of one partition. `add` rows, then `finish`.
+
+    Whoever knows that there will be NaN in some `nan_columns` says so at once, so that no file is closed because of the first.
+    """
 
     def __init__(
         self,
@@ -122,6 +125,8 @@ class _BucketWriter:
         settings: SinkSettings,
         folder: str,
         source: int,
+        *,
+        nan_columns: frozenset[str] = frozenset(),
     ) -> None:
         self._files = files
         self._home = home
@@ -133,7 +138,7 @@ class _BucketWriter:
         self.buffered = 0
         self._open: _OpenFile | None = None
         self._finished: list[DataFile] = []
-        self._nan_columns: frozenset[str] = frozenset()
+        self._nan_columns = nan_columns
         self.next_sequence = 0
 
     @property

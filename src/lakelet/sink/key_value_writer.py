@@ -15,11 +15,13 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
+from lakelet.format.file_settings import FileSettings
 from lakelet.format.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.lsm.run_merge import MergeSpec, merge_runs
@@ -37,7 +39,7 @@ from lakelet.sink.pieces import pieces
 from lakelet.sink.placing import ExtractedPlacer, RowPlacer, rows_by_place
 from lakelet.sink.postponed import UNNUMBERED, postponed_spec
 from lakelet.sink.refused_rows import SHOWN, repeated_keys
-from lakelet.sink.row_groups import row_groups
+from lakelet.sink.row_groups import ahead, row_groups
 from lakelet.sink.sequences import CommittedSequences
 from lakelet.sink.settings import SinkSettings
 from lakelet.storage.home import TableHome
@@ -55,7 +57,8 @@ class KeyValueWriter:
     """Collects rows for one commit. `write` as often as needed, then `prepare_commit` once or `abort`.
 
     `first_sequence` tells the first free sequence number of a bucket: those of the newest snapshot unless given. With
-    `one_row_per_key` several rows of a key are an error, for a caller whose rows come in no order.
+    `one_row_per_key` several rows of a key are an error, for a caller whose rows come in no order. Files of a `level` above 0
+    are for one whose rows take the place of all that the buckets hold.
     """
 
     def __init__(
@@ -66,12 +69,13 @@ class KeyValueWriter:
         placer: RowPlacer | None = None,
         first_sequence: Callable[[Place], int] | None = None,
         source: int = FILE_SOURCE_APPEND,
+        level: int = 0,
         one_row_per_key: bool = False,
     ) -> None:
         self._home = home
         self._postpones = bucket_mode(schema) is BucketMode.POSTPONE_MODE
-        self._settings = SinkSettings.keyed(schema)
-        self._spec = SortedFileSpec.of(schema, self._settings.files, source=source)
+        self._settings = replace(SinkSettings.keyed(schema), files=FileSettings.of(schema, level=level))
+        self._spec = SortedFileSpec.of(schema, self._settings.files, level=level, source=source)
         if self._postpones:
             self._spec = postponed_spec(self._spec, home)
         self._one_row_per_key = one_row_per_key
@@ -96,6 +100,11 @@ class KeyValueWriter:
             raise InvalidError(f"{len(kinds)} row kinds were given for {batch.num_rows} rows")
         with self._all_or_nothing():
             batch, kinds = self._without_ignored(batch, kinds)
+            if self._merge.first and kinds is not None and (kinds & 1).any():
+                raise InvalidError(
+                    f"row {int((kinds & 1).argmax())} takes a row away, but the table keeps the first row of each key "
+                    "('merge-engine' = 'first-row'); with 'ignore-delete' = 'true' such rows are dropped"
+                )
             start = 0
             for piece in pieces(batch, self._settings.memory_bytes):
                 end = start + piece.num_rows
@@ -200,7 +209,7 @@ class KeyValueWriter:
             batches = merge_runs(runs, self._merge, ordered=True) if len(runs) > 1 else runs[0]
         else:
             batches = rows.sorted(place, group_rows)
-        for group in _ahead(row_groups(batches, group_rows), pool):
+        for group in ahead(row_groups(batches, group_rows), pool):
             writer.write(group)
         return writer.finish()
 
@@ -227,17 +236,6 @@ class KeyValueWriter:
         """How many rows make a row group, by the size of the rows at hand."""
         self._row_bytes = rows.row_bytes or self._row_bytes
         return self._settings.group_rows(self._row_bytes)
-
-
-def _ahead(groups: Iterator[pa.Table], pool: ThreadPoolExecutor | None) -> Iterator[pa.Table]:
-    """The same; with a pool, the next one is made while the one before is used."""
-    if pool is None:
-        yield from groups
-        return
-    coming = pool.submit(next, groups, None)
-    while (group := coming.result()) is not None:
-        coming = pool.submit(next, groups, None)
-        yield group
 
 
 def ignored_kinds(options: TableOptions) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -22,3 +23,14 @@ def row_groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
             count += batch.num_rows - start
     if held:
         yield pa.Table.from_batches(held)
+
+
+def ahead(groups: Iterator[pa.Table], pool: ThreadPoolExecutor | None) -> Iterator[pa.Table]:
+    """The same; with a pool, the next one is made while the one before is used."""
+    if pool is None:
+        yield from groups
+        return
+    coming = pool.submit(next, groups, None)
+    while (group := coming.result()) is not None:
+        coming = pool.submit(next, groups, None)
+        yield group

@@ -46,6 +46,7 @@ class CommittedSequences:
         self._manifests = manifests
         self._known: dict[bytes, dict[int, int]] = {}
         self._totals: dict[bytes, set[int]] = {}
+        self._runs: dict[Place, int] = {}
         buckets = TableOptions(schema.options).get(BUCKET)
         self._fixed = buckets if buckets > 0 and not replaces else None
         self._has_all = buckets <= 0 and not schema.primary_keys
@@ -70,6 +71,10 @@ class CommittedSequences:
         if self._fixed is not None:
             self._check_buckets(partition, self._fixed)
         return self._known.get(partition, {}).get(bucket, 0)
+
+    def runs(self, place: Place) -> int:
+        """How many sorted runs a bucket had whose number was asked for: its files of level 0, and the levels above."""
+        return self._runs.get(place, 0)
 
     def _look_up(self, partition: bytes) -> None:
         if self._manifests is None:
@@ -100,6 +105,15 @@ class CommittedSequences:
             known = self._known.setdefault(own, {})
             known[bucket] = max(known.get(bucket, 0), number + 1)
             self._totals.setdefault(own, set()).add(total)
+        if self._schema.primary_keys:
+            self._count_runs(entries)
+
+    def _count_runs(self, entries: pa.Table) -> None:
+        files = entries.group_by(["_PARTITION", "_BUCKET", "_LEVEL"]).aggregate([([], "count_all")])
+        columns = (files.column(name).to_pylist() for name in ("_PARTITION", "_BUCKET", "_LEVEL", "count_all"))
+        for partition, bucket, level, count in zip(*columns, strict=True):
+            place = (partition, bucket)
+            self._runs[place] = self._runs.get(place, 0) + (count if level == 0 else 1)
 
     def _check_buckets(self, partition: bytes, fixed: int) -> None:
         others = self._totals.get(partition, set()) - {fixed}
@@ -107,7 +121,7 @@ class CommittedSequences:
             folder = PartitionFolders(self._home.paths, self._schema).partition_path(partition)
             raise InvalidError(
                 f"the table has {fixed} buckets, but rows of {folder or 'it'} were written for {min(others)}: rows of one key "
-                "would stand in two buckets; overwrite them first"
+                "would stand in two buckets; rescale or overwrite them first"
             )
 
 

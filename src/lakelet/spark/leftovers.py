@@ -31,13 +31,13 @@ def remove_leftovers(
     if not expected and len(places) > _FEW_FOLDERS:
         return
     searched = [folders.bucket_folder(*place) for place in places]
-    if any(message.new_hash_index is not None for message in messages):
+    indexes = {index.name for m in messages for index in (m.new_hash_index, m.new_vectors) if index is not None}
+    if indexes:
         searched.append(home.paths.index("").rstrip("/"))
     with ThreadPoolExecutor(_THREADS) as pool:
         found = [path for paths in pool.map(lambda folder: _files(home, folder, job), searched) for path in paths]
     listed = {file.name for message in messages for file in message.new_files}
-    listed |= {message.new_hash_index.name for message in messages if message.new_hash_index is not None}
-    _delete(home, [path for path in found if path.rsplit("/", 1)[-1] not in listed])
+    _delete(home, [path for path in found if path.rsplit("/", 1)[-1] not in listed | indexes])
 
 
 def remove_all(home: TableHome, job: str) -> None:

@@ -85,6 +85,11 @@ class OpenedTable:
         if version is None and timestamp is None and tag is None:
             version, timestamp, tag = self._named_version()
         scan = self.table.scan(columns, where, version=version, timestamp=timestamp, tag=tag)
+        if scan.fallback is not None:
+            raise InvalidError(
+                f"{self.name}: partitions of this table are filled in from another branch ('scan.fallback-branch'), which Spark "
+                "does not read here: read it by scan(), or one branch at a time once the option is reset"
+            )
         return replace(scan, schema=self.with_options(scan.schema))
 
     def _named_version(self) -> tuple[int | str | None, str | int | None, str | None]:

@@ -30,6 +30,7 @@ from lakelet.spark.leftovers import remove_all, remove_leftovers
 from lakelet.spark.source_options import SourceOptions
 from lakelet.spark.types import from_spark_arrow
 from lakelet.storage.home import TableHome
+from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit
 from lakelet.table.table import check_usable, check_writable
 from lakelet.table.writers import PinnedVersion
@@ -113,12 +114,16 @@ class SourceWriter(DataSourceArrowWriter):
         written = [message for task in tasks for message in task.messages]
         remove_leftovers(self._home, self._schema, self._job, written, expected=False)
         try:
-            replace(self._commit, home=self._home, fresh=True).commit(written)
+            commit = replace(self._commit, home=self._home, fresh=True)
+            made = commit.commit(written)
         except CommitUnknownError:
             raise
         except LakeletError:
             remove_files(self._home, self._schema, written)
             raise
+        # The files of the write stand now: what follows has names of its own.
+        home = replace(self._home, ids=PrefixedIds(self._home.ids.uuid()))
+        AfterWrite(home, self._schema, commit).run(made, written, lambda _: 0)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Removes what the tasks that finished wrote.

@@ -23,6 +23,7 @@ from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import BUCKET, SEQUENCE_FIELD, TableOptions
@@ -30,6 +31,7 @@ from lakelet.spark.assigning import AssigningTable, assigned
 from lakelet.spark.bucket_groups import Routed
 from lakelet.spark.column_names import column_named
 from lakelet.spark.columns import Matched, matched
+from lakelet.spark.compact_tasks import CompactTasks
 from lakelet.spark.crossing import CrossingTable, crossed, partitions_of
 from lakelet.spark.failures import readable
 from lakelet.spark.hash_expression import channel_expression, row_hash
@@ -37,6 +39,7 @@ from lakelet.spark.opened import OpenedTable, open_table
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.write_job import WriteJob
 from lakelet.spark.write_task import WriteTask
+from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit, partition_spec
 from lakelet.table.table import check_usable, check_writable
 from lakelet.table.writers import PinnedVersion
@@ -75,11 +78,11 @@ def write(
         raise InvalidError("df is a stream: a batch write takes frames that end")
     opened = open_table(warehouse, table, options, branch)
     commit, done = _commit(opened, mode, partition, commit_user, commit_identifier).look_back()
-    if done is not None:
-        return done
     schema = opened.schema()
     check_usable(schema)
     check_writable(schema)
+    if done is not None:
+        return AfterWrite(opened.home, schema, commit, extra=opened.extra).repeated(done)
     if mode == "upsert" and not schema.primary_keys:
         raise InvalidError(f"mode 'upsert': {table} has no primary key by which rows would take the place of others")
     return _Write(df.sparkSession, opened, schema, commit, on_duplicate == "any", parallelism).run(df, partition, kinds)
@@ -125,6 +128,8 @@ class _Write:
     ) -> None:
         job = opened.home.ids.uuid().replace("-", "")
         home = replace(opened.home, ids=PrefixedIds(job))
+        self._ids = opened.home.ids
+        self._extra = opened.extra
         self._spark = spark
         self._home = home
         self._schema = schema
@@ -142,13 +147,25 @@ class _Write:
         rows = matched(df, self._schema, fixed=partition_spec(partition or {}, self._schema), kinds=kinds)
         if bucket_mode(self._schema) is BucketMode.KEY_DYNAMIC:
             rows = replace(rows, frame=self._name_partitions(rows.frame))
+        base = PinnedVersion.shared(
+            self._home, self._schema, self._snapshot, self._commit.replaces, table_uuid=self._table_uuid
+        )
+        made, messages = self._written(rows, base)
+        runs_of = base.sequences.runs if base.sequences is not None else lambda _: 0
+        after = AfterWrite(self._home, self._schema, self._commit, self._compactor(), self._extra)
+        return after.run(made, messages, runs_of)
+
+    def _compactor(self) -> CompactTasks:
+        """What compacts buckets on the executors. Its files have a name of their own: those of the write stand by then."""
+        job = self._ids.uuid().replace("-", "")
+        return CompactTasks(self._spark, replace(self._home, ids=PrefixedIds(job)), job)
+
+    def _written(self, rows: Matched, base: PinnedVersion) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
         task = WriteTask(
             self._home,
             self._schema,
             self._commit.replaces,
-            PinnedVersion.shared(
-                self._home, self._schema, self._snapshot, self._commit.replaces, table_uuid=self._table_uuid
-            ),
+            base,
             kinds=rows.kinds,
             one_row_per_key=self._one_row_per_key,
             in_key_order=bucket_mode(self._schema) is BucketMode.POSTPONE_MODE,
@@ -161,7 +178,7 @@ class _Write:
             case _:
                 return self._job.run(self._routed(rows.frame), task)
 
-    def _run_placed(self, routed: Routed, task: WriteTask) -> Snapshot | None:
+    def _run_placed(self, routed: Routed, task: WriteTask) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
         return self._job.run(routed.frame, replace(task, carried=routed.carried, placer_of=routed.placer_of))
 
     def _assigned(self, frame: DataFrame) -> Routed:

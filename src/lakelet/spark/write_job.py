@@ -55,6 +55,14 @@ def raise_first(outcomes: Sequence[TaskOutcome[Any]]) -> None:
         raise errors[0]
 
 
+def may_have_lost(spark: SparkSession, outcomes: Sequence[TaskOutcome[Any]]) -> bool:
+    """Whether there may have been attempts besides the ones that count."""
+    numbers = [outcome.number for outcome in outcomes]
+    gaps = bool(numbers) and max(numbers) - min(numbers) >= len(numbers)
+    speculates = str(spark.conf.get("spark.speculation", "false")).lower() == "true"
+    return gaps or speculates or any(outcome.repeated for outcome in outcomes)
+
+
 @dataclass(frozen=True, slots=True)
 class WriteJob:
     """A job that writes one commit. The ids of `home` begin with `job`."""
@@ -65,8 +73,8 @@ class WriteJob:
     commit: TableCommit
     job: str
 
-    def run(self, frame: DataFrame, task: Task) -> Snapshot | None:
-        """Writes the rows of a frame, each partition in one task, and commits."""
+    def run(self, frame: DataFrame, task: Task) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
+        """Writes the rows of a frame, each partition in one task, and commits; the snapshot made, and what is in it."""
         what = f"writing {self.home.where(self.home.paths.root)}"
         try:
             outcomes = collected(self.spark, frame, task, what)
@@ -78,17 +86,11 @@ class WriteJob:
         messages = tuple(message for one in written for message in one.messages)
         files = sum(len(message.new_files) for message in messages)
         _LOG.info("%s: %d rows in %d files by %d tasks", what, sum(one.rows for one in written), files, len(outcomes))
-        again = self._may_have_lost(outcomes)
+        again = may_have_lost(self.spark, outcomes)
         remove_leftovers(self.home, self.schema, self.job, messages, expected=again)
         commit = replace(self.commit, fresh=True)
-        return commit_on_top(commit, self.schema, messages, Repetition(self.home, self.schema), self._moved)
-
-    def _may_have_lost(self, outcomes: Sequence[TaskOutcome[Any]]) -> bool:
-        """Whether there may have been attempts besides the ones that count."""
-        numbers = [outcome.number for outcome in outcomes]
-        gaps = bool(numbers) and max(numbers) - min(numbers) >= len(numbers)
-        speculates = str(self.spark.conf.get("spark.speculation", "false")).lower() == "true"
-        return gaps or speculates or any(outcome.repeated for outcome in outcomes)
+        made = commit_on_top(commit, self.schema, messages, Repetition(self.home, self.schema), self._moved)
+        return made, messages
 
     def _moved(self, messages: tuple[CommitMessage, ...], above: Mapping[Place, int]) -> tuple[CommitMessage, ...]:
         """The messages with their files above others' sequence numbers: a task for each bucket that is touched."""
@@ -105,7 +107,7 @@ class WriteJob:
             remove_all(self.home, self.job)
             raise
         moved = (*rest, *(message for outcome in outcomes for message in outcome.value or ()))
-        again = self._may_have_lost(outcomes)
+        again = may_have_lost(self.spark, outcomes)
         remove_leftovers(self.home, self.schema, self.job, (*messages, *moved), expected=again)
         return moved
 

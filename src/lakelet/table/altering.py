@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from lakelet.commit.branches import branch_home
+from lakelet.commit.callback_classes import check_callbacks
 from lakelet.commit.schemas import change_schema
 from lakelet.commit.snapshots import latest_id
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
@@ -19,7 +21,7 @@ from lakelet.model.evolution import Path
 from lakelet.model.schema import TableSchema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
-from lakelet.options import check_alter, check_options
+from lakelet.options import SCAN_FALLBACK_BRANCH, check_alter, check_options
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
@@ -95,7 +97,11 @@ class Altering:
     def _change_options(self, changes: Mapping[str, str | None]) -> TableSchema:
         def change(schema: TableSchema) -> TableSchema:
             check_options({key: text for key, text in changes.items() if text is not None})
+            check_callbacks({key: text for key, text in changes.items() if text is not None})
             changed = evolution.change_options(schema, changes)
+            fallback = changes.get(SCAN_FALLBACK_BRANCH.name)
+            if fallback:
+                branch_home(self._home, fallback)
             if latest_id(self._home) is not None:
                 check_alter(schema.options, changed.options)
             return changed
@@ -104,20 +110,21 @@ class Altering:
 
     def _alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
         schema = change_schema(self._home, change)
-        self._touch(schema)
+        note_schema(self._home, schema)
         return schema
 
-    def _touch(self, schema: TableSchema) -> None:
-        """Notes the change in the table's metadata file, which is for people: the schema stands without it."""
-        path = self._home.paths.metadata
-        try:
-            metadata = decode_metadata(self._home.store.get(path), path=self._home.where(path))
-            changed = replace(metadata, modify_time_ms=schema.time_ms, schema_id=schema.id)
-            self._home.store.put(path, encode_metadata(changed))
-        except NotFoundError:
-            return
-        except LakeletError as error:
-            _LOG.warning("schema %d stands, but %s could not be updated: %s", schema.id, path, error)
+
+def note_schema(home: TableHome, schema: TableSchema) -> None:
+    """Notes a change in the table's metadata file, which is for people: the schema stands without it."""
+    path = home.paths.metadata
+    try:
+        metadata = decode_metadata(home.store.get(path), path=home.where(path))
+        changed = replace(metadata, modify_time_ms=schema.time_ms, schema_id=schema.id)
+        home.store.put(path, encode_metadata(changed))
+    except NotFoundError:
+        return
+    except LakeletError as error:
+        _LOG.warning("schema %d stands, but %s could not be updated: %s", schema.id, path, error)
 
 
 def as_type(data_type: TypeLike, where: str) -> DataType:

@@ -27,6 +27,7 @@ from lakelet.sink.repeatable_input import RepeatableInput
 from lakelet.sink.restamp import restamp
 from lakelet.sink.row_kinds import kinds_of
 from lakelet.storage.home import TableHome
+from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit
 from lakelet.table.repetition import Repetition
 from lakelet.table.writing import TableWrite, schema_with_kinds
@@ -86,7 +87,8 @@ class CommittedWrite:
         except BaseException:
             write.discard()
             raise
-        return commit_on_top(replace(commit, fresh=True), self.schema, messages, repetition)
+        made = commit_on_top(replace(commit, fresh=True), self.schema, messages, repetition)
+        return AfterWrite(self.home, self.schema, commit).run(made, messages, write.runs)
 
 
 def commit_on_top(

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from lakelet.commit.callbacks import run_commit_callbacks
 from lakelet.commit.changes import partition_mask
 from lakelet.commit.committed_files import check_not_committed, remove_uncommitted
 from lakelet.commit.committer import already_done, commit
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.table_identity import check_same_table
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow
@@ -58,10 +58,10 @@ class TableCommit:
     read_at: int | None = None
 
     @staticmethod
-    def of(home: TableHome, user: str | None, identifier: int | None) -> TableCommit:
-        """A commit by a named user with an identifier, or by a generated one with neither."""
+    def of(home: TableHome, user: str | None, identifier: int | None, schema: TableSchema | None = None) -> TableCommit:
+        """A commit by a named user with an identifier, or by a generated one with neither. `schema` is the newest, if known."""
         if user is None and identifier is None:
-            prefix = TableOptions(latest_schema(home).options).get(COMMIT_USER_PREFIX)
+            prefix = TableOptions((schema or latest_schema(home)).options).get(COMMIT_USER_PREFIX)
             generated = home.ids.uuid()
             return TableCommit(
                 home, f"{prefix}_{generated}" if prefix else generated, BATCH_COMMIT_IDENTIFIER, named=False
@@ -120,6 +120,8 @@ class TableCommit:
         latest = latest_snapshot(self.home)
         request = CommitRequest(self.user, (), self.identifier, named=True)
         done = already_done(self.home, request, latest, None)
+        if done is not None:
+            run_commit_callbacks(self.home, latest_schema(self.home), done)
         return replace(self, searched=0 if latest is None else latest.id), done
 
     def commit(self, messages: Sequence[CommitMessage]) -> Snapshot | None:
@@ -129,7 +131,6 @@ class TableCommit:
                 raise InvalidError(f"cannot commit a {type(message).__name__}: expected messages of prepare_commit()")
         schema = latest_schema(self.home)
         self._check_partitions(messages, schema)
-        check_same_table(self.home, messages)
         if not self.named and not self.fresh:
             check_not_committed(self.home, messages)
         request = CommitRequest(

@@ -7,7 +7,7 @@ meanwhile, the whole is done again on the new snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,8 +27,8 @@ from lakelet.scan.plan import Planner, Where
 from lakelet.sink.append_writer import AppendWriter
 from lakelet.storage.home import TableHome
 from lakelet.table.committing import TableCommit
+from lakelet.table.repetition import Repetition
 
-_ATTEMPTS = 10
 _ROW = "__lakelet_row"
 
 
@@ -45,20 +45,19 @@ class RowDeletion:
         commit, done = replace(self.commit, fresh=True).look_back()
         if done is not None:
             return done
-        for attempt in range(_ATTEMPTS):
+        repetition = Repetition(self.home, latest_schema(self.home))
+        while True:
             messages = self._prepare()
             try:
                 return commit.commit(messages)
-            except ConflictError:
+            except ConflictError as conflict:
                 commit.abort(messages)
-                if attempt == _ATTEMPTS - 1:
-                    raise
+                repetition.again(conflict)
             except CommitUnknownError:
                 raise
             except Exception:
                 commit.abort(messages)
                 raise
-        return None
 
     def _prepare(self) -> tuple[CommitMessage, ...]:
         # The snapshot comes first: a schema read after it knows every column of its files.
@@ -83,7 +82,15 @@ class RowDeletion:
             writer.abort()
             raise
         gone = [
-            CommitMessage(partition, bucket, total, (), tuple(one.files[0] for one in splits), snapshot.id)
+            CommitMessage(
+                partition,
+                bucket,
+                total,
+                (),
+                tuple(one.files[0] for one in splits),
+                snapshot.id,
+                old_vectors=_index_names(splits),
+            )
             for (partition, bucket, total), splits in removed.items()
         ]
         return (*gone, *added)
@@ -111,6 +118,12 @@ class RowDeletion:
             for batch in reader.batches([one]):
                 writer.write(_without_matches(batch, matching))
         return True
+
+
+def _index_names(splits: Sequence[Split]) -> tuple[str, ...]:
+    """The index files that hold deletion vectors of these files."""
+    found = {vector.index_path.rsplit("/", 1)[-1] for split in splits for vector in split.deletion_vectors if vector}
+    return tuple(sorted(found))
 
 
 def _without_matches(batch: pa.RecordBatch, matching: RowFilter) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ Buckets whose files are the same in both versions are not read.
       compaction                                         an OVERWRITE has none and is compared with the one before
 
 A snapshot that only compacts changes no row, except where compaction is what makes rows show up (deletion vectors, first-row,
-postponed buckets).
+postponed buckets) or what drops them (`record-level.expire-time`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.split import Split
-from lakelet.options import BUCKET, CHANGELOG_PRODUCER, TableOptions
+from lakelet.options import BUCKET, CHANGELOG_PRODUCER, RECORD_LEVEL_EXPIRE_TIME, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.changelog_reader import read_changelog
 from lakelet.read.keyed_difference import keyed_difference
@@ -77,8 +77,9 @@ class _KeyedChanges:
         options = TableOptions(self._schema_of(snapshot.schema_id).options)
         if options.get(CHANGELOG_PRODUCER) in _COMPACTED_LATER:
             return False
-        waits = hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
-        return snapshot.commit_kind is CommitKind.APPEND or waits
+        shows = hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
+        drops = options.get(RECORD_LEVEL_EXPIRE_TIME) is not None
+        return snapshot.commit_kind is CommitKind.APPEND or shows or drops
 
     def logged(self, snapshot: Snapshot, changelog: str) -> Iterator[Change]:
         """What a snapshot's changelog files say."""

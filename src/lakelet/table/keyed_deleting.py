@@ -31,11 +31,12 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
+from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit
 from lakelet.table.point_reading import get_rows, key_table
 from lakelet.table.repetition import Repetition
 from lakelet.table.scanning import TableScan
-from lakelet.table.writers import PinnedVersion, open_writer
+from lakelet.table.writers import PinnedVersion, Writer, open_writer
 
 _KEYS_AT_ONCE = 131_072
 RowsOf = Callable[[TableSchema, Snapshot | None], Iterator[pa.RecordBatch]]
@@ -53,7 +54,7 @@ class KeyedDeletion:
         """Deletes and commits; None where there is no such row."""
         commit, done = replace(self.commit, fresh=True).look_back()
         if done is not None:
-            return done
+            return AfterWrite(self.home, latest_schema(self.home), commit).repeated(done)
         repetition = Repetition(self.home, latest_schema(self.home))
         while True:
             # The snapshot comes first: a schema read after it knows every column of its files.
@@ -61,9 +62,10 @@ class KeyedDeletion:
             schema = latest_schema(self.home)
             if TableOptions(schema.options).get(IGNORE_DELETE):
                 raise InvalidError("the table drops deletes, for its option 'ignore-delete' is on")
-            messages = self._prepare(schema, snapshot)
+            writer, messages = self._prepare(schema, snapshot)
             try:
-                return replace(commit, read_at=0 if snapshot is None else snapshot.id).commit(messages)
+                made = replace(commit, read_at=0 if snapshot is None else snapshot.id).commit(messages)
+                break
             except CommitUnknownError:
                 raise
             except ConflictError as conflict:
@@ -72,15 +74,17 @@ class KeyedDeletion:
             except LakeletError:
                 remove_files(self.home, schema, messages)
                 raise
+        return AfterWrite(self.home, schema, commit).run(made, messages, writer.runs)
 
-    def _prepare(self, schema: TableSchema, snapshot: Snapshot | None) -> tuple[CommitMessage, ...]:
+    def _prepare(self, schema: TableSchema, snapshot: Snapshot | None) -> tuple[Writer, tuple[CommitMessage, ...]]:
         writer = open_writer(self.home, schema, None, base=PinnedVersion(snapshot))
         columns = arrow_schema(schema.fields)
         try:
             for batch in self.rows_of(schema, snapshot):
                 rows = pa.RecordBatch.from_arrays(batch.columns, schema=columns)
                 writer.write(rows, np.full(batch.num_rows, RowKind.DELETE, np.int8))
-            return tuple(replace(message, table_uuid=table_uuid(self.home)) for message in writer.prepare_commit())
+            uuid = table_uuid(self.home)
+            return writer, tuple(replace(message, table_uuid=uuid) for message in writer.prepare_commit())
         except BaseException:
             writer.abort()
             raise

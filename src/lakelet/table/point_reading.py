@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakelet.commit.schemas import SchemaVersions
@@ -24,15 +26,20 @@ def get_rows(
     home: TableHome, schema: TableSchema, snapshot: Snapshot | None, keys: Any, columns: Sequence[str] | None
 ) -> pa.Table:
     """The rows of a snapshot with these keys, in the order of the keys."""
-    names = chosen_columns(columns, schema)
-    schema_of = SchemaVersions(home, {schema.id: schema})
-    reader = PointReader(home, schema, names, schema_of)
-    wanted = key_table(keys, schema)
-    if snapshot is None or not wanted.num_rows:
-        return reader.schema.empty_table()
-    planner = Planner(home, schema, schema_of, TableOptions(schema.options))
-    rows, _ = reader.get_many(planner.plan_keys(snapshot, wanted), wanted)
+    rows, _ = find_rows(home, schema, snapshot, key_table(keys, schema), chosen_columns(columns, schema))
     return rows
+
+
+def find_rows(
+    home: TableHome, schema: TableSchema, snapshot: Snapshot | None, keys: pa.Table, columns: Sequence[str]
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The rows of a snapshot with these keys, and for each the place of its key, ascending."""
+    schema_of = SchemaVersions(home, {schema.id: schema})
+    reader = PointReader(home, schema, columns, schema_of)
+    if snapshot is None or not keys.num_rows:
+        return reader.schema.empty_table(), np.empty(0, np.int64)
+    planner = Planner(home, schema, schema_of, TableOptions(schema.options))
+    return reader.get_many(planner.plan_keys(snapshot, keys), keys)
 
 
 def chosen_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:

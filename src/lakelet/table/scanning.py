@@ -9,8 +9,9 @@ its plan: another process reads a part with `scan.read(split)`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import EMPTY_PLAN, Plan, Planner, Where
 from lakelet.storage.home import TableHome
+from lakelet.table.fallback import Fallback, missing_splits
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,16 +46,25 @@ class TableScan:
     where: Where = None
     limit: int | None = None
     ordered: bool = False
+    fallback: Fallback | None = None
 
     def plan(self) -> Plan:
         """The splits to read, and how much pruning spared."""
-        if self.snapshot is None:
-            return EMPTY_PLAN
-        return self._planner().plan(self.snapshot, self.where)
+        plan = EMPTY_PLAN if self.snapshot is None else self._planner().plan(self.snapshot, self.where)
+        if self.fallback is None:
+            return plan
+        other = self._fallback_scan(self.fallback).plan()
+        return replace(
+            plan,
+            splits=(*plan.splits, *missing_splits(self.home, self.snapshot, self.fallback, other)),
+            manifests_total=plan.manifests_total + other.manifests_total,
+            manifests_read=plan.manifests_read + other.manifests_read,
+            files_total=plan.files_total + other.files_total,
+        )
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The matching rows of one split of this scan's plan; the limit is the caller's business."""
-        return self._reader().batches([split])
+        return self._batches([split])
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -63,7 +74,7 @@ class TableScan:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, in bounded memory."""
         left = self.limit
-        for batch in self._reader().batches(self._splits()):
+        for batch in self._batches(self._splits()):
             if left is None:
                 yield batch
                 continue
@@ -83,7 +94,7 @@ class TableScan:
 
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table."""
-        if self.limit is not None:
+        if self.limit is not None or self.fallback is not None:
             return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
         return self._reader().table(self._splits())
 
@@ -116,12 +127,23 @@ class TableScan:
 
     def count(self) -> int:
         """How many rows there are; files whose rows all match by partition or statistics are counted, not read."""
-        if self.snapshot is None:
-            return 0
-        known, plan = self._planner().count(self.snapshot, self.where)
+        rows = 0
+        if self.snapshot is not None:
+            rows, plan = self._planner().count(self.snapshot, self.where)
+            rows += self._read_count(plan.splits)
+        if self.fallback is not None:
+            other = self._fallback_scan(self.fallback)
+            missing = missing_splits(self.home, self.snapshot, self.fallback, other.plan())
+            known = [split for split in missing if self.where is None and split.least_rows == split.row_count]
+            rows += sum(split.row_count for split in known)
+            rows += other._read_count([split for split in missing if split not in known])
+        return self._limited(rows)
+
+    def _read_count(self, splits: Sequence[Split]) -> int:
+        """The matching rows of splits, of which as little as possible is read."""
         needed = row_filter(self.where, self.schema.fields).columns
         needed = needed or self.schema.trimmed_primary_keys or self.schema.names
-        return self._limited(known + sum(batch.num_rows for batch in self._reader(needed[:1]).batches(plan.splits)))
+        return sum(batch.num_rows for batch in self._reader(needed[:1]).batches(splits))
 
     def _limited(self, rows: int) -> int:
         return rows if self.limit is None else min(rows, self.limit)
@@ -142,7 +164,20 @@ class TableScan:
         """The rows again, only some columns; an extra condition narrows what is read where this scan has none of its own."""
         names = self.columns if columns is None else tuple(name for name in self.columns if name in columns)
         where = condition if self.where is None and self.limit is None else self.where
-        return TableScan(self.home, self.schema, self.snapshot, names, where, self.limit, self.ordered).to_batches()
+        return replace(self, columns=names, where=where).to_batches()
+
+    def _batches(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+        """The rows of splits in their order, each read with the schema of its branch."""
+        for branch, group in groupby(splits, key=lambda split: split.branch):
+            if branch is None or self.fallback is None:
+                yield from self._reader().batches(list(group))
+                continue
+            columns = self.arrow_schema
+            for batch in self._fallback_scan(self.fallback)._reader().batches(list(group)):
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=columns)
+
+    def _fallback_scan(self, other: Fallback) -> TableScan:
+        return replace(self, home=other.home, schema=other.schema, snapshot=other.snapshot, limit=None, fallback=None)
 
     def _planner(self) -> Planner:
         return Planner(

@@ -8,12 +8,13 @@ orders.scan(where="dt = '2026-01-01'").to_arrow()
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.commit.branches import branch_home
 from lakelet.commit.manifests import live_entries, snapshot_manifests
 from lakelet.commit.schemas import latest_schema, read_schema, schema_ids
 from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at, snapshot_ids
@@ -27,8 +28,6 @@ from lakelet.model.schema import TableSchema, check_bucket_count
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
     CHANGELOG_PRODUCER,
-    DELETION_VECTORS_ENABLED,
-    MERGE_ENGINE,
     SCAN_SNAPSHOT_ID,
     SCAN_TAG_NAME,
     SCAN_TIMESTAMP,
@@ -39,21 +38,28 @@ from lakelet.options import (
 )
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
+from lakelet.table.after_write import AfterWrite
 from lakelet.table.altering import Altering
+from lakelet.table.analyzing import Analyzing
 from lakelet.table.changing import changes_schema, read_changes
+from lakelet.table.cleaning import Cleaning
 from lakelet.table.committed_write import CommittedWrite
 from lakelet.table.committing import TableCommit, partition_spec
+from lakelet.table.compacting import Compacting
 from lakelet.table.deleting import RowDeletion
+from lakelet.table.fallback import fallback_of, get_rows_or_fall_back
 from lakelet.table.keyed_deleting import KeyedDeletion, keyed_rows, matching_rows
-from lakelet.table.point_reading import chosen_columns, get_rows
+from lakelet.table.moments import milliseconds
+from lakelet.table.point_reading import chosen_columns, get_rows, key_table
 from lakelet.table.scanning import TableScan
+from lakelet.table.versioning import Versioning
 from lakelet.table.writing import TableWrite
 
 _MODES = ("append", "overwrite", "overwrite_partitions")
 
 
-class Table(Altering):
-    """A table of a lake, on its main branch. Cheap to make: nothing is read until it is used."""
+class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
+    """A table of a lake, on one of its branches. Cheap to make: nothing is read until it is used."""
 
     def __init__(self, name: str, home: TableHome) -> None:
         self.name = name
@@ -139,10 +145,10 @@ class Table(Altering):
         elif mode == "overwrite_partitions":
             commit = commit.overwrite(dynamic=True)
         commit, done = commit.look_back()
-        if done is not None:
-            return done
         schema = self.schema
         check_writable(schema)
+        if done is not None:
+            return AfterWrite(self._home, schema, commit).repeated(done)
         return CommittedWrite(self._home, schema, commit, partition_spec(partition or {}, schema)).run(data, kinds)
 
     def new_write(self) -> TableWrite:
@@ -153,8 +159,9 @@ class Table(Altering):
 
     def new_commit(self, user: str | None = None, identifier: int | None = None) -> TableCommit:
         """The second phase: a commit of messages from any number of writers."""
-        check_usable(latest_schema(self._home))
-        return TableCommit.of(self._home, user, identifier)
+        schema = latest_schema(self._home)
+        check_usable(schema)
+        return TableCommit.of(self._home, user, identifier, schema)
 
     def delete(
         self,
@@ -203,7 +210,7 @@ class Table(Altering):
 
         Rows come in the order of the files; with `ordered` those of each bucket of a primary-key table in key order.
         """
-        home = self._home.on_branch(branch) if branch is not None else self._home
+        home = branch_home(self._home, branch) if branch is not None else self._home
         schema, snapshot = _version(home, version, timestamp, tag)
         check_usable(schema)
         _check_limit(limit)
@@ -211,7 +218,12 @@ class Table(Altering):
         names = chosen_columns(columns, schema)
         if ordered and not schema.primary_keys:
             raise InvalidError("ordered: the table has no primary key to order rows by")
-        return TableScan(home, schema, snapshot, names, _predicate(where, schema), limit, ordered)
+        named = (version, timestamp, tag, *_stored_version(TableOptions(schema.options)))
+        newest = all(name is None for name in named)
+        other = fallback_of(home, schema, snapshot, newest=newest, tag=tag)
+        if other is not None:
+            check_usable(other.schema)
+        return TableScan(home, schema, snapshot, names, _predicate(where, schema), limit, ordered, other)
 
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The newest row with this primary key as a dict, None where there is none."""
@@ -227,7 +239,11 @@ class Table(Altering):
         """
         snapshot = self.latest_snapshot()
         schema = self.schema
-        return get_rows(self._home, schema, snapshot, keys, columns)
+        other = fallback_of(self._home, schema, snapshot, newest=True)
+        if other is None:
+            return get_rows(self._home, schema, snapshot, keys, columns)
+        wanted, names = key_table(keys, schema), chosen_columns(columns, schema)
+        return get_rows_or_fall_back(self._home, schema, snapshot, other, wanted, names)
 
     def changes(self, start: int, end: int | None = None) -> pa.Table:
         """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot."""
@@ -278,21 +294,14 @@ def check_usable(schema: TableSchema) -> None:
 
 
 def check_writable(schema: TableSchema) -> None:
-    """Refuses tables into which rows would be written that nobody sees, or without what others rely on."""
+    """Refuses tables into which rows would be written without what others rely on."""
     if not schema.primary_keys:
         return
-    options = TableOptions(schema.options)
-    found = [
-        (MERGE_ENGINE.name, options.get(MERGE_ENGINE), "deduplicate"),
-        (DELETION_VECTORS_ENABLED.name, str(options.get(DELETION_VECTORS_ENABLED)).lower(), "false"),
-        (CHANGELOG_PRODUCER.name, options.get(CHANGELOG_PRODUCER), "none"),
-    ]
-    for name, value, written in found:
-        if value != written:
-            raise InvalidError(
-                f"a table with '{name}' = '{value}' can be read but not written: its rows show up, or its changelog is made, "
-                "only in compaction, which this version does not have"
-            )
+    producer = TableOptions(schema.options).get(CHANGELOG_PRODUCER)
+    if producer != "none":
+        raise InvalidError(
+            f"a table with '{CHANGELOG_PRODUCER.name}' = '{producer}' can be read but not written: its changelog would be missing"
+        )
 
 
 def _check_limit(limit: object) -> None:
@@ -330,7 +339,7 @@ def _version(
         if version is None and timestamp is None and tag is None:
             return latest, newest
     if timestamp is not None:
-        snapshot = snapshot_at(home, _milliseconds(timestamp))
+        snapshot = snapshot_at(home, milliseconds(timestamp))
     elif tag is not None:
         snapshot = read_tag(home, tag)
     else:
@@ -372,20 +381,3 @@ def _named_version(home: TableHome, version: int | str | None) -> Snapshot:
     if text.isdigit():
         return read_snapshot(home, int(text))
     raise NotFoundError(f"version {text!r} is neither a tag of {home.where(home.paths.branch_root)} nor a snapshot id")
-
-
-def _milliseconds(timestamp: datetime | str | int) -> int:
-    """A point in time; text and datetimes without a zone are in UTC."""
-    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
-        return timestamp
-    if not isinstance(timestamp, (str, datetime)):
-        raise InvalidError(
-            f"timestamp {timestamp!r}: expected a datetime, ISO 8601 text or milliseconds, found {type(timestamp).__name__}"
-        )
-    try:
-        moment = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
-    except ValueError as error:
-        raise InvalidError(f"timestamp {timestamp!r}: expected ISO 8601 such as 2026-01-01T00:00:00Z") from error
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.commit.changes import replaced_partitions
-from lakelet.commit.conflicts import PartitionFilter
+from lakelet.commit.conflicts import PartitionFilter, Place
 from lakelet.commit.manifests import live_entries, snapshot_manifests
 from lakelet.commit.request import Overwrite
 from lakelet.commit.schemas import SchemaVersions
@@ -64,6 +64,10 @@ class Writer(Protocol):
 
     def abort(self) -> None:
         """Removes everything written."""
+        ...
+
+    def runs(self, place: Place) -> int:
+        """How many sorted runs a bucket had before, of those that rows came in for."""
         ...
 
 
@@ -135,6 +139,9 @@ class _Appending:
     def abort(self) -> None:
         self.writer.abort()
 
+    def runs(self, place: Place) -> int:
+        return 0
+
 
 class _Keyed:
     """The writer of a primary-key table: its messages tell the snapshot that sequence numbers go on from."""
@@ -152,6 +159,7 @@ class _Keyed:
         manifests = _Manifests(home, snapshot)
         self._placer = settings.placer or _placer(home, schema, snapshot, manifests, replaces)
         sequences = base.sequences or CommittedSequences(home, schema, manifests(), replaces=replaces is not None)
+        self._sequences = sequences
         self._writer = KeyValueWriter(
             home,
             schema,
@@ -172,6 +180,9 @@ class _Keyed:
 
     def abort(self) -> None:
         self._writer.abort()
+
+    def runs(self, place: Place) -> int:
+        return self._sequences.runs(place)
 
 
 class _Manifests:

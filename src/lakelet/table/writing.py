@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.commit.committed_files import remove_uncommitted
+from lakelet.commit.conflicts import Place
 from lakelet.commit.request import Overwrite
 from lakelet.commit.table_identity import table_uuid
 from lakelet.errors import InvalidError
@@ -118,6 +119,10 @@ class TableWrite:
         messages = self._writer.prepare_commit()
         self._messages = tuple(replace(message, table_uuid=self._table_uuid) for message in messages)
         return self._messages
+
+    def runs(self, place: Place) -> int:
+        """How many sorted runs a bucket had before, of those that rows came in for."""
+        return self._writer.runs(place)
 
     def abort(self) -> None:
         """Removes the files, except those of a commit that stands."""

@@ -24,6 +24,10 @@
  *   tag WDT NAME [SNAPSHOT] | delete-tag WDT NAME | branch WDT NAME [TAG] | delete-branch WDT NAME | fastforward WDT BRANCH
  *   rollback WDT SNAPSHOT|TAG
  *   expire WDT KEEP        expire all but the newest KEEP snapshots
+ *   and the commands of Versions.java
+ *   clean-orphans WDT MS   Java's own removal of orphan files that were last changed before MS; the paths removed
+ *   statistics WDT         the statistics of the newest snapshot;   analyze WDT   commits statistics given as JSON on stdin
+ *   encode-tasks WDT | decode-tasks WDT     compaction tasks on stdin, as JSON or as bytes, made the other; see Tasks.java
  *   serve                  one JSON {"args":[...],"stdin":"..."} per line; each answer ends with {"_done":true,"rc":n,"error":..}
  *
  * Not covered: writing cross-partition-update tables (PK without the partition keys, bucket -1); postpone tables (bucket -2) read as
@@ -137,6 +141,7 @@ public class Judge {
                 case "alter": alter(catalog, id); return;
                 case "rename": catalog.renameTable(id, Identifier.create(pos.get(2), pos.get(4)), false); return;
                 case "drop": catalog.dropTable(id, true); return;
+                case "encode-tasks": case "decode-tasks": Tasks.run(pos, in, out); return;
             }
             Table table = catalog.getTable(id);
             Map<String, String> dynamic = new LinkedHashMap<>();
@@ -149,6 +154,7 @@ public class Judge {
                 case "read": read(table); break;
                 case "write": write((FileStoreTable) table); break;
                 case "compact": if (has("buckets")) Buckets.compactPostponed((FileStoreTable) table, one("buckets")); else compact((FileStoreTable) table); break;
+                case "clean-orphans": case "statistics": case "analyze": Tasks.run(pos, (FileStoreTable) table, in, out); break;
                 case "buckets": Buckets.print((FileStoreTable) table, in, out); break;
                 case "schema": out.println(JSON.readTree(((FileStoreTable) table).schema().toString())); break;
                 case "snapshots":
@@ -171,7 +177,7 @@ public class Judge {
                     out.println(table.newExpireSnapshots().config(org.apache.paimon.options.ExpireConfig.builder()
                             .snapshotRetainMax(keep).snapshotRetainMin(keep).snapshotTimeRetain(Duration.ZERO).build()).expire());
                     break;
-                default: throw new IllegalArgumentException("unknown command " + pos.get(0));
+                default: Versions.run(pos, (FileStoreTable) table, out);
             }
         }
     }

@@ -143,6 +143,27 @@ class JavaPaimon:
         """The bucket of each row; in a table with dynamic buckets the hash of its key."""
         return self.call("buckets", warehouse, table, stdin="\n".join(map(json.dumps, rows)))
 
+    def statistics(self, warehouse: Warehouse, table: str) -> dict[str, Any] | None:
+        """The statistics of the newest snapshot, minimum and maximum as Java prints them."""
+        found = self.call("statistics", warehouse, table)
+        return dict(found[0]) if found else None
+
+    def analyze(self, warehouse: Warehouse, table: str, statistics: Mapping[str, Any]) -> None:
+        """Commits statistics, given in the form of Paimon's file."""
+        self.call("analyze", warehouse, table, stdin=json.dumps(statistics))
+
+    def clean_orphans(self, warehouse: Warehouse, table: str, older_than_ms: int) -> list[str]:
+        """Removes what Java takes for orphans, and returns their paths."""
+        return self.call("clean-orphans", warehouse, table, older_than_ms)
+
+    def encode_tasks(self, warehouse: Warehouse, tasks: Iterable[Row]) -> list[Row]:
+        """Compaction tasks, in the form of Tasks.java, as version and hex."""
+        return self.call("encode-tasks", warehouse, "d.t", stdin="\n".join(map(json.dumps, tasks)))
+
+    def decode_tasks(self, warehouse: Warehouse, tasks: Iterable[Row]) -> list[Row]:
+        """The inverse; of each also whether it is `many`."""
+        return self.call("decode-tasks", warehouse, "d.t", stdin="\n".join(map(json.dumps, tasks)))
+
     def expire(self, warehouse: Warehouse, table: str, keep: int) -> None:
         self.call("expire", warehouse, table, keep)
 
@@ -170,6 +191,35 @@ class JavaPaimon:
 
     def fast_forward(self, warehouse: Warehouse, table: str, branch: str) -> None:
         self.call("fastforward", warehouse, table, branch)
+
+    def tag_retained(
+        self, warehouse: Warehouse, table: str, name: str, retained: str, snapshot: int | None = None
+    ) -> None:
+        """A tag that expires after `retained`, such as PT1H."""
+        self.call("tag-retained", warehouse, table, name, "-" if snapshot is None else snapshot, retained)
+
+    def rename_tag(self, warehouse: Warehouse, table: str, name: str, new_name: str) -> None:
+        self.call("rename-tag", warehouse, table, name, new_name)
+
+    def replace_tag(self, warehouse: Warehouse, table: str, name: str, snapshot: int | None = None) -> None:
+        self.call("replace-tag", warehouse, table, name, "-" if snapshot is None else snapshot)
+
+    def automatic_tags(self, warehouse: Warehouse, table: str) -> None:
+        """Makes the tags that are due, and expires those past their time."""
+        self.call("auto-tags", warehouse, table)
+
+    def batch_tag(self, warehouse: Warehouse, table: str) -> None:
+        self.call("batch-tag", warehouse, table)
+
+    def rename_branch(self, warehouse: Warehouse, table: str, name: str, new_name: str) -> None:
+        self.call("rename-branch", warehouse, table, name, new_name)
+
+    def consumer(self, warehouse: Warehouse, table: str, consumer: str, next_snapshot: int) -> None:
+        self.call("consumer", warehouse, table, consumer, next_snapshot)
+
+    def consumers(self, warehouse: Warehouse, table: str) -> dict[str, int]:
+        (found,) = self.call("consumers", warehouse, table)
+        return dict(found)
 
 
 def _option(name: str, value: object) -> list[str]:

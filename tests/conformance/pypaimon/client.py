@@ -130,6 +130,11 @@ class PyPaimon:
         with pa.OSFile(str(path)) as source:
             return pa.ipc.open_file(source).read_all()
 
+    def version(self, warehouse: Warehouse, table: str, method: str, *arguments: Any) -> str:
+        """Calls a method of the table or, `tag_manager.get`, of a manager of it; what it gives, as text."""
+        (found,) = self.call("version", warehouse, table, method=method, arguments=list(arguments))
+        return str(found)
+
     def snapshots(self, warehouse: Warehouse, table: str) -> list[dict[str, Any]]:
         """Ids and commit kinds, oldest first."""
         return self.call("snapshots", warehouse, table)

@@ -71,6 +71,14 @@ def rollback(warehouse, table, to):
     table_of(warehouse, table).rollback_to(to)
 
 
+def version(warehouse, table, method, arguments):
+    """Calls a method of the table, or of one of its managers: `tag_manager.get`; gives what comes back as text."""
+    found = table_of(warehouse, table)
+    *manager, name = method.split(".")
+    target = getattr(found, manager[0])() if manager else found
+    yield repr(getattr(target, name)(*arguments))
+
+
 # ---------------------------------------------------------------- writing
 
 
@@ -203,7 +211,8 @@ def typed_literal(type_, literal):
 # ---------------------------------------------------------------- serving
 
 COMMANDS = {
-    function.__name__: function for function in (create, drop, snapshots, tag, delete_tag, tags, rollback, write, read)
+    function.__name__: function
+    for function in (create, drop, snapshots, tag, delete_tag, tags, rollback, version, write, read)
 }
 
 

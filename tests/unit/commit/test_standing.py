@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.catalog.lake import Lake
 from lakelet.commit.standing import stands
-from lakelet.errors import CommitUnknownError
+from lakelet.errors import CommitUnknownError, ConflictError
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 from tests.unit.hooked_store import HookedStore
@@ -99,7 +99,45 @@ def test_rule_3_a_late_create_below_the_live_run_is_no_commit() -> None:
     race.store.put(f"{SNAPSHOT}2", race.store.get("d.db/u/snapshot/snapshot-1"))
     for info in list(race.store.list("d.db/u/manifest")):
         race.store.copy(info.path, info.path.replace("d.db/u", "d.db/t"))
-    assert stands(home, replace(foreign, id=2)) is False
+    assert stands(home, replace(foreign, id=2), None) is False
+
+
+def _before_creation(race: Race, meanwhile: Callable[[], object]) -> None:
+    """Others act when the slow writer has its manifests and is about to create its snapshot."""
+    hooked = race.slow._home.store
+    assert isinstance(hooked, HookedStore)
+    hooked.when = lambda call, path: call == "put" and "/manifest/manifest-list-" in path
+    hooked.after = meanwhile
+
+
+def test_rule_3_a_predecessor_that_was_rolled_back_and_replaced_is_another() -> None:
+    race = Race(lambda race: None)
+
+    def meanwhile() -> None:
+        race.other.rollback(to=1)
+        race.other.write(numbers(100))
+
+    _before_creation(race, meanwhile)
+    made = race.slow.write(numbers(42))
+    assert made is not None
+    assert made.id == 3
+    assert race.rows() == [0, 42, 100]
+
+
+def test_rule_3_a_table_made_anew_with_as_many_snapshots_is_another() -> None:
+    race = Race(lambda race: None)
+
+    def meanwhile() -> None:
+        lake = Lake(race.store)
+        lake.drop_table("d.t")
+        again = lake.create_table("d.t", [("x", "BIGINT")])
+        for value in (7, 8):
+            again.write(numbers(value))
+
+    _before_creation(race, meanwhile)
+    with pytest.raises(ConflictError, match="dropped and created again"):
+        race.slow.write(numbers(42))
+    assert race.rows() == [7, 8]
 
 
 def test_rule_2_an_error_of_any_kind_after_the_creation_does_not_remove_the_files() -> None:

@@ -250,17 +250,38 @@ def test_rule_17_defaults_fill_in_at_the_write(table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [("merge-engine", "first-row"), ("deletion-vectors.enabled", "true"), ("changelog-producer", "lookup")],
+    ("options", "left"),
+    [
+        ({"deletion-vectors.enabled": "true"}, 3),
+        ({"merge-engine": "first-row"}, 1),
+        ({"merge-engine": "first-row", "deletion-vectors.enabled": "true"}, 1),
+    ],
 )
-def test_rule_18_rows_that_nobody_would_see_are_not_written(lake: Lake, option: str, value: str) -> None:
-    table = make(lake, options={"bucket": "1", option: value})
+@pytest.mark.parametrize("mode", ["fixed", "dynamic", "across", "unpartitioned", "thin"])
+def test_rule_18_rows_that_level_0_hides_are_seen_at_once(
+    lake: Lake, mode: str, options: dict[str, str], left: int
+) -> None:
+    table = make(lake, mode, options={**MODES[mode].get("options", {}), **options})
+    table.write(rows((1, "a", 1), (2, "a", 1)))
+    assert shown(table) == [(1, "a", 1), (2, "a", 1)]
+    made = table.write(rows((2, "a", 3), (3, "b", 3)))
+    assert made == table.latest_snapshot()
+    assert shown(table) == [(1, "a", 1), (2, "a", left), (3, "b", 3)]
+    assert table.get({"id": 2, "dt": "a"} if "dt" in table.schema.primary_keys else {"id": 2})["v"] == left  # type: ignore[index]
+    if left == 3:
+        table.delete(where="v = 3")
+        assert shown(table) == [(1, "a", 1)]
+
+
+def test_a_table_whose_changelog_would_be_missing_is_not_written(lake: Lake) -> None:
+    table = make(lake, options={"bucket": "1", "changelog-producer": "lookup"})
     for attempt in (
         lambda: table.write(rows((1, "a", 1))),
         table.new_write,
         lambda: table.delete(where="true"),
+        lambda: table.compact(full=True),
     ):
-        with pytest.raises(InvalidError, match=option):
+        with pytest.raises(InvalidError, match="changelog-producer"):
             attempt()
     assert table.latest_snapshot() is None
 

@@ -1,0 +1,79 @@
+"""Commands that keep a table in shape: `compact`, `expire`, `orphans`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+
+from lakelet.cli.output import ConsoleOutput, Output
+from lakelet.compact.progress import CompactionProgress, Progress
+from lakelet.table import Table
+
+_SHOWN = 20
+
+
+def compact_table(table: Table, output: Output, *, full: bool, partition: dict[str, str] | None) -> None:
+    """Compacts, with a bar in the terminal."""
+    before = table.files()
+    with compaction_bar(output) as progress:
+        made = table.compact(full, partition=partition, progress=progress)
+    after = table.files()
+    output.values(
+        f"compacted {table.name}" if made else f"{table.name}: nothing to do",
+        {
+            "snapshot": made.id if made else None,
+            "files before": len(before),
+            "files after": len(after),
+            "bytes before": sum(file.size for _, file in before),
+            "bytes after": sum(file.size for _, file in after),
+        },
+    )
+
+
+def expire_table(
+    table: Table, output: Output, *, retain_last: int | None, older_than: str | None, dry_run: bool
+) -> None:
+    """Expires snapshots."""
+    expired = table.expire_snapshots(retain_last, older_than=older_than, dry_run=dry_run)
+    ids = expired.ids
+    output.values(
+        f"{'would expire' if dry_run else 'expired'} snapshots of {table.name}",
+        {
+            "snapshots": len(ids),
+            "from": ids[0] if ids else None,
+            "to": ids[-1] if ids else None,
+            "files": expired.files,
+            "the next one is kept by": expired.kept_by,
+        },
+    )
+
+
+def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bool) -> None:
+    """Removes files that nothing points at."""
+    found = table.remove_orphan_files(older_than, dry_run=dry_run)
+    output.values(
+        f"{'found' if dry_run else 'removed'} orphans of {table.name}", {"files": found.count, "bytes": found.bytes}
+    )
+    if found.paths:
+        output.rows("the first ones", ("path",), [(path,) for path in found.paths[:_SHOWN]])
+
+
+@contextmanager
+def compaction_bar(output: Output) -> Iterator[Progress | None]:
+    """A bar for people at a terminal; nothing for programs."""
+    console = Console(stderr=True)
+    if not isinstance(output, ConsoleOutput) or not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("compacting"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with RichProgress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("compacting", total=None)
+
+        def tell(state: CompactionProgress) -> None:
+            bar.update(task, total=state.bytes, completed=state.bytes_done)
+
+        yield tell

@@ -1,0 +1,1 @@
+"""Compaction: which files of a bucket are rewritten, and the rewriting."""

@@ -1,0 +1,84 @@
+"""Which files of a primary-key table are to be compacted: the policy of `lsm.universal`, asked bucket by bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from lakelet.compact.task import CompactionTask
+from lakelet.lsm.levels import LevelRun, level_runs
+from lakelet.lsm.universal import CompactUnit, UniversalPolicy, drops_deletes
+from lakelet.model.bucket_mode import POSTPONE_BUCKET
+from lakelet.model.data_file import DataFile
+from lakelet.model.manifest import ManifestEntry
+from lakelet.model.schema import TableSchema
+from lakelet.model.split import DeletionVector
+from lakelet.options import TableOptions
+from lakelet.scan.tree import hides_level0
+
+
+def keyed_tasks(
+    entries: Sequence[ManifestEntry],
+    schema: TableSchema,
+    *,
+    snapshot_id: int,
+    vectors: Mapping[str, DeletionVector],
+    now_ms: int,
+    full: bool,
+    expired: frozenset[str] = frozenset(),
+) -> list[CompactionTask]:
+    """What is due in the buckets of these live entries, all files of each bucket among them.
+
+    Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. Buckets with files
+    of a newer schema are left alone: this one does not know all of their columns.
+    """
+    options = TableOptions(schema.options)
+    policy = UniversalPolicy.of(options)
+    hides = hides_level0(options)
+    tasks: list[CompactionTask] = []
+    for (partition, bucket), total, files in _buckets(entries):
+        if bucket == POSTPONE_BUCKET or any(file.schema_id > schema.id for file in files):
+            continue
+        runs = level_runs(files)
+        unit = _unit(policy, runs, vectors, now_ms=now_ms, full=full, hides=hides, expired=expired)
+        if unit is None:
+            continue
+        taken = {file.name for file in unit.files}
+        tasks.append(
+            CompactionTask(
+                snapshot_id,
+                partition,
+                bucket,
+                total,
+                unit.files,
+                output_level=unit.output_level,
+                drop_deletes=hides or drops_deletes(unit, runs),
+                beside=tuple(file for file in files if hides and file.level > 0 and file.name not in taken),
+                rewrites_each=unit.rewrites_each,
+                vectors={file.name: vectors[file.name] for file in files if file.name in vectors},
+            )
+        )
+    return tasks
+
+
+def _unit(
+    policy: UniversalPolicy,
+    runs: Sequence[LevelRun],
+    vectors: Mapping[str, DeletionVector],
+    *,
+    now_ms: int,
+    full: bool,
+    hides: bool,
+    expired: frozenset[str],
+) -> CompactUnit | None:
+    if full:
+        with_deleted = {file.name for run in runs for file in run.files if file.name in vectors}
+        return policy.pick_full(runs, must_rewrite=with_deleted | expired)
+    return policy.pick(runs, now_ms=now_ms, last_full_ms=policy.last_full_ms(runs), force_level0=hides)
+
+
+def _buckets(entries: Sequence[ManifestEntry]) -> Iterator[tuple[tuple[bytes, int], int, list[DataFile]]]:
+    ordered = sorted(entries, key=lambda entry: (entry.partition, entry.bucket))
+    for place, group in groupby(ordered, key=lambda entry: (entry.partition, entry.bucket)):
+        members = list(group)
+        yield place, members[0].total_buckets, [entry.file for entry in members]

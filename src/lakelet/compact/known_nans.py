@@ -1,0 +1,37 @@
+"""Which columns of files hold a NaN, as far as their statistics tell.
+
+A footer has no ranges of such columns, and it is begun before the rows are seen. Files that are put together would otherwise
+fall apart again at the first NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import isnan
+
+from lakelet.format.binary_row import decode_row
+from lakelet.model.data_file import DataFile
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import FLOATS, Atomic
+
+
+def known_nan_columns(
+    files: Iterable[DataFile], schema: TableSchema, schema_of: Callable[[int], TableSchema]
+) -> frozenset[str]:
+    """The columns of `schema` whose greatest value is NaN in some file."""
+    names = {
+        field.id: field.name for field in schema.fields if isinstance(field.type, Atomic) and field.type.kind in FLOATS
+    }
+    found: set[str] = set()
+    for file in files if names else ():
+        told = file.value_stats_columns
+        fields = [field for field in schema_of(file.schema_id).fields if told is None or field.name in told]
+        if len(found) == len(names) or not any(field.id in names for field in fields):
+            continue
+        greatest = decode_row(file.value_stats.max_values, [field.type for field in fields])
+        found.update(
+            names[field.id]
+            for field, value in zip(fields, greatest, strict=True)
+            if field.id in names and isinstance(value, float) and isnan(value)
+        )
+    return frozenset(found)

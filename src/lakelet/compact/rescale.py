@@ -1,0 +1,193 @@
+"""Another number of buckets for a table: its partitions are rewritten, and the option `bucket` changes.
+
+    plan ─ rewrite all partitions ─ option `bucket` ─ OVERWRITE: old files out, new files in ─┬─ all partitions: done
+      ▲      nothing is seen of it    from here on,                                           │
+      │                               writers for the old number are refused                  └─ some changed meanwhile
+      └────────────────────────────────────────────────────────────────────────────── again for those
+
+The bucket of a key depends on the number of buckets, so that a partition's files must all agree on it. Every file carries the
+number it was written for, and this is how that holds whoever writes at the same time:
+
+- A writer who started before finds another `bucket` when it commits, and its commit conflicts; one who starts after the option
+  changed and before the partition is rewritten is refused at once, with the old number in the message.
+- Rows that were committed while a partition was rewritten are found by the commit: a file of the old number would stay behind, or
+  one that was read is gone. The work on that partition is thrown away and done again, and now nobody can come in between.
+- The commit takes away exactly the files that were read, never "whatever is there".
+
+Rewriting comes before the change of the option because it takes long, and writers are turned away only after it. A crash before
+the option changes leaves files that nobody names. After that it leaves partitions of the old number: they are read as before,
+writers are refused, and the same call goes on from there. Partitions that are left out keep their number until they are
+rewritten.
+
+In a table with postponed buckets every partition has a number of its own; no option changes, and waiting rows go on waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from lakelet.commit.committed_files import remove_files
+from lakelet.commit.request import CommitRequest
+from lakelet.commit.schemas import SchemaVersions, change_schema, latest_schema
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.compact.partition_commit import Group, commit_partitions
+from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
+from lakelet.compact.rescale_plan import RescaleTask, rescale_tasks
+from lakelet.compact.rescale_rewrite import RescaleRewriter
+from lakelet.compact.running import THREADS, Scope, scope_entries
+from lakelet.compact.together import done_together
+from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
+from lakelet.model import evolution
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import BUCKET, TableOptions
+from lakelet.scan.plan import Planner
+from lakelet.storage.home import TableHome
+
+# Once the option has changed nobody writes to the partitions that are left, but others may compact or overwrite them.
+_ATTEMPTS = 8
+# Java keeps the number in an INT, and a folder per bucket is made.
+_MOST_BUCKETS = 2**31 - 1
+_WHY_NOT = {
+    BucketMode.HASH_DYNAMIC: "has dynamic buckets, whose number grows with its rows",
+    BucketMode.KEY_DYNAMIC: "has dynamic buckets, whose number grows with its rows",
+    BucketMode.BUCKET_UNAWARE: "has no buckets",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """Rewrites the partitions of a scope into `buckets` buckets. `changed` is told of the schema that says so."""
+
+    home: TableHome
+    buckets: int
+    scope: Callable[[TableSchema], Scope]
+    progress: Progress | None = None
+    cancel: Cancel | None = None
+    threads: int = THREADS
+    changed: Callable[[TableSchema], None] | None = None
+
+    def run(self) -> Snapshot | None:
+        """The last snapshot made; None where no partition had another number of buckets, or the caller cancelled."""
+        made: Snapshot | None = None
+        check_rescalable(self.home, latest_schema(self.home), self.buckets)
+        for attempt in range(_ATTEMPTS):
+            schema = latest_schema(self.home)
+            if attempt:
+                self._check_standing(schema)
+            tasks = self.plan(schema)
+            # As long as the option is another, rows of the old number may still come in.
+            if not tasks and (attempt or self._stands(schema)):
+                return made
+            try:
+                groups = self.rewrite(schema, tasks)
+            except CompactionCancelled:
+                return made
+            standing = schema if self._stands(schema) else self._set_buckets(schema, groups)
+            if not _same_layout(schema, standing):
+                self._remove(schema, groups)
+                continue
+            stands, _ = commit_rescaled(self.home, [_of_version(group, standing.id) for group in groups])
+            made = stands or made
+        raise ConflictError(
+            f"{self.home.where(self.home.paths.branch_root)}: others changed the table {_ATTEMPTS} times while it was rewritten "
+            f"for {self.buckets} buckets; some partitions have another number still: rescale again"
+        )
+
+    def plan(self, schema: TableSchema) -> list[RescaleTask]:
+        """The partitions that have another number of buckets."""
+        snapshot = latest_snapshot(self.home)
+        if snapshot is None:
+            return []
+        entries = scope_entries(self.home, schema, snapshot, self.scope(schema))
+        versions = SchemaVersions(self.home, {schema.id: schema})
+        planner = Planner(self.home, schema, versions, TableOptions(schema.options))
+        vectors = planner.deletion_vectors(snapshot) if snapshot.index_manifest is not None else {}
+        return rescale_tasks(entries, self.buckets, snapshot_id=snapshot.id, vectors=vectors)
+
+    def rewrite(self, schema: TableSchema, tasks: Sequence[RescaleTask]) -> list[Group]:
+        """Does the tasks; after an error or when cancelled there are no new files."""
+        rows, size = sum(task.row_count for task in tasks), sum(task.size for task in tasks)
+        watch = Watch(len(tasks), rows, size, self.progress, self.cancel)
+        rewriter = RescaleRewriter(self.home, schema, SchemaVersions(self.home, {schema.id: schema}))
+        return done_together(
+            sorted(tasks, key=lambda task: -task.size),
+            lambda task: rewriter.rewrite(task, watch),
+            threads=self.threads,
+            undo=lambda groups: self._remove(schema, groups),
+        )
+
+    def _stands(self, schema: TableSchema) -> bool:
+        """Whether new rows go to so many buckets."""
+        buckets = TableOptions(schema.options).get(BUCKET)
+        return buckets == self.buckets or bucket_mode(schema) is BucketMode.POSTPONE_MODE
+
+    def _check_standing(self, schema: TableSchema) -> None:
+        """Two that rescale to different numbers must not undo each other's work for ever."""
+        if not self._stands(schema):
+            raise ConflictError(
+                f"{self.home.where(self.home.paths.branch_root)}: while it was rewritten for {self.buckets} buckets, somebody "
+                f"else changed the number to {TableOptions(schema.options).get(BUCKET)}"
+            )
+
+    def _set_buckets(self, schema: TableSchema, groups: Sequence[Group]) -> TableSchema:
+        """The newest schema, which says how many buckets there are from now on."""
+        try:
+            standing = set_buckets(self.home, self.buckets)
+        except CommitUnknownError:
+            raise
+        except LakeletError:
+            self._remove(schema, groups)
+            raise
+        if self.changed is not None:
+            self.changed(standing)
+        return standing
+
+    def _remove(self, schema: TableSchema, groups: Sequence[Group]) -> None:
+        remove_files(self.home, schema, [message for group in groups for message in group])
+
+
+def check_rescalable(home: TableHome, schema: TableSchema, buckets: object) -> None:
+    """InvalidError unless a table can be put into so many buckets."""
+    if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _MOST_BUCKETS:
+        raise InvalidError(f"buckets {buckets!r}: expected a whole number from 1 to {_MOST_BUCKETS}")
+    reason = _WHY_NOT.get(bucket_mode(schema))
+    if reason is not None:
+        raise InvalidError(
+            f"{home.where(home.paths.root)} {reason} ('bucket' = {TableOptions(schema.options).get(BUCKET)}): only a table with "
+            "a fixed number of buckets, or with postponed ones, can be given another"
+        )
+
+
+def set_buckets(home: TableHome, buckets: int) -> TableSchema:
+    """The newest schema with so many buckets, made if need be."""
+
+    def change(schema: TableSchema) -> TableSchema:
+        check_rescalable(home, schema, buckets)
+        return evolution.change_options(schema, {BUCKET.name: str(buckets)})
+
+    return change_schema(home, change)
+
+
+def commit_rescaled(home: TableHome, groups: Sequence[Group]) -> tuple[Snapshot | None, bool]:
+    """Commits rewritten partitions; the snapshot made, and whether all partitions were in it."""
+    user = home.ids.uuid()
+    return commit_partitions(home, groups, lambda messages: CommitRequest(user, messages))
+
+
+def _of_version(group: Group, schema_id: int) -> Group:
+    """The messages with their new files as files of another version of the schema, which has the same columns."""
+    return tuple(
+        replace(message, new_files=tuple(replace(file, schema_id=schema_id) for file in message.new_files))
+        for message in group
+    )
+
+
+def _same_layout(one: TableSchema, other: TableSchema) -> bool:
+    """Whether two versions differ in nothing but the number of buckets."""
+    options = [{key: text for key, text in schema.options.items() if key != BUCKET.name} for schema in (one, other)]
+    return replace(one, options={}, id=0, time_ms=0) == replace(other, options={}, id=0, time_ms=0) and (
+        options[0] == options[1]
+    )

@@ -1,0 +1,290 @@
+"""A compaction from the snapshot it starts from to the one it makes.
+
+    newest snapshot ─ plan: tasks by bucket ─ rewrite, in threads ─ commit COMPACT ─┬─ stands
+                                                                                    └─ some bucket changed meanwhile: its
+                                                                                       files go, the others are committed
+
+The commit replaces exactly the files that were read, so rows that others wrote meanwhile stay; where somebody else has removed or
+rewritten one of those files, that bucket's work is lost and cleaned up. Nothing of this changes what a reader sees.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.changes import compute_changes
+from lakelet.commit.committed_files import remove_files
+from lakelet.commit.committer import commit, gives_up
+from lakelet.commit.conflicts import PartitionFilter, Place, live_in
+from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.request import CommitRequest
+from lakelet.commit.schemas import SchemaVersions, latest_schema
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.table_identity import check_same_table, table_uuid
+from lakelet.compact.append_plan import append_tasks, inline_append_tasks
+from lakelet.compact.append_rewrite import AppendRewriter
+from lakelet.compact.keyed_plan import keyed_tasks
+from lakelet.compact.keyed_rewrite import KeyedRewriter
+from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
+from lakelet.compact.row_expiry import RowExpiry
+from lakelet.compact.task import CompactionTask
+from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
+from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.manifest import ManifestEntry
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakelet.model.split import DeletionVector
+from lakelet.options import CHANGELOG_PRODUCER, TableOptions, check_stored
+from lakelet.scan.plan import Planner
+from lakelet.storage.home import TableHome
+
+_LOG = logging.getLogger(__name__)
+THREADS = min(2, os.cpu_count() or 1)
+_MAKE_CHANGELOGS = ("lookup", "full-compaction")
+# So often the buckets that others changed are planned again.
+_ATTEMPTS = 3
+
+
+Elsewhere = Callable[[TableSchema, Sequence[CompactionTask]], tuple[CommitMessage, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a compaction looks at: all of a table, the partitions that a filter takes, or some buckets."""
+
+    partitions: PartitionFilter | None = None
+    places: frozenset[Place] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committer:
+    """Under which name a compaction is committed: that of the write it follows, or a made-up one."""
+
+    user: str
+    identifier: int = BATCH_COMMIT_IDENTIFIER
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Compacts a table in its newest schema. `full` merges all runs of a bucket, and packs all small files of an append table.
+
+    What is done `inline`, after a write, goes only for what costs little over many writes. One that `insists` goes on until every
+    bucket is done, however often others come first, and raises a ConflictError where patience runs out. `elsewhere` does the
+    tasks on other machines, and like `rewrite` leaves no files after an error. `extra` options are added to the table's own.
+    """
+
+    home: TableHome
+    schema: TableSchema
+    full: bool = False
+    scope: Scope = Scope()
+    progress: Progress | None = None
+    cancel: Cancel | None = None
+    threads: int = THREADS
+    inline: bool = False
+    elsewhere: Elsewhere | None = None
+    insists: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, committer: Committer | None = None) -> Snapshot | None:
+        """Compacts what is due; the last snapshot made, None where nothing was, or the caller cancelled."""
+        made: Snapshot | None = None
+        scope = self.scope
+        started = self.home.clock.monotonic()
+        for attempt in count(1):
+            snapshot = latest_snapshot(self.home)
+            newest = self._in_newest_schema()
+            tasks = [] if snapshot is None else newest.plan(snapshot, scope)
+            if not tasks:
+                break
+            try:
+                messages = newest.rewrite(tasks) if self.elsewhere is None else self.elsewhere(newest.schema, tasks)
+            except CompactionCancelled:
+                return made
+            stands, lost = commit_compaction(self.home, messages, committer or Committer(self.home.ids.uuid()))
+            made = stands or made
+            if not lost or not self._goes_on(attempt, self.home.clock.monotonic() - started):
+                break
+            scope = replace(scope, places=frozenset((message.partition, message.bucket) for message in lost))
+        return made
+
+    def _in_newest_schema(self) -> Compaction:
+        """The same after the snapshot was read: a schema read later knows every column of its files."""
+        schema = latest_schema(self.home)
+        check_compactable(schema)
+        return replace(self, schema=replace(schema, options={**schema.options, **self.extra}))
+
+    def _goes_on(self, attempts: int, seconds: float) -> bool:
+        """Whether buckets that were lost are tried again."""
+        if not self.insists:
+            return attempts < _ATTEMPTS
+        if gives_up(TableOptions(self.schema.options), attempts, seconds):
+            raise ConflictError(
+                f"{self.home.where(self.home.paths.branch_root)}: gave up after {attempts} attempts, each time others had "
+                "compacted the same buckets first"
+            )
+        return True
+
+    def plan(self, snapshot: Snapshot, scope: Scope | None = None) -> list[CompactionTask]:
+        """What is due in a snapshot."""
+        scope = scope or self.scope
+        entries = scope_entries(self.home, self.schema, snapshot, scope)
+        return plan_entries(self.home, self.schema, snapshot, entries, full=self.full, inline=self.inline)
+
+    def rewrite(self, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
+        """Does the tasks, largest first; after an error or when cancelled there are no new files."""
+        watch = Watch(
+            len(tasks),
+            sum(task.row_count for task in tasks),
+            sum(task.size for task in tasks),
+            self.progress,
+            self.cancel,
+        )
+        do = rewriter(self.home, self.schema)
+        uuid = table_uuid(self.home)
+        ordered = sorted(tasks, key=lambda task: -task.size)
+        done: list[CommitMessage] = []
+
+        def one(task: CompactionTask) -> CommitMessage:
+            watch.check()
+            message = replace(do(task, watch), table_uuid=uuid)
+            watch.advance(tasks=1)
+            return message
+
+        with ThreadPoolExecutor(max(1, min(self.threads, len(tasks))), "lakelet-compact") as pool:
+            futures = [pool.submit(one, task) for task in ordered]
+            try:
+                for future in futures:
+                    done.append(future.result())
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                pool.shutdown(wait=True)
+                finished = [f.result() for f in futures if f.done() and not f.cancelled() and f.exception() is None]
+                remove_files(self.home, self.schema, finished)
+                raise
+        return tuple(message for message in done if message.new_files or message.deleted_files)
+
+
+def check_compactable(schema: TableSchema) -> None:
+    """Refuses tables whose rows are merged in other ways, or whose changelog is made by compaction."""
+    check_stored(schema.options)
+    producer = TableOptions(schema.options).get(CHANGELOG_PRODUCER)
+    if schema.primary_keys and producer in _MAKE_CHANGELOGS:
+        raise InvalidError(
+            f"a table with '{CHANGELOG_PRODUCER.name}' = '{producer}' cannot be compacted: its changelog would be missing"
+        )
+
+
+def plan_entries(
+    home: TableHome,
+    schema: TableSchema,
+    snapshot: Snapshot,
+    entries: Sequence[ManifestEntry],
+    *,
+    full: bool,
+    inline: bool = False,
+) -> list[CompactionTask]:
+    """What is due among these live entries of a snapshot, all files of each bucket among them."""
+    vectors: Mapping[str, DeletionVector] = {}
+    if snapshot.index_manifest is not None:
+        planner = Planner(home, schema, SchemaVersions(home, {schema.id: schema}), TableOptions(schema.options))
+        vectors = planner.deletion_vectors(snapshot)
+    if not schema.primary_keys:
+        if inline:
+            return inline_append_tasks(entries, schema, snapshot_id=snapshot.id, vectors=vectors)
+        return append_tasks(entries, schema, snapshot_id=snapshot.id, vectors=vectors, full=full)
+    now_ms = home.clock.now_ms()
+    expiry = RowExpiry.of(schema, now_ms) if full else None
+    expired: frozenset[str] = frozenset()
+    if expiry is not None:
+        schema_of = SchemaVersions(home, {schema.id: schema})
+        expired = frozenset(e.file.name for e in entries if expiry.may_hold_expired(e.file, schema_of))
+    return keyed_tasks(
+        entries, schema, snapshot_id=snapshot.id, vectors=vectors, now_ms=now_ms, full=full, expired=expired
+    )
+
+
+def rewriter(home: TableHome, schema: TableSchema) -> Callable[[CompactionTask, Watch], CommitMessage]:
+    """What does a task of this table."""
+    schema_of = SchemaVersions(home, {schema.id: schema})
+    if not schema.primary_keys:
+        return AppendRewriter(home, schema, schema_of).rewrite
+    return KeyedRewriter(home, schema, schema_of).rewrite
+
+
+def commit_compaction(
+    home: TableHome, messages: Sequence[CommitMessage], committer: Committer
+) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
+    """Commits what can be; the snapshot made, and the messages of buckets that others changed, whose files are gone."""
+    left, lost = tuple(messages), list[CommitMessage]()
+    schema = latest_schema(home)
+    try:
+        while left:
+            try:
+                return commit(home, _request(left, committer)), tuple(lost)
+            except ConflictError as conflict:
+                late = _late(home, left)
+                if not late:
+                    raise
+                _LOG.info("%d of %d compacted buckets were changed meanwhile: %s", len(late), len(left), conflict)
+                remove_files(home, schema, late)
+                lost += late
+                left = tuple(message for message in left if message not in late)
+    except CommitUnknownError:
+        raise
+    except LakeletError:
+        remove_files(home, schema, left)
+        raise
+    return None, tuple(lost)
+
+
+def _request(messages: tuple[CommitMessage, ...], committer: Committer) -> CommitRequest:
+    # A write is recognised by its name when it is sent again, a compaction by the files that it takes away: it may well take
+    # several snapshots, all with the name of the write that it follows.
+    return CommitRequest(committer.user, messages, committer.identifier, compacts=True)
+
+
+def _late(home: TableHome, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
+    """The messages that cannot be committed on top of the newest snapshot."""
+    snapshot, schema = latest_snapshot(home), latest_schema(home)
+    settings = ManifestSettings.of(TableOptions(schema.options))
+    late: list[CommitMessage] = []
+    for message in messages:
+        try:
+            check_same_table(home, [message])
+            compute_changes(home, CommitRequest("", (message,), compacts=True), snapshot, schema, settings)
+        except ConflictError:
+            late.append(message)
+    return late
+
+
+def scope_entries(home: TableHome, schema: TableSchema, snapshot: Snapshot, scope: Scope) -> list[ManifestEntry]:
+    """The live files of a scope."""
+    manifests = snapshot_manifests(home, snapshot)
+    threads = ManifestSettings.of(TableOptions(schema.options)).threads
+    if scope.places is not None:
+        found = live_in(home, manifests, scope.places, schema.partition_types, columns=None, threads=threads)
+        return [e for e in columns_to_entries(found) if (e.partition, e.bucket) in scope.places]
+    chosen = scope.partitions
+
+    def keep(entries: pa.Table) -> pa.Table:
+        if chosen is None:
+            return entries
+        encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
+        return entries.filter(pc.take(pa.array(chosen(encoded.dictionary)), encoded.indices))
+
+    return list(columns_to_entries(live_entries(home, manifests, keep=keep, threads=threads)))
+
+
+def touched(messages: Collection[CommitMessage]) -> frozenset[Place]:
+    """The buckets that messages put files into."""
+    return frozenset((message.partition, message.bucket) for message in messages if message.new_files)

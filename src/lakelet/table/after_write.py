@@ -1,0 +1,118 @@
+"""What a write does once its commit stands, unless the table is `write-only`: compaction of the buckets it touched, and upkeep.
+
+    APPEND snapshot ─ buckets with too many runs ─ compacted ─ COMPACT snapshot, same user and identifier
+
+A bucket is looked at only if the write found so many runs in it that the policy may ask for compaction, so most writes read
+nothing here. Rows are safe before any of this, and what goes wrong is told in the log, with one exception: where readers do
+not see level 0, a write whose compaction failed would look like one that lost its rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakelet.commit.conflicts import Place
+from lakelet.commit.manifests import read_entries, read_manifest_list
+from lakelet.commit.snapshots import try_snapshot
+from lakelet.commit.upkeep import upkeep
+from lakelet.compact.running import Committer, Compaction, Elsewhere, Scope, touched
+from lakelet.errors import ConflictError, LakeletError
+from lakelet.lsm.universal import UniversalPolicy
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.options import COMPACTION_MIN_FILE_NUM, WRITE_ONLY, TableOptions
+from lakelet.scan.tree import hides_level0
+from lakelet.storage.home import TableHome
+from lakelet.table.committing import TableCommit
+
+_LOG = logging.getLogger(__name__)
+RunsOf = Callable[[Place], int]
+
+
+@dataclass(frozen=True, slots=True)
+class AfterWrite:
+    """The rest of a write to a table in its newest schema; compaction may be done `elsewhere`, with
+    `extra` options."""
+
+    home: TableHome
+    schema: TableSchema
+    commit: TableCommit
+    elsewhere: Elsewhere | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, made: Snapshot | None, messages: Sequence[CommitMessage], runs_of: RunsOf) -> Snapshot | None:
+        """The last snapshot of the write, by its commit, its messages, and how many runs their buckets had before."""
+        options = TableOptions(self.schema.options)
+        if made is None or options.get(WRITE_ONLY):
+            return made
+        last = self._compact(made, messages, runs_of, options)
+        upkeep(self.home, self.schema, last)
+        return last
+
+    def _compact(
+        self, made: Snapshot, messages: Sequence[CommitMessage], runs_of: RunsOf, options: TableOptions
+    ) -> Snapshot:
+        if not self.schema.primary_keys:
+            # Small files gather by commits, so that looking for them at every one of them is a waste.
+            is_turn = made.id % options.get(COMPACTION_MIN_FILE_NUM) == 0
+            return self._compacted(made, touched(messages) if is_turn else frozenset())
+        policy = UniversalPolicy.of(options)
+        is_full = policy.full_delta_commits is not None and self._full_due(policy, made)
+        always = is_full or hides_level0(options) or policy.looks_always
+        places = frozenset(
+            (message.partition, message.bucket)
+            for message in messages
+            if message.new_files
+            and (always or runs_of((message.partition, message.bucket)) + len(message.new_files) >= policy.trigger)
+        )
+        return self._compacted(made, places, full=is_full, hides=hides_level0(options))
+
+    def repeated(self, done: Snapshot) -> Snapshot:
+        """The last snapshot of a write that was made before, finished if it was cut off before its rows could be seen."""
+        options = TableOptions(self.schema.options)
+        following = try_snapshot(self.home, done.id + 1)
+        last = done
+        if following is not None and following.committed_as() == (*done.committed_as()[:2], CommitKind.COMPACT):
+            last = following
+        if options.get(WRITE_ONLY) or not self.schema.primary_keys or not hides_level0(options):
+            return last
+        manifests = read_manifest_list(self.home, done.delta_manifest_list)
+        entries = read_entries(self.home, manifests, columns=["_PARTITION", "_BUCKET"])
+        columns = (entries.column(name).to_pylist() for name in ("_PARTITION", "_BUCKET"))
+        return self._compacted(last, frozenset(zip(*columns, strict=True)), full=False, hides=True)
+
+    def _compacted(
+        self, made: Snapshot, places: frozenset[Place], *, full: bool = False, hides: bool = False
+    ) -> Snapshot:
+        if not places:
+            return made
+        scope = Scope(places=places)
+        compaction = Compaction(
+            self.home,
+            self.schema,
+            full,
+            scope,
+            inline=True,
+            elsewhere=self.elsewhere,
+            insists=hides,
+            extra=self.extra,
+        )
+        try:
+            return compaction.run(Committer(self.commit.user, self.commit.identifier)) or made
+        except LakeletError as error:
+            if hides:
+                raise ConflictError(
+                    f"{self.home.where(self.home.paths.branch_root)}: snapshot {made.id} stands, but its rows stay hidden "
+                    f"until the table is compacted, and that failed: {error}"
+                ) from error
+            _LOG.warning("snapshot %d stands, but the compaction after it failed: %s", made.id, error)
+            return made
+
+    def _full_due(self, policy: UniversalPolicy, made: Snapshot) -> bool:
+        """Whether it is time for a full compaction, counting every snapshot since the write before this one."""
+        before = try_snapshot(self.home, made.id - 1) if made.id > 1 else None
+        skipped = before is not None and before.commit_kind is CommitKind.COMPACT
+        return policy.full_due(made.id) or (skipped and policy.full_due(made.id - 1))

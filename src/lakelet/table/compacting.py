@@ -1,0 +1,93 @@
+"""Compaction of a table: its files are rewritten into fewer ones, and nothing changes for readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from lakelet.commit.changes import partition_mask
+from lakelet.commit.schemas import latest_schema
+from lakelet.compact.background import BackgroundCompaction
+from lakelet.compact.postponed import PostponedCompaction
+from lakelet.compact.progress import Cancel, Progress
+from lakelet.compact.rescale import Rescale
+from lakelet.compact.running import THREADS, Compaction, Scope
+from lakelet.errors import InvalidError
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.storage.home import TableHome
+from lakelet.table.altering import note_schema
+from lakelet.table.committing import partition_spec
+
+
+class Compacting:
+    """The part of a table that rewrites its files into fewer ones; rows stay as they are."""
+
+    _home: TableHome
+
+    def compact(
+        self,
+        full: bool = False,
+        *,
+        partition: Mapping[str, object] | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+        threads: int | None = None,
+    ) -> Snapshot | None:
+        """Compacts what the table's options say is due, with `full` all there is; the snapshot made, None where there was
+        nothing to do.
+
+        `partition` narrows it to partitions with these values. `progress` is called with a `CompactionProgress` as files are
+        rewritten; `cancel` (a `threading.Event` or a function) stops the work, and leaves the table as it was.
+        """
+        _check_threads(threads)
+        schema = latest_schema(self._home)
+        scope = partition_scope(partition, schema)
+        placed: Snapshot | None = None
+        if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
+            placed = PostponedCompaction(self._home, schema, scope, progress, cancel, threads or THREADS).run()
+        return Compaction(self._home, schema, full, scope, progress, cancel, threads or THREADS).run() or placed
+
+    def compact_in_background(
+        self, full: bool = False, *, every: float | None = None, progress: Progress | None = None
+    ) -> BackgroundCompaction:
+        """Compacts in a thread, once, or again and again `every` so many seconds, until it is cancelled."""
+        return BackgroundCompaction(lambda stop: self.compact(full, progress=progress, cancel=stop), every=every)
+
+    def rescale(
+        self,
+        buckets: int,
+        partition: Mapping[str, object] | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+        threads: int | None = None,
+    ) -> Snapshot | None:
+        """Puts the table's rows into another number of buckets; the snapshot made, None where all partitions have it already.
+
+        The option `bucket` becomes `buckets`. With `partition` only partitions with these values are rewritten; the others
+        keep their number, can be read, and take rows again once they are rescaled, too. In a table with postponed buckets
+        the option stays, and every partition has a number of its own.
+        """
+        _check_threads(threads)
+
+        def scope(schema: TableSchema) -> Scope:
+            return partition_scope(partition, schema)
+
+        scope(latest_schema(self._home))
+        noted = partial(note_schema, self._home)
+        return Rescale(self._home, buckets, scope, progress, cancel, threads or THREADS, noted).run()
+
+
+def partition_scope(partition: Mapping[str, object] | None, schema: TableSchema) -> Scope:
+    """The partitions with these values, or all."""
+    if partition is None:
+        return Scope()
+    spec = partition_spec(partition, schema)
+    return Scope(partitions=lambda partitions: partition_mask(partitions, schema, spec))
+
+
+def _check_threads(threads: int | None) -> None:
+    if threads is not None and (isinstance(threads, bool) or threads < 1):
+        raise InvalidError(f"threads {threads!r}: expected a whole number from 1 on")
