@@ -61,6 +61,12 @@ def at_most(name: str, ours: Measured, peer: Measured, limit: float, key: str = 
     )
 
 
+def beside(name: str, ours: Measured, peer: Measured, key: str = "seconds") -> Result:
+    """How long Lakelet takes beside a peer that does less; for information."""
+    ratio = ours[key] / peer[key]
+    return Result(name, ours, peer, ratio, _sentence(f"{ratio:.2f} × its time", ours, peer, key), "", None)
+
+
 def under(name: str, ours: Measured, value: float, limit: float, text: str, unit: str) -> Result:
     """A number of Lakelet's own, without a peer, has to be less than `limit` of that unit."""
     return Result(name, ours, {}, value / limit, text, f"< {limit:g} {unit}", value < limit)

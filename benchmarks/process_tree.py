@@ -8,12 +8,19 @@ from pathlib import Path
 _TICKS = os.sysconf("SC_CLK_TCK")
 # Fields of /proc/<pid>/stat after the name: the parent, and the times of the process and of its children that have ended.
 _PARENT, _TIMES = 1, slice(11, 15)
+_USER_TIME = 11
 
 
 def processor_seconds() -> float:
     """User and system time of this process and of everything that it started, also of what has ended since."""
     stats = _stats()
     return sum(sum(map(int, stats[pid][_TIMES])) for pid in _family(stats)) / _TICKS
+
+
+def children_user_seconds() -> float:
+    """User time of the living processes that this one started, and of those that they started."""
+    stats = _stats()
+    return sum(int(stats[pid][_USER_TIME]) for pid in _family(stats) if pid != os.getpid()) / _TICKS
 
 
 def python_worker_peak_bytes() -> int:

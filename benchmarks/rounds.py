@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parent
 PYPAIMON = Path(os.environ.get("LAKELET_BENCH_PYPAIMON", str(REPOSITORY / ".venv-pypaimon" / "bin" / "python")))
 _TIMEOUT_SECONDS = 3600
+_PYTHON_PATH = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
 
 Measured = dict[str, Any]
 
@@ -29,7 +30,13 @@ class ContenderError(RuntimeError):
     """A contender's process failed; the message is what it wrote."""
 
 
-def run_task(script: str, task: str, arguments: Mapping[str, Any], python: str | Path = sys.executable) -> Measured:
+def run_task(
+    script: str,
+    task: str,
+    arguments: Mapping[str, Any],
+    python: str | Path = sys.executable,
+    more_environment: Mapping[str, str] | None = None,
+) -> Measured:
     """One task in one process: what it printed, and how long the whole process took."""
     begin = time.perf_counter()
     done = subprocess.run(
@@ -38,7 +45,7 @@ def run_task(script: str, task: str, arguments: Mapping[str, Any], python: str |
         text=True,
         timeout=_TIMEOUT_SECONDS,
         check=False,
-        env={"PYTHONPATH": str(REPOSITORY / "src"), **os.environ},
+        env={"PYTHONPATH": _PYTHON_PATH, **os.environ, **(more_environment or {})},
     )
     took = time.perf_counter() - begin
     if done.returncode:

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmark import Result, Scale
+from measure_cleaning import measure_expiry, measure_orphans
+from measure_compaction import measure_compaction, measure_compaction_inline, measure_compaction_memory
 from measure_keyed import measure_get, measure_keyed_memory, measure_keyed_write, measure_merge_read, measure_winners
 from measure_metadata import measure_avro, measure_commits, measure_plan
 from measure_rows import measure_memory, measure_read, measure_write
@@ -45,6 +47,11 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "get": measure_get,
     "upsert": measure_upsert,
     "winners": measure_winners,
+    "compaction": measure_compaction,
+    "compaction_memory": measure_compaction_memory,
+    "compaction_inline": measure_compaction_inline,
+    "expiry": measure_expiry,
+    "orphans": measure_orphans,
     "spark_read": measure_spark_read,
     "spark_write": measure_spark_write,
     "spark_upsert": measure_spark_upsert,
@@ -58,7 +65,8 @@ def main() -> None:
     """Measure what the command line asks for."""
     arguments = _arguments()
     if arguments.list:
-        print("\n".join(BENCHMARKS))
+        for name, measure in BENCHMARKS.items():
+            print(f"{name:20} {measure.__doc__}")
         return
     names = arguments.names or list(BENCHMARKS)
     share = 0.1 if arguments.quick else arguments.share
@@ -99,7 +107,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--page", action="store_true", help=f"write a section of {PAGE.name} for each benchmark")
     parser.add_argument("--rounds", type=int, help="how often each contender runs; the best counts (default 5)")
     parser.add_argument("--folder", help="where tables are made (default: the folder for temporary files)")
-    parser.add_argument("--list", action="store_true", help="list the benchmarks")
+    parser.add_argument("--list", action="store_true", help="say what each benchmark measures")
     return parser.parse_args()
 
 

@@ -30,7 +30,7 @@ SEED = 20261115
 
 def make_plain(folder: str, rows: int, files: int) -> Table:
     """An append table of so many files."""
-    table = _database(folder).create_table(PLAIN, PLAIN_SCHEMA)
+    table = _database(folder).create_table(PLAIN, PLAIN_SCHEMA, options={"write-only": "true"})
     each = -(-rows // files)
     first = 0
     for start in range(0, rows, each):

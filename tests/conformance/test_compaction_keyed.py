@@ -27,6 +27,13 @@ ENGINES: dict[str, dict[str, str]] = {
     "vectors64": {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": "true"},
     "first-row": {"merge-engine": "first-row"},
 }
+# pypaimon reads no 64-bit vectors.
+KINDS = [
+    (engine, mode)
+    for engine in ENGINES
+    for mode in ("fixed", "dynamic", "cross", "pypaimon")
+    if (engine, mode) != ("vectors64", "pypaimon")
+]
 
 
 class FirstModel(Model):
@@ -166,8 +173,7 @@ class CompactingRun(Run):
         self.look_back()
 
 
-@pytest.mark.parametrize("mode", ["fixed", "dynamic", "cross", "pypaimon"])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "mode"), KINDS)
 @pytest.mark.parametrize("seed", range(SEED, SEED + max(1, CASES)))
 def test_compactors_take_turns_on_random_tables(warehouse: Warehouse, seed: int, engine: str, mode: str) -> None:
     run = None

@@ -62,6 +62,14 @@ def numbers(store: ObjectStore) -> set[int]:
     return {entry.total_buckets for entry in entries}
 
 
+def changing_calls(counting: CountingStore) -> list[int]:
+    """The numbers of the calls that change something; a crash at any other leaves what the one before it left."""
+    reads = ("get", "get_range", "head", "list", "list_folder")
+    calls = [number for number, (call, _) in enumerate(counting.log, 1) if call not in reads and "read" not in call]
+    assert {call for call, _ in counting.log} >= {"put", "put_if_absent"}
+    return calls
+
+
 def compact(table: Table) -> None:
     table.compact(threads=1)
 
@@ -92,7 +100,7 @@ def test_a_crash_at_any_call_loses_nothing(case: str) -> None:
     assert (before == after) == case.startswith("rescale")
     seen: set[int] = set()
     found: list[Rows | None] = []
-    for call in range(1, counting.calls + 1):
+    for call in changing_calls(counting):
         for effective in (False, True):
             store = copied(start)
             with pytest.raises(SimulatedCrash):
@@ -127,7 +135,7 @@ def test_a_writer_after_a_crash_is_refused_or_right() -> None:
     counting = CountingStore(copied(start))
     rescale(lake_on(counting, "run").table(TABLE))
     outcomes: set[str] = set()
-    for call in range(1, counting.calls + 1, 2):
+    for call in changing_calls(counting):
         store = copied(start)
         with pytest.raises(SimulatedCrash):
             rescale(lake_on(CrashStore(store, crash_at=call), "run").table(TABLE))

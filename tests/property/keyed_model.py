@@ -30,12 +30,13 @@ class Record:
 
 @dataclass
 class KeyedModel(TableModel):
-    """The state by key. `keys` and `sequence` are columns, which may be renamed."""
+    """The state by key. `keys` and `sequence` are columns, which may be renamed. With `first` the oldest row of a key stays."""
 
     keys: list[Column] = field(default_factory=list)
     sequence: list[Column] = field(default_factory=list)
     descending: bool = False
     ignored: tuple[str, ...] = ()
+    first: bool = False
     records: dict[Key, Record] = field(default_factory=dict)
 
     @property
@@ -62,8 +63,15 @@ class KeyedModel(TableModel):
             if kind in self.ignored:
                 continue
             before = self.records.get(self.key(row))
+            if self.first and before is not None:
+                continue
             if before is None or not self._older(row, before.row):
                 self.records[self.key(row)] = Record(row, kind in RETRACTS)
+
+    def beaten_by_a_delete(self, row: Row) -> bool:
+        """Whether a row is older than a delete, and so shows or not depending on whether that was compacted away."""
+        before = self.records.get(self.key(row))
+        return before is not None and before.deleted and self._older(row, before.row)
 
     def forget(self, gone: Callable[[Row], bool]) -> None:
         """Everything is dropped where a row's columns say so, deletes too: an overwrite."""

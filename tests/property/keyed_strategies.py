@@ -29,6 +29,18 @@ _DYNAMIC: dict[str, list[str]] = {
     "dynamic-bucket.assigner-parallelism": ["1", "2", "3"],
 }
 
+_COMPACTION: dict[str, list[str]] = {
+    "num-levels": ["2", "3", "6"],
+    "compaction.size-ratio": ["0", "100", "10000"],
+    "compaction.max-size-amplification-percent": ["1", "100000"],
+    "compaction.optimization-interval": ["1 ms"],
+    "compaction.force-up-level-0": ["true"],
+    "compaction.force-rewrite-all-files": ["true"],
+    "full-compaction.delta-commits": ["1", "3"],
+    "target-file-size": ["1 b", "1 kb"],
+    "file.format.per.level": ["0:orc", "0:orc,5:parquet"],
+}
+
 
 @dataclass
 class Layout:
@@ -90,6 +102,19 @@ def stored_options(most: int = 5) -> st.SearchStrategy[dict[str, str]]:
     """Options that change how a table is stored, never what it holds."""
     names = st.lists(st.sampled_from([*sorted(_STORED), *_OFTEN, *_OFTEN]), max_size=most, unique=True)
     return names.flatmap(lambda found: st.fixed_dictionaries({name: st.sampled_from(_STORED[name]) for name in found}))
+
+
+@st.composite
+def compaction_options(draw: st.DrawFn) -> dict[str, str]:
+    """When a table is compacted, and whether outdated rows are marked; never what it holds."""
+    names = draw(st.lists(st.sampled_from(sorted(_COMPACTION)), max_size=4, unique=True), label="compaction")
+    options = {name: draw(st.sampled_from(_COMPACTION[name])) for name in names}
+    options["num-sorted-run.compaction-trigger"] = draw(st.sampled_from(["2", "2", "3", "5"]), label="trigger")
+    if draw(st.booleans(), label="deletion vectors"):
+        # Files of Avro have no positions that vectors could tell.
+        options |= {"deletion-vectors.enabled": "true", "file.format": draw(st.sampled_from(["parquet", "orc"]))}
+    # Snapshots go only where a rule says so.
+    return options | {"snapshot.num-retained.min": "1000", "snapshot.num-retained.max": "1000"}
 
 
 @st.composite

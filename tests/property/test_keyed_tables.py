@@ -2,7 +2,7 @@
 
 What decides which row wins (key, `sequence.field`, `ignore-delete`, `rowkind.field`) is the same for both tables; how rows
 are stored (fixed or dynamic buckets, formats, thin files, buffers that spill, tiny splits) is drawn for each. Keys that lack
-a partition column make both tables KEY_DYNAMIC. `LAKELET_CASES` multiplies the number of runs.
+a partition column make both tables KEY_DYNAMIC. Nothing is compacted here. `LAKELET_CASES` multiplies the number of runs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class KeyedTables(RuleBasedStateMachine):
         lake.create_database("d")
         self.tables = []
         for number in range(2):
-            options = layout.options | data.draw(keyed_strategies.bucket_options(layout), label=f"buckets of {number}")
+            options = data.draw(keyed_strategies.bucket_options(layout), label=f"buckets of {number}")
+            options |= layout.options | {"write-only": "true"}
             options |= data.draw(keyed_strategies.stored_options(), label=f"options of table {number}")
             self.tables.append(keyed_strategies.make_table(lake, f"d.t{number}", layout, options))
 

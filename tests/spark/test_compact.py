@@ -1,5 +1,6 @@
 """ls.compact, and the compaction that follows ls.write: tasks on executors, one commit by the driver."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from lakelet.compact.progress import CompactionProgress
 from lakelet.model.snapshot import CommitKind
 from lakelet.spark.jobs import compact as compact_job
 from lakelet.spark.jobs.compact import compact
+from lakelet.spark.jobs.orphans import remove_orphan_files
 from lakelet.spark.read import table as spark_table
 from lakelet.spark.write import write
 from lakelet.storage.instrumented import CountingStore
@@ -201,3 +203,18 @@ def test_a_table_made_anew_meanwhile(spark: SparkSession, lake: lakelet.Lake, mo
     compact(spark, lake.location, TABLE, full=True)
     assert len(shown(lake.table(TABLE))) == 88
     assert not unlisted(lake.table(TABLE))
+
+
+def test_orphans_are_found_and_removed_by_executors(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = keyed(lake)
+    expected = filled(table)
+    stray = Path(table.location) / "dt=d0" / "bucket-1" / "data-stray-0.parquet"
+    stray.write_bytes(b"nobody's")
+    os.utime(stray, (1, 1))
+    found = remove_orphan_files(spark, lake.location, TABLE, "0 s", dry_run=True)
+    assert (found.count, found.bytes) == (1, 8)
+    assert found.paths[0].endswith("dt=d0/bucket-1/data-stray-0.parquet")
+    assert stray.exists()
+    assert remove_orphan_files(spark, lake.location, TABLE, "0 s").count == 1
+    assert not stray.exists()
+    assert shown(table) == expected

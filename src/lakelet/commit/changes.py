@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.bucket_totals import check_totals
+from lakelet.commit.bucket_totals import check_same_number, check_totals
 from lakelet.commit.conflicts import (
     PartitionFilter,
     check_assignments,
@@ -67,6 +67,7 @@ def compute_changes(
     # Compaction leaves rows in their buckets, also where new ones would go to others.
     if not request.compacts:
         _check_buckets(request.messages, schema)
+        check_same_number(home, request.messages, schema)
     _check_old_files(home, request.messages, schema)
     added = entries_to_columns(
         [
@@ -83,9 +84,13 @@ def compute_changes(
         check_one_writer(request.messages, schema)
         check_assignments(home, request.messages, latest)
         check_sequences(home, request.messages, latest, previous, replaced or _none, schema, threads=settings.threads)
-    removed = _removed(home, request, previous, replaced, settings)
+    is_current = request.compacts and latest is not None and _planned_on(request.messages, latest)
+    removed = _removed(home, request, previous, replaced, settings, is_current=is_current)
+    if is_current:
+        return Changes(pa.concat_tables([removed, added]), removed, _rows(added) - _rows(removed), previous)
     check_vectors(home, request.messages, latest)
-    check_totals(home, request.messages, removed, previous, schema, threads=settings.threads)
+    newest = (0, "") if latest is None else (latest.id, latest.delta_manifest_list)
+    check_totals(home, request.messages, removed, previous, schema, newest=newest, threads=settings.threads)
     if schema.primary_keys:
         check_levels(home, request.messages, removed, previous, schema, threads=settings.threads)
         check_settled(home, request.messages, latest, previous, schema, threads=settings.threads)
@@ -112,12 +117,19 @@ def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str,
     return mask
 
 
+def _planned_on(messages: Sequence[CommitMessage], latest: Snapshot) -> bool:
+    """Whether the newest snapshot is the one that a compaction was planned on: then all that it rests on still stands."""
+    return all(message.sequenced_at == (latest.id, latest.delta_manifest_list) for message in messages)
+
+
 def _removed(
     home: TableHome,
     request: CommitRequest,
     previous: Sequence[ManifestFile],
     replaced: PartitionFilter | None,
     settings: ManifestSettings,
+    *,
+    is_current: bool = False,
 ) -> pa.Table:
     named = [
         ManifestEntry(EntryKind.DELETE, message.partition, message.bucket, message.total_buckets, file)
@@ -125,7 +137,7 @@ def _removed(
         for file in message.deleted_files
     ]
     removed = entries_to_columns(named)
-    if named:
+    if named and not is_current:
         _check_live(home, removed, previous, settings)
     if replaced is not None:
         live = _overwritten(home, previous, replaced, settings)

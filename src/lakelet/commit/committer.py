@@ -27,7 +27,7 @@ from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.commit_users import last_identifier
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.index_changes import carry_index_manifest
-from lakelet.commit.manifest_merge import MergePolicy, merge_manifests
+from lakelet.commit.manifest_merge import MergePolicy, merge_manifests, needs_packing, pack_manifests
 from lakelet.commit.manifests import ManifestFiles, ManifestSettings
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import latest_schema
@@ -104,7 +104,7 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
         try:
             settings = ManifestSettings.of(TableOptions(schema.options))
             changes = compute_changes(home, request, latest, schema, settings)
-            if changes.entries.num_rows == 0 and request.ignore_empty and request.statistics is None:
+            if changes.entries.num_rows == 0 and request.ignore_empty and not _has_other_work(request, changes, schema):
                 return None
             made = _attempt(home, request, latest, schema, changes, delta)
         except CorruptionError:
@@ -190,7 +190,11 @@ def _attempt(
     files = ManifestFiles(home, settings, schema.partition_types, schema.id)
     try:
         delta_list, delta_size = delta.write(changes.entries, schema, settings)
-        base = merge_manifests(home, changes.previous, MergePolicy.of(options), files, settings.threads)
+        policy = MergePolicy.of(options)
+        if request.packs_manifests:
+            base = pack_manifests(home, changes.previous, policy, files)
+        else:
+            base = merge_manifests(home, changes.previous, policy, files, settings.threads)
         base_list, base_size = files.write_list(base)
         index_manifest = carry_index_manifest(
             home, latest, changes.removed, files, messages=request.messages, replaced=changes.replaced
@@ -225,6 +229,12 @@ def _attempt(
         return None
     delta.keep()
     return snapshot if outcome is _Outcome.MADE else None
+
+
+def _has_other_work(request: CommitRequest, changes: Changes, schema: TableSchema) -> bool:
+    """Whether a commit without files is to be made all the same."""
+    policy = MergePolicy.of(TableOptions(schema.options))
+    return request.statistics is not None or (request.packs_manifests and needs_packing(changes.previous, policy))
 
 
 def _watermark(request: CommitRequest, latest: Snapshot | None) -> int | None:

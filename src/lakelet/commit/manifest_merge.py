@@ -90,8 +90,25 @@ def merge_manifests(
     return [*manifests[:start], *files.write_entries(merged)]
 
 
-def _merge_fully(home: TableHome, manifests: Sequence[ManifestFile], files: ManifestFiles) -> list[ManifestFile]:
-    """Rewrites the manifests that remove files, and those whose files are removed; the others stay as they are."""
+def needs_packing(manifests: Sequence[ManifestFile], policy: MergePolicy) -> bool:
+    """Whether `pack_manifests` would change anything worth it: there are removals, or several small manifests."""
+    small = sum(manifest.size < policy.target_bytes // 2 for manifest in manifests)
+    return small > 1 or any(manifest.deleted_files for manifest in manifests)
+
+
+def pack_manifests(
+    home: TableHome, manifests: Sequence[ManifestFile], policy: MergePolicy, files: ManifestFiles
+) -> list[ManifestFile]:
+    """As few manifests as say the same: removals are gone, and small manifests joined with their neighbours."""
+    if not needs_packing(manifests, policy):
+        return list(manifests)
+    return _merge_fully(home, manifests, files, small_bytes=policy.target_bytes // 2)
+
+
+def _merge_fully(
+    home: TableHome, manifests: Sequence[ManifestFile], files: ManifestFiles, *, small_bytes: int = 0
+) -> list[ManifestFile]:
+    """Rewrites the manifests that remove files, those whose files are removed, and small ones; the others stay as they are."""
     removing = [manifest for manifest in manifests if manifest.deleted_files]
     entries = read_entries(home, removing, columns=IDENTITY_COLUMNS)
     removed = (
@@ -101,7 +118,7 @@ def _merge_fully(home: TableHome, manifests: Sequence[ManifestFile], files: Mani
     places: list[ManifestFile | int] = []
     rewritten: list[pa.Table] = []
     for manifest in manifests:
-        if not manifest.deleted_files:
+        if not manifest.deleted_files and manifest.size >= small_bytes:
             names = read_manifest(home, manifest, ["_FILE_NAME"]).column("_FILE_NAME")
             if not pc.any(pc.is_in(names, value_set=removed)).as_py():
                 places.append(manifest)

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -63,10 +64,25 @@ class _Found:
     empty: tuple[str, ...]
 
 
-def remove_orphan_files(home: TableHome, *, older_than_ms: int, dry_run: bool = False) -> OrphanReport:
+class OrphanWork(Protocol):
+    """Who looks into many folders and deletes many files: threads here, or other machines."""
+
+    def list_folders(self, folders: Sequence[str]) -> list[Listing]:
+        """What stands in each folder, in their order."""
+        ...
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Removes the files."""
+        ...
+
+
+def remove_orphan_files(
+    home: TableHome, *, older_than_ms: int, dry_run: bool = False, work: OrphanWork | None = None
+) -> OrphanReport:
     """Removes files last changed before that time which no snapshot, tag or changelog of any branch names."""
     schema = latest_schema(home)
-    found = _candidates(home, schema, older_than_ms)
+    hands = work or _Threads(home)
+    found = _candidates(home, schema, older_than_ms, hands)
     names = pc.replace_substring_regex(found.paths, "^.*/", "")
     while True:
         newest = _newest_ids(home)
@@ -79,21 +95,33 @@ def remove_orphan_files(home: TableHome, *, older_than_ms: int, dry_run: bool = 
     size = int(pc.sum(sizes).as_py() or 0)
     if dry_run:
         return OrphanReport(len(paths), size, shown, dry_run=True)
-    delete_many(home, paths.to_pylist())
+    hands.delete(paths.to_pylist())
     leftovers = home.store.remove_leftovers(home.paths.root, older_than_ms=older_than_ms)
     buckets = [path.rpartition("/")[0] for path in paths.to_pylist() if "/bucket-" in path]
     folders = remove_empty_folders(home, {*found.empty, *buckets})
     return OrphanReport(len(paths), size, shown, leftovers, folders)
 
 
-def _candidates(home: TableHome, schema: TableSchema, older_than_ms: int) -> _Found:
+@dataclass(frozen=True, slots=True)
+class _Threads:
+    home: TableHome
+
+    def list_folders(self, folders: Sequence[str]) -> list[Listing]:
+        with ThreadPoolExecutor(_LISTERS) as pool:
+            return list(pool.map(self.home.store.list_folder, folders))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        delete_many(self.home, paths)
+
+
+def _candidates(home: TableHome, schema: TableSchema, older_than_ms: int, work: OrphanWork) -> _Found:
     """The files of all folders in which orphans may stand that are older than the safety age."""
     listings: list[Listing] = []
     with ThreadPoolExecutor(_LISTERS) as pool:
         metadata = [f"{home.paths.root}/{name}" for name in ("manifest", "index", "statistics")]
         listings.extend(pool.map(home.store.list_folder, metadata))
         buckets = _bucket_folders(home, schema, pool)
-        data = list(pool.map(home.store.list_folder, buckets))
+        data = work.list_folders(buckets)
         branches = branch_homes(home)
         strays = [
             *_strays(

@@ -5,9 +5,10 @@
                                                              └─ all of a partition in one commit, which removes the files it read
 
 A partition that has buckets keeps their number; the first compaction of one gives it `postpone.default-bucket-num` of them.
-Waiting rows are read in the order in which their files were made, and get the sequence numbers that follow those of their
-bucket, so that of two rows of a key the later one wins. The new files are of level 0: whether they are merged with others is the
-matter of the compaction that follows.
+Waiting rows are read in the order in which their files were committed, and get the sequence numbers that follow those of their
+bucket, so that of two rows of a key the later commit's wins. (Java goes by the time at which files were made, and so by the
+clocks and time zones of their writers.) The new files are of level 0: whether they are merged with others is the matter of the
+compaction that follows.
 
 Rows that are written meanwhile go on waiting. Where somebody else gave rows of a partition their buckets first, this work on it
 is lost and cleaned up. A crash before the commit leaves files that nobody names. Memory is bounded by `write-buffer-size` for
@@ -24,12 +25,12 @@ import pyarrow as pa
 
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.request import CommitRequest
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.schemas import SchemaVersions, latest_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.commit.table_identity import table_uuid
 from lakelet.compact.partition_commit import Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
-from lakelet.compact.running import THREADS, Scope, scope_entries
+from lakelet.compact.running import THREADS, Scope, check_compactable, scope_entries
 from lakelet.compact.together import done_together
 from lakelet.errors import ConflictError, CorruptionError
 from lakelet.format.partition_folders import PartitionFolders
@@ -95,11 +96,12 @@ class PostponedCompaction:
         made: Snapshot | None = None
         for _ in range(_ATTEMPTS):
             snapshot = latest_snapshot(self.home)
-            tasks = [] if snapshot is None else self.plan(snapshot)
+            newest = self._in_newest_schema()
+            tasks = [] if snapshot is None else newest.plan(snapshot)
             if not tasks:
                 return made
             try:
-                groups = self.rewrite(tasks)
+                groups = newest.rewrite(tasks)
             except CompactionCancelled:
                 return made
             stands, whole = commit_waiting(self.home, groups)
@@ -110,6 +112,12 @@ class PostponedCompaction:
             f"{self.home.where(self.home.paths.branch_root)}: rows were given buckets by others {_ATTEMPTS} times while this "
             "compaction did the same"
         )
+
+    def _in_newest_schema(self) -> PostponedCompaction:
+        """The same after the snapshot was read: a schema read later knows every column of its files."""
+        schema = latest_schema(self.home)
+        check_compactable(schema)
+        return replace(self, schema=schema)
 
     def plan(self, snapshot: Snapshot) -> list[WaitingTask]:
         """The partitions with waiting rows."""
@@ -129,7 +137,7 @@ class PostponedCompaction:
 
 
 def waiting_tasks(entries: Sequence[ManifestEntry], schema: TableSchema, snapshot: Snapshot) -> list[WaitingTask]:
-    """What is to be done about these live entries of a snapshot, all of each partition among them."""
+    """What is to be done about these live entries of a snapshot: all of each partition, in the order of their commits."""
     default = TableOptions(schema.options).get(POSTPONE_DEFAULT_BUCKET_NUM)
     waiting: dict[bytes, list[DataFile]] = {}
     totals: dict[bytes, set[int]] = {}
@@ -148,8 +156,6 @@ def waiting_tasks(entries: Sequence[ManifestEntry], schema: TableSchema, snapsho
             raise CorruptionError(
                 f"files of one partition say that it has {' and '.join(map(str, sorted(numbers)))} buckets"
             )
-        # Files of one millisecond stay in the order of their commits.
-        files.sort(key=lambda file: file.creation_ms or 0)
         at = (snapshot.id, snapshot.delta_manifest_list)
         tasks.append(WaitingTask(partition, min(numbers), tuple(files), free.get(partition, {}), at))
     return tasks

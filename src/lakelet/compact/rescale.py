@@ -35,7 +35,7 @@ from lakelet.compact.partition_commit import Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.rescale_plan import RescaleTask, rescale_tasks
 from lakelet.compact.rescale_rewrite import RescaleRewriter
-from lakelet.compact.running import THREADS, Scope, scope_entries
+from lakelet.compact.running import THREADS, Scope, check_compactable, scope_entries
 from lakelet.compact.together import done_together
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
 from lakelet.model import evolution
@@ -74,10 +74,12 @@ class Rescale:
         made: Snapshot | None = None
         check_rescalable(self.home, latest_schema(self.home), self.buckets)
         for attempt in range(_ATTEMPTS):
+            snapshot = latest_snapshot(self.home)
+            # A schema that is read after the snapshot knows every column of its files.
             schema = latest_schema(self.home)
             if attempt:
                 self._check_standing(schema)
-            tasks = self.plan(schema)
+            tasks = [] if snapshot is None else self.plan(schema, snapshot)
             # As long as the option is another, rows of the old number may still come in.
             if not tasks and (attempt or self._stands(schema)):
                 return made
@@ -96,11 +98,8 @@ class Rescale:
             f"for {self.buckets} buckets; some partitions have another number still: rescale again"
         )
 
-    def plan(self, schema: TableSchema) -> list[RescaleTask]:
+    def plan(self, schema: TableSchema, snapshot: Snapshot) -> list[RescaleTask]:
         """The partitions that have another number of buckets."""
-        snapshot = latest_snapshot(self.home)
-        if snapshot is None:
-            return []
         entries = scope_entries(self.home, schema, snapshot, self.scope(schema))
         versions = SchemaVersions(self.home, {schema.id: schema})
         planner = Planner(self.home, schema, versions, TableOptions(schema.options))
@@ -151,6 +150,7 @@ class Rescale:
 
 def check_rescalable(home: TableHome, schema: TableSchema, buckets: object) -> None:
     """InvalidError unless a table can be put into so many buckets."""
+    check_compactable(schema)
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _MOST_BUCKETS:
         raise InvalidError(f"buckets {buckets!r}: expected a whole number from 1 to {_MOST_BUCKETS}")
     reason = _WHY_NOT.get(bucket_mode(schema))

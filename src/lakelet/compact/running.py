@@ -109,7 +109,11 @@ class Compaction:
                 messages = newest.rewrite(tasks) if self.elsewhere is None else self.elsewhere(newest.schema, tasks)
             except CompactionCancelled:
                 return made
-            stands, lost = commit_compaction(self.home, messages, committer or Committer(self.home.ids.uuid()))
+            assert snapshot is not None
+            base = (snapshot.id, snapshot.delta_manifest_list)
+            messages = tuple(replace(message, sequenced_at=base) for message in messages)
+            by = committer or Committer(self.home.ids.uuid())
+            stands, lost = commit_compaction(self.home, messages, by, packs_manifests=self.full)
             made = stands or made
             if not lost or not self._goes_on(attempt, self.home.clock.monotonic() - started):
                 break
@@ -222,7 +226,7 @@ def rewriter(home: TableHome, schema: TableSchema) -> Callable[[CompactionTask, 
 
 
 def commit_compaction(
-    home: TableHome, messages: Sequence[CommitMessage], committer: Committer
+    home: TableHome, messages: Sequence[CommitMessage], committer: Committer, *, packs_manifests: bool = False
 ) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
     """Commits what can be; the snapshot made, and the messages of buckets that others changed, whose files are gone."""
     left, lost = tuple(messages), list[CommitMessage]()
@@ -230,7 +234,7 @@ def commit_compaction(
     try:
         while left:
             try:
-                return commit(home, _request(left, committer)), tuple(lost)
+                return commit(home, _request(left, committer, packs_manifests)), tuple(lost)
             except ConflictError as conflict:
                 late = _late(home, left)
                 if not late:
@@ -247,10 +251,15 @@ def commit_compaction(
     return None, tuple(lost)
 
 
-def _request(messages: tuple[CommitMessage, ...], committer: Committer) -> CommitRequest:
+def pack_manifests(home: TableHome) -> Snapshot | None:
+    """Merges the manifests of a table; the snapshot made, None where they are few and without removals already."""
+    return commit(home, _request((), Committer(home.ids.uuid()), packs_manifests=True))
+
+
+def _request(messages: tuple[CommitMessage, ...], committer: Committer, packs_manifests: bool) -> CommitRequest:
     # A write is recognised by its name when it is sent again, a compaction by the files that it takes away: it may well take
     # several snapshots, all with the name of the write that it follows.
-    return CommitRequest(committer.user, messages, committer.identifier, compacts=True)
+    return CommitRequest(committer.user, messages, committer.identifier, compacts=True, packs_manifests=packs_manifests)
 
 
 def _late(home: TableHome, messages: Sequence[CommitMessage]) -> list[CommitMessage]:

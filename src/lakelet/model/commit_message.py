@@ -22,7 +22,8 @@ class CommitMessage:
     `assigner`, as a name made up for one write, assigned rows of the same commit.
 
     `sequenced_at` is the snapshot whose sequence numbers those of the new files go on from, as its id and its delta manifest
-    list (for a rollback frees ids), and (0, "") for none. While it is the newest, nobody's rows can be newer than these.
+    list (for a rollback frees ids), and (0, "") for none. While it is the newest, nobody's rows can be newer than these. For
+    compaction it is the snapshot that the removed files were found in.
 
     Compaction of a table that hides level 0 says which files of a bucket make older rows invisible, and so rests on all that
     stood above level 0: `settled` names these files, `old_vectors` the index files that held the bucket's deletion vectors.

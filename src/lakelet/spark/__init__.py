@@ -11,6 +11,7 @@ from lakelet.spark.jobs.compact import compact
 from lakelet.spark.jobs.copy_table import copy_table
 from lakelet.spark.jobs.count import count
 from lakelet.spark.jobs.migrate import migrate
+from lakelet.spark.jobs.orphans import remove_orphan_files
 from lakelet.spark.read import table
 from lakelet.spark.registration import register
 from lakelet.spark.session import local_session
@@ -27,6 +28,7 @@ __all__ = [
     "local_session",
     "migrate",
     "register",
+    "remove_orphan_files",
     "sql",
     "table",
     "views",

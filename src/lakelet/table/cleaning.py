@@ -7,7 +7,7 @@ from dataclasses import replace
 from lakelet.commit.expiry import ExpiredSnapshots, expire_snapshots
 from lakelet.commit.expiry_policy import Retention
 from lakelet.commit.hints import RepairedHints, repair_hints
-from lakelet.commit.orphans import OrphanReport, remove_orphan_files
+from lakelet.commit.orphans import OrphanReport, OrphanWork, remove_orphan_files
 from lakelet.commit.partition_expiry import ExpiredPartitions, expire_partitions
 from lakelet.commit.schemas import latest_schema
 from lakelet.errors import InvalidError
@@ -80,14 +80,17 @@ class Cleaning:
             dry_run=dry_run,
         )
 
-    def remove_orphan_files(self, older_than: Age = "1 d", *, dry_run: bool = False) -> OrphanReport:
+    def remove_orphan_files(
+        self, older_than: Age = "1 d", *, dry_run: bool = False, work: OrphanWork | None = None
+    ) -> OrphanReport:
         """Removes files that nothing on any branch points at and that were last changed before `older_than`.
 
-        The age keeps what writers are about to commit. Less than a day is right only where nobody is writing.
+        The age keeps what writers are about to commit. Less than a day is right only where nobody is writing. `work` is for
+        engines that list and delete on many machines.
         """
         self._checked_schema()
         before_ms = past_ms(older_than, self._home.clock.now_ms(), "older_than")
-        return remove_orphan_files(self._home, older_than_ms=before_ms, dry_run=dry_run)
+        return remove_orphan_files(self._home, older_than_ms=before_ms, dry_run=dry_run, work=work)
 
     def repair(self) -> RepairedHints:
         """Makes the hints at the oldest and newest snapshot right. Readers do without them; right ones save listings."""

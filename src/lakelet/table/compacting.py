@@ -11,11 +11,12 @@ from lakelet.compact.background import BackgroundCompaction
 from lakelet.compact.postponed import PostponedCompaction
 from lakelet.compact.progress import Cancel, Progress
 from lakelet.compact.rescale import Rescale
-from lakelet.compact.running import THREADS, Compaction, Scope
+from lakelet.compact.running import THREADS, Compaction, Scope, pack_manifests
 from lakelet.errors import InvalidError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
+from lakelet.options import check_stored
 from lakelet.storage.home import TableHome
 from lakelet.table.altering import note_schema
 from lakelet.table.committing import partition_spec
@@ -48,6 +49,14 @@ class Compacting:
         if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
             placed = PostponedCompaction(self._home, schema, scope, progress, cancel, threads or THREADS).run()
         return Compaction(self._home, schema, full, scope, progress, cancel, threads or THREADS).run() or placed
+
+    def compact_manifests(self) -> Snapshot | None:
+        """Merges the table's manifests into few, for quicker plans and commits; None where there is nothing to gain.
+
+        Commits merge manifests by themselves as they pile up, and so does a full compaction.
+        """
+        check_stored(latest_schema(self._home).options)
+        return pack_manifests(self._home)
 
     def compact_in_background(
         self, full: bool = False, *, every: float | None = None, progress: Progress | None = None

@@ -21,6 +21,7 @@ from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.memory import MemoryStore
 from tests.unit.compact.keyed_tables import entries, keyed_table, named, places, rows, stored, values
 from tests.unit.hooked_store import HookedStore
+from tests.unit.moving_clock import MovingClock
 
 WAITING = (-2, -2)
 POSTPONED = {"bucket": "-2", "postpone.default-bucket-num": "3"}
@@ -100,22 +101,59 @@ def test_rows_show_up_where_level_0_is_hidden(options: dict[str, str]) -> None:
     assert values(table) == {("a", n): f"{word}{n}" for n, word in expected.items()}
 
 
-def test_files_are_read_in_the_order_they_were_made() -> None:
+def test_the_later_commit_wins_whatever_the_clock_says() -> None:
+    clock = MovingClock()
+    table = keyed_table(POSTPONED, clock=clock)
+    early = table.new_write()
+    early.write(rows([1, 2], "early"))
+    messages = early.prepare_commit()
+    table.write(rows([1, 3], "between"))
+    table.new_commit().commit(messages)
+    clock.move(hours=-8)
+    table.write(rows([2, 3], "eight hours behind"))
+    table.compact()
+    expected = {1: "early1", 2: "eight hours behind2", 3: "eight hours behind3"}
+    assert values(table) == {("a", id_): v for id_, v in expected.items()}
+
+
+def test_tasks_are_values() -> None:
     table = keyed_table(POSTPONED)
     for number in range(4):
         table.write(rows([1], f"{number}/"))
     snapshot = latest_snapshot(table.home)
     assert snapshot is not None
-    (task,) = waiting_tasks(list(reversed(entries(table))), table.schema, snapshot)
-    times = [file.creation_ms for file in task.files]
-    assert times == sorted(times)
-    assert (task.row_count, task.total_buckets) == (4, 3)
+    (task,) = waiting_tasks(entries(table), table.schema, snapshot)
+    assert [file.name for file in task.files] == [entry.file.name for entry in entries(table)]
+    assert (task.row_count, task.total_buckets, task.sequenced_at[0]) == (4, 3, 4)
     assert task.size == sum(entry.file.size for entry in entries(table))
     assert pickle.loads(pickle.dumps(task)) == task
-    # Files of the same millisecond stay in the order of their commits.
-    same = [replace(entry, file=replace(entry.file, creation_ms=7)) for entry in entries(table)]
-    (task,) = waiting_tasks(same, table.schema, snapshot)
-    assert [file.name for file in task.files] == [entry.file.name for entry in same]
+
+
+def test_columns_that_come_meanwhile_are_kept() -> None:
+    """The version of the schema is read after the files are, so that no file has columns that it does not know."""
+    store = HookedStore(MemoryStore())
+    table = keyed_table(POSTPONED, store=store)
+    table.write(rows([1], "x"))
+
+    def add_and_write() -> None:
+        table.add_column("w", "INT")
+        table.write(pa.table({"id": [2], "p": ["a"], "v": ["y"], "w": pa.array([7], pa.int32())}))
+
+    store.when = lambda call, path: "schema" in path
+    store.after = add_and_write
+    table.compact()
+    table.compact()
+    assert store.when is None
+    assert {row["id"]: row["w"] for row in table.scan().to_arrow().to_pylist()} == {1: None, 2: 7}
+
+
+def test_tables_whose_compaction_makes_a_changelog_are_refused() -> None:
+    table = keyed_table(POSTPONED)
+    table.write(rows([1], "x"))
+    table.set_options({"changelog-producer": "lookup"})
+    with pytest.raises(InvalidError, match="changelog would be missing"):
+        table.compact()
+    assert places(table) == {WAITING}
 
 
 def test_a_partition_in_two_numbers_of_buckets_is_refused() -> None:

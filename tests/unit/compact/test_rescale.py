@@ -5,12 +5,14 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lakelet import CommitUnknownError, ConflictError, InvalidError, Lake, Table, UnavailableError
+from lakelet.commit.schemas import change_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.compact import rescale
 from lakelet.compact.partition_commit import Group
@@ -157,6 +159,16 @@ def test_tables_without_a_fixed_number_are_refused(key: list[str], options: dict
     with pytest.raises(InvalidError, match=why):
         table.rescale(2)
     assert "bucket" not in table.options
+
+
+@pytest.mark.parametrize("options", [{"merge-engine": "aggregation"}, {"changelog-producer": "full-compaction"}])
+def test_tables_that_cannot_be_compacted_are_refused(options: dict[str, str]) -> None:
+    table = filled({"bucket": "2"})
+    # As Java would make it.
+    change_schema(table.home, lambda schema: replace(schema, options={**schema.options, **options}))
+    with pytest.raises(InvalidError, match=r"not supported|changelog would be missing"):
+        table.rescale(3)
+    assert table.options["bucket"] == "2"
 
 
 @pytest.mark.parametrize("buckets", [0, -1, -2, True, "4", 2.0, None])

@@ -37,6 +37,7 @@ BlockChoice = Callable[[Mapping[str, bytes]], Sequence[bool] | None]
 
 _FIRST_ROWS = 64
 _GUESSED_CELLS = 16
+_LEAST_CELLS = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class _Arena:
     def __init__(self, program: Program, rows: int) -> None:
         self.program = program
         self.rows = rows
-        guess = min(rows, _FIRST_ROWS) * _GUESSED_CELLS
+        guess = max(min(rows, _FIRST_ROWS) * _GUESSED_CELLS, _LEAST_CELLS)
         self.capacity = [(guess if slot.growing else rows) + slot.offsets for slot in program.slots]
         self.used = [int(slot.offsets) for slot in program.slots]
         self._lay_out(None)
