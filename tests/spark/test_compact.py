@@ -12,7 +12,7 @@ from lakelet import InvalidError, NotFoundError, Table, UnavailableError
 from lakelet.compact.progress import CompactionProgress
 from lakelet.model.snapshot import CommitKind
 from lakelet.spark.jobs import compact as compact_job
-from lakelet.spark.jobs.compact import compact
+from lakelet.spark.jobs.compact import compact, rescale
 from lakelet.spark.jobs.orphans import remove_orphan_files
 from lakelet.spark.read import table as spark_table
 from lakelet.spark.write import write
@@ -218,3 +218,30 @@ def test_orphans_are_found_and_removed_by_executors(spark: SparkSession, lake: l
     assert remove_orphan_files(spark, lake.location, TABLE, "0 s").count == 1
     assert not stray.exists()
     assert shown(table) == expected
+
+
+def test_another_number_of_buckets(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = keyed(lake)
+    expected = filled(table)
+    made = rescale(spark, lake.location, TABLE, 3)
+    assert made is not None
+    assert table.options["bucket"] == "3"
+    assert shown(table) == expected
+    assert {path.split("/")[3] for path, _ in table.files()} == {"bucket-0", "bucket-1", "bucket-2"}
+    assert not unlisted(table)
+    table.write(rows_of(0, 3, "later-"))
+    assert shown(table) == expected | {number: f"later-{number}" for number in range(3)}
+    assert rescale(spark, lake.location, TABLE, 3) is None
+
+
+def test_rows_that_waited_get_buckets(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = keyed(lake, bucket="-2")
+    expected = {number: f"{min(number // 10, 2)}-{number}" for number in range(60)}
+    for number in range(3):
+        table.write(rows_of(number * 10, number * 10 + 40, f"{number}-"))
+    assert shown(table) == {}
+    made = compact(spark, lake.location, TABLE)
+    assert made is not None
+    assert shown(table) == expected
+    assert not unlisted(table)
+    assert compact(spark, lake.location, TABLE) is None

@@ -35,7 +35,8 @@ class CommitRequest:
     Rows were looked up in snapshot `read_at`, where it is given: the commit conflicts if rows were overwritten since.
 
     A request that `compacts` replaces files by others with the same rows. A write and the compaction that follows it may share
-    their user and identifier. `statistics` names a file with statistics of the newest snapshot's rows, which change in nothing. With `packs_manifests` all manifests are merged, not only as many as are due.
+    their user and identifier. `statistics` names a file with statistics of the newest snapshot's rows, which change in nothing.
+    With `packs_manifests` all manifests are merged, not only as many as are due.
     """
 
     user: str

@@ -124,10 +124,13 @@ def snapshot_at(home: TableHome, time_ms: int) -> Snapshot:
 
 
 def snapshot_is_gone(home: TableHome, snapshot: Snapshot) -> bool:
-    """Whether the snapshot has been expired; one that a tag keeps has no snapshot file but still its manifest lists."""
+    """Whether the snapshot has been expired, or another has its id; one that a tag keeps has no snapshot file but still its
+    manifest lists."""
     lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-    listless = any(home.store.head(home.paths.manifest(name)) is None for name in lists)
-    return listless and home.store.head(home.paths.snapshot(snapshot.id)) is None
+    if all(home.store.head(home.paths.manifest(name)) is not None for name in lists):
+        return False
+    found = try_snapshot(home, snapshot.id)
+    return found is None or found.delta_manifest_list != snapshot.delta_manifest_list
 
 
 def write_latest_hint(home: TableHome, number: int) -> None:

@@ -30,6 +30,8 @@ from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
 Group: TypeAlias = tuple[CommitMessage, ...]
+# So often partitions that others changed are done again. Rewriting may take hours, so that time is no measure.
+MOST_LOSSES = 10
 
 
 def commit_partitions(

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import SchemaVersions, latest_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.commit.table_identity import table_uuid
-from lakelet.compact.partition_commit import Group, commit_partitions
+from lakelet.compact.partition_commit import MOST_LOSSES, Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.running import THREADS, Scope, check_compactable, scope_entries
 from lakelet.compact.together import done_together
@@ -49,8 +50,6 @@ from lakelet.read.split_files import SplitFile
 from lakelet.sink.key_value_writer import KeyValueWriter
 from lakelet.storage.home import TableHome
 
-# So often partitions that others changed are looked at again.
-_ATTEMPTS = 3
 _BATCH_ROWS = 65_536
 _BUFFER_BYTES = 4 << 20
 
@@ -82,7 +81,7 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class PostponedCompaction:
-    """Gives the waiting rows of a table their buckets, in its newest schema."""
+    """Gives the waiting rows of a table their buckets, in its newest schema. `elsewhere` does tasks on other machines."""
 
     home: TableHome
     schema: TableSchema
@@ -90,28 +89,31 @@ class PostponedCompaction:
     progress: Progress | None = None
     cancel: Cancel | None = None
     threads: int = THREADS
+    elsewhere: Callable[[TableSchema, Sequence[WaitingTask]], list[Group]] | None = None
 
     def run(self) -> Snapshot | None:
         """The last snapshot made, None where no rows waited, or the caller cancelled."""
         made: Snapshot | None = None
-        for _ in range(_ATTEMPTS):
+        for attempt in count(1):
             snapshot = latest_snapshot(self.home)
             newest = self._in_newest_schema()
             tasks = [] if snapshot is None else newest.plan(snapshot)
             if not tasks:
                 return made
             try:
-                groups = newest.rewrite(tasks)
+                groups = newest.rewrite(tasks) if self.elsewhere is None else self.elsewhere(newest.schema, tasks)
             except CompactionCancelled:
                 return made
             stands, whole = commit_waiting(self.home, groups)
             made = stands or made
             if whole:
                 return made
-        raise ConflictError(
-            f"{self.home.where(self.home.paths.branch_root)}: rows were given buckets by others {_ATTEMPTS} times while this "
-            "compaction did the same"
-        )
+            if attempt == MOST_LOSSES:
+                raise ConflictError(
+                    f"{self.home.where(self.home.paths.branch_root)}: gave up after {attempt} attempts, each time others had "
+                    "given the same rows their buckets first, or rescaled a partition"
+                )
+        return made
 
     def _in_newest_schema(self) -> PostponedCompaction:
         """The same after the snapshot was read: a schema read later knows every column of its files."""

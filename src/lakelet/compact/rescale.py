@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import SchemaVersions, change_schema, latest_schema
 from lakelet.commit.snapshots import latest_snapshot
-from lakelet.compact.partition_commit import Group, commit_partitions
+from lakelet.compact.partition_commit import MOST_LOSSES, Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.rescale_plan import RescaleTask, rescale_tasks
 from lakelet.compact.rescale_rewrite import RescaleRewriter
@@ -46,8 +47,6 @@ from lakelet.options import BUCKET, TableOptions
 from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
 
-# Once the option has changed nobody writes to the partitions that are left, but others may compact or overwrite them.
-_ATTEMPTS = 8
 # Java keeps the number in an INT, and a folder per bucket is made.
 _MOST_BUCKETS = 2**31 - 1
 _WHY_NOT = {
@@ -57,9 +56,13 @@ _WHY_NOT = {
 }
 
 
+RescaleElsewhere = Callable[[TableSchema, Sequence[RescaleTask]], list[Group]]
+
+
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """Rewrites the partitions of a scope into `buckets` buckets. `changed` is told of the schema that says so."""
+    """Rewrites the partitions of a scope into `buckets` buckets. `changed` is told of the schema that says so;
+    `elsewhere` does tasks on other machines."""
 
     home: TableHome
     buckets: int
@@ -68,35 +71,41 @@ class Rescale:
     cancel: Cancel | None = None
     threads: int = THREADS
     changed: Callable[[TableSchema], None] | None = None
+    elsewhere: RescaleElsewhere | None = None
 
     def run(self) -> Snapshot | None:
         """The last snapshot made; None where no partition had another number of buckets, or the caller cancelled."""
         made: Snapshot | None = None
         check_rescalable(self.home, latest_schema(self.home), self.buckets)
-        for attempt in range(_ATTEMPTS):
+        losses = 0
+        for attempt in count(1):
             snapshot = latest_snapshot(self.home)
             # A schema that is read after the snapshot knows every column of its files.
             schema = latest_schema(self.home)
-            if attempt:
+            if attempt > 1:
                 self._check_standing(schema)
             tasks = [] if snapshot is None else self.plan(schema, snapshot)
             # As long as the option is another, rows of the old number may still come in.
-            if not tasks and (attempt or self._stands(schema)):
+            if not tasks and (attempt > 1 or self._stands(schema)):
                 return made
             try:
-                groups = self.rewrite(schema, tasks)
+                groups = self.rewrite(schema, tasks) if self.elsewhere is None else self.elsewhere(schema, tasks)
             except CompactionCancelled:
                 return made
             standing = schema if self._stands(schema) else self._set_buckets(schema, groups)
-            if not _same_layout(schema, standing):
+            whole = False
+            if _same_layout(schema, standing):
+                stands, whole = commit_rescaled(self.home, [_of_version(group, standing.id) for group in groups])
+                made = stands or made
+            else:
                 self._remove(schema, groups)
-                continue
-            stands, _ = commit_rescaled(self.home, [_of_version(group, standing.id) for group in groups])
-            made = stands or made
-        raise ConflictError(
-            f"{self.home.where(self.home.paths.branch_root)}: others changed the table {_ATTEMPTS} times while it was rewritten "
-            f"for {self.buckets} buckets; some partitions have another number still: rescale again"
-        )
+            losses += not whole
+            if losses == MOST_LOSSES:
+                raise ConflictError(
+                    f"{self.home.where(self.home.paths.branch_root)}: gave up after {losses} attempts, each time others had "
+                    f"changed partitions that were rewritten for {self.buckets} buckets: rescale again"
+                )
+        return made
 
     def plan(self, schema: TableSchema, snapshot: Snapshot) -> list[RescaleTask]:
         """The partitions that have another number of buckets."""

@@ -7,7 +7,7 @@ ls.table(spark, "./warehouse", "shop.orders", where="dt = '2026-01-01'")
 
 from lakelet.spark.jobs.bulk_load import bulk_load
 from lakelet.spark.jobs.checksum import checksum
-from lakelet.spark.jobs.compact import compact
+from lakelet.spark.jobs.compact import compact, rescale
 from lakelet.spark.jobs.copy_table import copy_table
 from lakelet.spark.jobs.count import count
 from lakelet.spark.jobs.migrate import migrate
@@ -29,6 +29,7 @@ __all__ = [
     "migrate",
     "register",
     "remove_orphan_files",
+    "rescale",
     "sql",
     "table",
     "views",

@@ -8,14 +8,19 @@ A large bucket has a Spark task of its own, and small ones share theirs, so that
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from lakelet.commit.schemas import SchemaVersions
 from lakelet.commit.table_identity import table_uuid
+from lakelet.compact.postponed import WaitingRewriter, WaitingTask
 from lakelet.compact.progress import CompactionProgress, Progress, Watch
+from lakelet.compact.rescale_plan import RescaleTask
+from lakelet.compact.rescale_rewrite import RescaleRewriter
 from lakelet.compact.running import rewriter
 from lakelet.compact.task import CompactionTask
 from lakelet.model.commit_message import CommitMessage
@@ -30,19 +35,54 @@ from lakelet.storage.home import TableHome
 _TASKS_PER_CORE = 8
 
 
+Task = CompactionTask | WaitingTask | RescaleTask
+T = TypeVar("T", CompactionTask, WaitingTask, RescaleTask)
+Group = tuple[CommitMessage, ...]
+Rewrite = Callable[[T, Watch], Group]
+
+
+def _compacted(home: TableHome, schema: TableSchema) -> Rewrite[CompactionTask]:
+    do = rewriter(home, schema)
+    return lambda task, watch: (do(task, watch),)
+
+
+def _placed(home: TableHome, schema: TableSchema) -> Rewrite[WaitingTask]:
+    return WaitingRewriter(home, schema, SchemaVersions(home, {schema.id: schema})).rewrite
+
+
+def _rescaled(home: TableHome, schema: TableSchema) -> Rewrite[RescaleTask]:
+    return RescaleRewriter(home, schema, SchemaVersions(home, {schema.id: schema})).rewrite
+
+
 @dataclass(frozen=True, slots=True)
 class CompactTasks:
-    """Does the tasks of one table as Spark jobs. The ids of `home` begin with `job`."""
+    """Does the tasks of one table as Spark jobs. The ids of `home` begin with `job`. After an error there are no new files."""
 
     spark: SparkSession
     home: TableHome
     job: str
     progress: Progress | None = None
 
-    def __call__(self, schema: TableSchema, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
-        """The messages; after an error there are no new files. New files have this schema."""
+    def compact(self, schema: TableSchema, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
+        """Buckets with fewer files of this schema."""
+        groups = self._done(schema, tasks, _compacted)
+        return tuple(message for (message,) in groups if message.new_files or message.deleted_files)
+
+    def place(self, schema: TableSchema, tasks: Sequence[WaitingTask]) -> list[Group]:
+        """Rows that waited, in buckets, by partition."""
+        return self._done(schema, tasks, _placed)
+
+    def rescale(self, schema: TableSchema, tasks: Sequence[RescaleTask]) -> list[Group]:
+        """Rows in another number of buckets, by partition."""
+        return self._done(schema, tasks, _rescaled)
+
+    def _done(
+        self, schema: TableSchema, tasks: Sequence[T], rewrite_of: Callable[[TableHome, TableSchema], Rewrite[T]]
+    ) -> list[Group]:
+        if not tasks:
+            return []
         parts = dealt(tasks, _TASKS_PER_CORE * default_parallelism(self.spark))
-        work = _PartTask(self.home, schema, tuple(parts))
+        work = _PartTask(self.home, schema, tuple(parts), rewrite_of)
         frame = self.spark.range(0, len(parts), 1, len(parts)).toDF("part")
         what = f"compacting {self.home.where(self.home.paths.root)}"
         try:
@@ -55,12 +95,13 @@ class CompactTasks:
         except BaseException:
             remove_all(self.home, self.job)
             raise
-        messages = tuple(message for outcome in outcomes for message in outcome.value or ())
+        groups = [group for outcome in outcomes for group in outcome.value or ()]
+        messages = [message for group in groups for message in group]
         lost = may_have_lost(self.spark, outcomes)
         remove_leftovers(self.home, schema, self.job, messages, expected=lost)
-        return tuple(message for message in messages if message.new_files or message.deleted_files)
+        return groups
 
-    def _tell(self, done: int, parts: Sequence[Sequence[CompactionTask]], tasks: Sequence[CompactionTask]) -> None:
+    def _tell(self, done: int, parts: Sequence[Sequence[Task]], tasks: Sequence[Task]) -> None:
         """Spark tells how many of its tasks are done, and starts the first ones first."""
         assert self.progress is not None
         finished = [task for part in parts[:done] for task in part]
@@ -76,10 +117,10 @@ class CompactTasks:
         )
 
 
-def dealt(tasks: Sequence[CompactionTask], most: int) -> list[list[CompactionTask]]:
+def dealt(tasks: Sequence[T], most: int) -> list[list[T]]:
     """The tasks in at most so many parts, each next one given to the part with the least to do; heavy parts come first."""
     count = max(1, min(len(tasks), most))
-    parts: list[list[CompactionTask]] = [[] for _ in range(count)]
+    parts: list[list[T]] = [[] for _ in range(count)]
     loads = [(0, number) for number in range(count)]
     for task in sorted(tasks, key=lambda task: -task.size):
         load, number = heapq.heappop(loads)
@@ -89,16 +130,18 @@ def dealt(tasks: Sequence[CompactionTask], most: int) -> list[list[CompactionTas
 
 
 @dataclass(frozen=True, slots=True)
-class _PartTask:
+class _PartTask(Generic[T]):
     home: TableHome
     schema: TableSchema
-    parts: tuple[list[CompactionTask], ...]
+    parts: tuple[list[T], ...]
+    rewrite_of: Callable[[TableHome, TableSchema], Rewrite[T]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from outcome_batches(lambda: self._rewritten(batches))
 
-    def _rewritten(self, batches: Iterable[pa.RecordBatch]) -> tuple[CommitMessage, ...]:
+    def _rewritten(self, batches: Iterable[pa.RecordBatch]) -> list[Group]:
         own = [task for batch in batches for number in batch.column(0).to_pylist() for task in self.parts[number]]
-        do, uuid = rewriter(self.home, self.schema), table_uuid(self.home)
+        do, uuid = self.rewrite_of(self.home, self.schema), table_uuid(self.home)
         watch = Watch(len(own), sum(task.row_count for task in own), sum(task.size for task in own))
-        return tuple(replace(do(task, watch), table_uuid=uuid) for task in own)
+        groups = [do(task, watch) for task in own]
+        return [tuple(replace(message, table_uuid=uuid) for message in group) for group in groups]

@@ -152,7 +152,7 @@ class _Write:
         )
         made, messages = self._written(rows, base)
         runs_of = base.sequences.runs if base.sequences is not None else lambda _: 0
-        after = AfterWrite(self._home, self._schema, self._commit, self._compactor(), self._extra)
+        after = AfterWrite(self._home, self._schema, self._commit, self._compactor().compact, self._extra)
         return after.run(made, messages, runs_of)
 
     def _compactor(self) -> CompactTasks:

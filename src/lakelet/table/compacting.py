@@ -10,7 +10,7 @@ from lakelet.commit.schemas import latest_schema
 from lakelet.compact.background import BackgroundCompaction
 from lakelet.compact.postponed import PostponedCompaction
 from lakelet.compact.progress import Cancel, Progress
-from lakelet.compact.rescale import Rescale
+from lakelet.compact.rescale import Rescale, RescaleElsewhere
 from lakelet.compact.running import THREADS, Compaction, Scope, pack_manifests
 from lakelet.errors import InvalidError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
@@ -72,12 +72,13 @@ class Compacting:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
         threads: int | None = None,
+        elsewhere: RescaleElsewhere | None = None,
     ) -> Snapshot | None:
         """Puts the table's rows into another number of buckets; the snapshot made, None where all partitions have it already.
 
         The option `bucket` becomes `buckets`. With `partition` only partitions with these values are rewritten; the others
         keep their number, can be read, and take rows again once they are rescaled, too. In a table with postponed buckets
-        the option stays, and every partition has a number of its own.
+        the option stays, and every partition has a number of its own. `elsewhere` is for engines that rewrite on other machines.
         """
         _check_threads(threads)
 
@@ -86,7 +87,7 @@ class Compacting:
 
         scope(latest_schema(self._home))
         noted = partial(note_schema, self._home)
-        return Rescale(self._home, buckets, scope, progress, cancel, threads or THREADS, noted).run()
+        return Rescale(self._home, buckets, scope, progress, cancel, threads or THREADS, noted, elsewhere).run()
 
 
 def partition_scope(partition: Mapping[str, object] | None, schema: TableSchema) -> Scope:

@@ -10,8 +10,9 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from lakelet import CorruptionError, InvalidError, Lake, UnavailableError
+from lakelet import ConflictError, CorruptionError, InvalidError, Lake, UnavailableError
 from lakelet.commit.snapshots import latest_snapshot
+from lakelet.compact import postponed
 from lakelet.compact.postponed import PostponedCompaction, waiting_tasks
 from lakelet.compact.progress import CompactionProgress
 from lakelet.format.binary_row import encode_row
@@ -225,6 +226,14 @@ def test_of_two_compactions_at_once_one_cleans_up() -> None:
     assert values(table) == {("a", n): f"x{n}" for n in range(10)}
     assert len(table.snapshots()) == 2
     assert stored(table) == named(table)
+
+
+def test_it_gives_up_when_others_never_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = keyed_table(POSTPONED)
+    table.write(rows([1], "x"))
+    monkeypatch.setattr(postponed, "commit_waiting", lambda home, groups: (None, False))
+    with pytest.raises(ConflictError, match="gave up after 10 attempts"):
+        table.compact()
 
 
 def test_one_partition_that_is_lost_does_not_stop_the_others() -> None:

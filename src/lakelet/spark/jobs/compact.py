@@ -1,4 +1,4 @@
-"""`ls.compact`: compaction with one task per bucket on executors, and one commit by the driver."""
+"""`ls.compact`, `ls.rescale`: a task per bucket or partition on executors, and one commit by the driver."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from lakelet.compact.postponed import PostponedCompaction
 from lakelet.compact.progress import Progress
 from lakelet.compact.running import Compaction
 from lakelet.ids import PrefixedIds
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.snapshot import Snapshot
 from lakelet.spark.compact_tasks import CompactTasks
-from lakelet.spark.opened import open_table
+from lakelet.spark.opened import OpenedTable, open_table
 from lakelet.table.compacting import partition_scope
 from lakelet.table.table import check_usable
 
@@ -39,8 +41,37 @@ def compact(
     opened = open_table(warehouse, table, options, branch)
     schema = opened.schema()
     check_usable(schema)
-    job = opened.home.ids.uuid().replace("-", "")
-    home = replace(opened.home, ids=PrefixedIds(job))
+    tasks = _tasks(spark, opened, progress)
     scope = partition_scope(partition, schema)
-    tasks = CompactTasks(spark, home, job, progress)
-    return Compaction(home, schema, full, scope, elsewhere=tasks, extra=opened.extra).run()
+    placed: Snapshot | None = None
+    if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
+        placed = PostponedCompaction(tasks.home, schema, scope, elsewhere=tasks.place).run()
+    compaction = Compaction(tasks.home, schema, full, scope, elsewhere=tasks.compact, extra=opened.extra)
+    return compaction.run() or placed
+
+
+def rescale(
+    spark: SparkSession,
+    warehouse: str | os.PathLike[str],
+    table: str,
+    buckets: int,
+    *,
+    partition: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+    branch: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Snapshot | None:
+    """Gives a table another number of buckets, rewriting its partitions; the snapshot made, None where all had it already.
+
+    Writers for the old number are refused from the moment on that the number changes. A call that was cut off goes on where it
+    stood when it is repeated.
+    """
+    opened = open_table(warehouse, table, options, branch)
+    check_usable(opened.schema())
+    tasks = _tasks(spark, opened, progress)
+    return opened.table.rescale(buckets, partition=partition, elsewhere=tasks.rescale)
+
+
+def _tasks(spark: SparkSession, opened: OpenedTable, progress: Progress | None) -> CompactTasks:
+    job = opened.home.ids.uuid().replace("-", "")
+    return CompactTasks(spark, replace(opened.home, ids=PrefixedIds(job)), job, progress)
