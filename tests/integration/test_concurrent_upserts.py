@@ -17,8 +17,13 @@ MODES: dict[str, dict[str, object]] = {
     "dynamic": {"primary_key": ["id", "p"], "options": {"dynamic-bucket.target-row-num": "2"}},
     "across": {"primary_key": ["id"], "options": {"dynamic-bucket.target-row-num": "2"}},
 }
-# All writers want the same buckets all the time: nobody may give up.
-_PATIENT = {"commit.max-retries": "1000", "commit.min-retry-wait": "1 ms", "commit.max-retry-wait": "100 ms"}
+# All writers want the same buckets all the time: nobody may give up. Nothing is compacted: every snapshot is a writer's.
+_PATIENT = {
+    "commit.max-retries": "1000",
+    "commit.min-retry-wait": "1 ms",
+    "commit.max-retry-wait": "100 ms",
+    "write-only": "true",
+}
 
 
 def new_table(address: Address, mode: str) -> Address:

@@ -15,6 +15,7 @@ from lakelet.commit.manifests import ManifestFiles, ManifestSettings
 from lakelet.errors import CorruptionError, InternalError, InvalidError
 from lakelet.format.hash_index import decode_hash_index
 from lakelet.format.manifest_columns import entries_to_columns
+from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import IndexFile
 from lakelet.model.schema import TableSchema
@@ -256,7 +257,7 @@ def test_an_index_that_is_gone_or_cut_short_is_corrupt() -> None:
     assigner = DynamicBucketAssigner(home, schema, None)
     done = assigner.complete(messages(places(assigner, schema, [(1, 0)])))
     latest = committed(home, None, done)
-    store.put(home.paths.snapshot(latest.id), b"{}")
+    store.put(home.paths.snapshot(latest.id), encode_snapshot(latest))
     index = done[0].new_hash_index
     assert index is not None
     store.put(home.paths.index(index.name), b"\0\0")
