@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lakelet.errors import CorruptionError, InvalidError
-from lakelet.format.avro import avro_schema, read_table, write_table
+from lakelet.format.avro import avro_schema, read_tables, write_table
 from lakelet.format.avro.container import read_header
 from lakelet.format.avro.encode import random_sync
 from lakelet.format.data_file_errors import decoding
@@ -48,18 +48,18 @@ class AvroFormat:
     def read(
         self, store: ObjectStore, path: str, fields: Sequence[Field], columns: Sequence[str], *, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """The named columns, out of the whole file in memory: rows of a block cannot be skipped."""
+        """The named columns, out of the bytes of the whole file, some blocks at a time: rows of a block cannot be skipped."""
         wanted = [field for field in fields if field.name in columns]
         schema = pa.schema([(field.name, to_arrow(field.type)) for field in wanted])
         where = f"{store.location}/{path}"
-        table = read_table(store.get(path), path=where, columns=schema.names)
-        if missing := [name for name in schema.names if name not in table.column_names]:
-            raise CorruptionError(f"{where}: column {', '.join(missing)} is not in the Avro file")
-        for chunk in table.to_batches():
-            with decoding(store, path, "Avro"):
-                batch = restore_batch(chunk, schema)
-            for begin in range(0, batch.num_rows, batch_rows):
-                yield batch.slice(begin, batch_rows)
+        for table in read_tables(store.get(path), path=where, columns=schema.names):
+            if missing := [name for name in schema.names if name not in table.column_names]:
+                raise CorruptionError(f"{where}: column {', '.join(missing)} is not in the Avro file")
+            for chunk in table.to_batches():
+                with decoding(store, path, "Avro"):
+                    batch = restore_batch(chunk, schema)
+                for begin in range(0, batch.num_rows, batch_rows):
+                    yield batch.slice(begin, batch_rows)
 
 
 class _Writer:

@@ -2,7 +2,7 @@
 
 from lakelet.format.avro.decode import FileSchema, decode, decode_batches, read_schema
 from lakelet.format.avro.encode import encode
-from lakelet.format.avro.logical import avro_schema, read_table, write_table
+from lakelet.format.avro.logical import avro_schema, read_table, read_tables, write_table
 
 __all__ = [
     "FileSchema",
@@ -12,5 +12,6 @@ __all__ = [
     "encode",
     "read_schema",
     "read_table",
+    "read_tables",
     "write_table",
 ]

@@ -22,7 +22,7 @@ and Arrow may not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,26 +54,34 @@ def read_table(
     data: bytes, *, path: str, columns: Sequence[str] | None = None, batch_bytes: int = BATCH_BYTES
 ) -> pa.Table:
     """The rows of a data file with logical types; top-level columns in the order asked for, absent ones left out."""
+    return pa.concat_tables(read_tables(data, path=path, columns=columns, batch_bytes=batch_bytes))
+
+
+def read_tables(
+    data: bytes, *, path: str, columns: Sequence[str] | None = None, batch_bytes: int = BATCH_BYTES
+) -> Iterator[pa.Table]:
+    """The same, a table per `batch_bytes` of encoded rows; at least one."""
     schema = read_schema(data, path=path).schema
     fields = {str(field["name"]): field["type"] for field in schema["fields"]}
     order = list(fields) if columns is None else [name for name in columns if name in fields]
     named: dict[str, Schema] = {}
     _collect_named(schema, str(schema.get("namespace", "")), named)
-    chunks: dict[str, list[pa.Array]] = {name: [] for name in order}
-    rows = 0
     for batch in decode_batches(data, path=path, columns=columns, batch_bytes=batch_bytes):
-        rows += len(batch)
+        if not order:
+            yield pa.table({"rows": pa.nulls(len(batch))}).select([])
+            continue
+        arrays: list[pa.Array] = []
         for name in order:
             try:
-                chunks[name].append(_from_storage(batch.field(name), fields[name], named))
+                arrays.append(_from_storage(batch.field(name), fields[name], named))
             except InvalidError as error:
                 raise InvalidError(f"{path}: Avro column {name}: {error}") from error
             except pa.ArrowInvalid as error:
                 raise CorruptionError(f"{path}: Avro column {name}: {error}") from error
-    if not order:
-        return pa.table({"rows": pa.nulls(rows)}).select([])
-    arrow = [pa.field(name, chunks[name][0].type, _is_nullable(fields[name])) for name in order]
-    return pa.table([pa.chunked_array(chunks[name]) for name in order], schema=pa.schema(arrow))
+        kinds = [
+            pa.field(name, array.type, _is_nullable(fields[name])) for name, array in zip(order, arrays, strict=True)
+        ]
+        yield pa.table(arrays, schema=pa.schema(kinds))
 
 
 def write_table(
