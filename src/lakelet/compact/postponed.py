@@ -11,8 +11,8 @@ clocks and time zones of their writers.) The new files are of level 0: whether t
 compaction that follows.
 
 Rows that are written meanwhile go on waiting. Where somebody else gave rows of a partition their buckets first, this work on it
-is lost and cleaned up. A crash before the commit leaves files that nobody names. Memory is bounded by `write-buffer-size` for
-each partition in the works.
+is lost and cleaned up. A crash before the commit leaves files that nobody names. Memory is bounded by `write-buffer-size` and
+the bytes of a waiting file, for each partition in the works.
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ from lakelet.model.types import STRINGS, TIMESTAMPS, Array, Atomic, DataType, Fi
 from lakelet.storage.store import ObjectStore, OutputFile
 
 NAME = "avro"
+# So much of a file, encoded, is decoded at a time.
+_DECODED_BYTES = 16 << 20
 _TIME_DIGITS, _TIMESTAMP_DIGITS = 3, 6
 # Java Paimon carries no library for Avro's other codecs.
 _CODECS = {"zstd": "zstandard", "deflate": "deflate", "none": "null"}
@@ -52,7 +54,7 @@ class AvroFormat:
         wanted = [field for field in fields if field.name in columns]
         schema = pa.schema([(field.name, to_arrow(field.type)) for field in wanted])
         where = f"{store.location}/{path}"
-        for table in read_tables(store.get(path), path=where, columns=schema.names):
+        for table in read_tables(store.get(path), path=where, columns=schema.names, batch_bytes=_DECODED_BYTES):
             if missing := [name for name in schema.names if name not in table.column_names]:
                 raise CorruptionError(f"{where}: column {', '.join(missing)} is not in the Avro file")
             for chunk in table.to_batches():

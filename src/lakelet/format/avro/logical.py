@@ -54,7 +54,15 @@ def read_table(
     data: bytes, *, path: str, columns: Sequence[str] | None = None, batch_bytes: int = BATCH_BYTES
 ) -> pa.Table:
     """The rows of a data file with logical types; top-level columns in the order asked for, absent ones left out."""
-    return pa.concat_tables(read_tables(data, path=path, columns=columns, batch_bytes=batch_bytes))
+    tables = list(read_tables(data, path=path, columns=columns, batch_bytes=batch_bytes))
+    if tables[0].num_columns:
+        return pa.concat_tables(tables)
+    # A table without columns knows how many rows it has, but put together they forget.
+    return _only_rows(sum(table.num_rows for table in tables))
+
+
+def _only_rows(count: int) -> pa.Table:
+    return pa.table({"rows": pa.nulls(count)}).select([])
 
 
 def read_tables(
@@ -68,7 +76,7 @@ def read_tables(
     _collect_named(schema, str(schema.get("namespace", "")), named)
     for batch in decode_batches(data, path=path, columns=columns, batch_bytes=batch_bytes):
         if not order:
-            yield pa.table({"rows": pa.nulls(len(batch))}).select([])
+            yield _only_rows(len(batch))
             continue
         arrays: list[pa.Array] = []
         for name in order:
