@@ -36,13 +36,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 def test_the_demo_shows_every_step(demo: tuple[str, str]) -> None:
     warehouse, shown = demo
-    steps = ["Ingest", "Upsert", "Query", "Get", "Overwrite", "Delete", "Evolve", "Time travel", "Changes"]
+    steps = ["Ingest", "Upsert", "Compact", "Query", "Get", "Overwrite", "Delete", "Evolve", "Time travel", "Changes"]
     places = [shown.index(f"{number}. {step}") for number, step in enumerate(steps, 1)]
     assert places == sorted(places)
     assert "records: 2000" in shown
     assert "Done." in shown
     orders = connect(warehouse).table(ORDERS)
-    assert len(orders.snapshots()) == 6
+    assert len(orders.snapshots()) == 7
     assert orders.scan(version=1).count() == 2000
     assert orders.scan(where="country = 'BR' AND amount < 100").count() == 0
 

@@ -32,7 +32,7 @@ def test_the_demo_loads_and_upserts_with_spark(tmp_path: Path) -> None:
     assert "records: 2000" in shown.stdout
     assert "after: 2100" in shown.stdout
     orders = connect(str(tmp_path)).table(ORDERS)
-    assert len(orders.snapshots()) == 6
+    assert len(orders.snapshots()) == 7
     changes = orders.changes(1, 2).column("_row_kind").to_pylist()
     assert {kind: changes.count(kind) for kind in set(changes)} == {"-U": 200, "+U": 200, "+I": 100}
 

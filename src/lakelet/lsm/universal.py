@@ -122,7 +122,8 @@ class UniversalPolicy:
     @property
     def looks_always(self) -> bool:
         """Whether it may ask for compaction of a bucket with few runs."""
-        return (self.interval_ms, self.total_threshold, self.incremental_threshold) != (None, None, None)
+        sizes = (self.interval_ms, self.total_threshold, self.incremental_threshold)
+        return self.force_level0 or sizes != (None, None, None)
 
     def levels(self, runs: Sequence[LevelRun]) -> int:
         """How many levels the tree has: as many as asked for, and no fewer than there are files on."""

@@ -101,6 +101,7 @@ class TestMinIO(S3Contract):
 
 class TestSeaweedFS(S3Contract):
     racers = 4
+    folders_vanish = False
 
     @pytest.fixture
     def service(self, s3_seaweedfs: S3Service) -> S3Service:
