@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -36,6 +35,7 @@ from lakelet.compact.keyed_rewrite import KeyedRewriter
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.row_expiry import RowExpiry
 from lakelet.compact.task import CompactionTask
+from lakelet.compact.together import done_together
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.model.commit_message import CommitMessage
@@ -154,8 +154,6 @@ class Compaction:
         )
         do = rewriter(self.home, self.schema)
         uuid = table_uuid(self.home)
-        ordered = sorted(tasks, key=lambda task: -task.size)
-        done: list[CommitMessage] = []
 
         def one(task: CompactionTask) -> CommitMessage:
             watch.check()
@@ -163,18 +161,12 @@ class Compaction:
             watch.advance(tasks=1)
             return message
 
-        with ThreadPoolExecutor(max(1, min(self.threads, len(tasks))), "lakelet-compact") as pool:
-            futures = [pool.submit(one, task) for task in ordered]
-            try:
-                for future in futures:
-                    done.append(future.result())
-            except BaseException:
-                for future in futures:
-                    future.cancel()
-                pool.shutdown(wait=True)
-                finished = [f.result() for f in futures if f.done() and not f.cancelled() and f.exception() is None]
-                remove_files(self.home, self.schema, finished)
-                raise
+        done = done_together(
+            sorted(tasks, key=lambda task: -task.size),
+            one,
+            threads=self.threads,
+            undo=lambda messages: remove_files(self.home, self.schema, messages),
+        )
         return tuple(message for message in done if message.new_files or message.deleted_files)
 
 

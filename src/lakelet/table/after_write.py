@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from lakelet.commit.conflicts import Place
 from lakelet.commit.manifests import read_entries, read_manifest_list
+from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import try_snapshot
 from lakelet.commit.upkeep import upkeep
 from lakelet.compact.running import Committer, Compaction, Elsewhere, Scope, touched
@@ -30,6 +31,7 @@ from lakelet.table.committing import TableCommit
 
 _LOG = logging.getLogger(__name__)
 RunsOf = Callable[[Place], int]
+_MANY = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +118,9 @@ class AfterWrite:
         before = try_snapshot(self.home, made.id - 1) if made.id > 1 else None
         skipped = before is not None and before.commit_kind is CommitKind.COMPACT
         return policy.full_due(made.id) or (skipped and policy.full_due(made.id - 1))
+
+
+def after_commit(commit: TableCommit, made: Snapshot | None, messages: Sequence[CommitMessage]) -> Snapshot | None:
+    """The last snapshot of a commit whose files were written elsewhere: how many runs there were nobody counted."""
+    schema = latest_schema(commit.home)
+    return AfterWrite(commit.home, schema, commit).run(made, messages, lambda _: _MANY) if schema.primary_keys else made

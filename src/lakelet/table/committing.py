@@ -41,9 +41,15 @@ from lakelet.storage.home import TableHome
 _LOG = logging.getLogger(__name__)
 
 
+AfterCommit = Callable[["TableCommit", "Snapshot | None", Sequence[CommitMessage]], "Snapshot | None"]
+
+
 @dataclass(frozen=True, slots=True)
 class TableCommit:
-    """A commit being put together. Each method gives a new value, so that one can be kept and sent again."""
+    """A commit being put together. Each method gives a new value, so that one can be kept and sent again.
+
+    `after` does what is left to do once messages of writers elsewhere are committed, and gives the last snapshot made.
+    """
 
     home: TableHome
     user: str
@@ -56,6 +62,7 @@ class TableCommit:
     searched: int | None = None
     fresh: bool = False
     read_at: int | None = None
+    after: AfterCommit | None = None
 
     @staticmethod
     def of(home: TableHome, user: str | None, identifier: int | None, schema: TableSchema | None = None) -> TableCommit:
@@ -146,7 +153,8 @@ class TableCommit:
             when_found=self._remover(messages) if self.fresh else None,
             read_at=self.read_at,
         )
-        return commit(self.home, request)
+        made = commit(self.home, request)
+        return made if self.after is None or self.fresh else self.after(self, made, messages)
 
     def _remover(self, messages: Sequence[CommitMessage]) -> Callable[[Snapshot], None]:
         """What removes new files when somebody else turns out to have made the same commit meanwhile."""

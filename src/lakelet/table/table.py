@@ -8,6 +8,7 @@ orders.scan(where="dt = '2026-01-01'").to_arrow()
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -38,7 +39,7 @@ from lakelet.options import (
 )
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
-from lakelet.table.after_write import AfterWrite
+from lakelet.table.after_write import AfterWrite, after_commit
 from lakelet.table.altering import Altering
 from lakelet.table.analyzing import Analyzing
 from lakelet.table.changing import changes_schema, read_changes
@@ -161,7 +162,7 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         """The second phase: a commit of messages from any number of writers."""
         schema = latest_schema(self._home)
         check_usable(schema)
-        return TableCommit.of(self._home, user, identifier, schema)
+        return replace(TableCommit.of(self._home, user, identifier, schema), after=after_commit)
 
     def delete(
         self,

@@ -273,6 +273,16 @@ def test_rule_18_rows_that_level_0_hides_are_seen_at_once(
         assert shown(table) == [(1, "a", 1)]
 
 
+def test_rule_18_rows_of_a_two_phase_commit_are_seen_at_once(lake: Lake) -> None:
+    table = make(lake, options={"bucket": "1", "deletion-vectors.enabled": "true"})
+    for number in range(3):
+        write = table.new_write()
+        write.write(rows((1, "a", number), (number + 2, "a", number)))
+        made = table.new_commit("job", number).commit(write.prepare_commit())
+        assert made == table.latest_snapshot()
+        assert shown(table) == [(1, "a", number), *((known + 2, "a", known) for known in range(number + 1))]
+
+
 def test_a_table_whose_changelog_would_be_missing_is_not_written(lake: Lake) -> None:
     table = make(lake, options={"bucket": "1", "changelog-producer": "lookup"})
     for attempt in (
