@@ -234,7 +234,7 @@ def live_rows(store: ObjectStore) -> list[object]:
 def test_rule_3_a_create_after_expiry_is_no_commit_and_is_repeated() -> None:
     """A writer paused before its create; meanwhile its id was taken, and expired again."""
     store = MemoryStore()
-    new_table(store, 2)
+    new_table(store, 2).set_options({"write-only": "true"})
 
     def meanwhile() -> None:
         for number in range(10, 15):
@@ -266,7 +266,7 @@ def test_rule_3_a_late_create_of_the_first_snapshot_is_no_commit() -> None:
 def test_rule_3_two_late_creates_do_not_hold_each_other_up() -> None:
     """The stray of another late writer stands just below ours: ids on to the newest must be without gaps as well."""
     store = MemoryStore()
-    new_table(store, 3)
+    new_table(store, 3).set_options({"write-only": "true"})
     stray = store.get(PATHS.snapshot(3))
 
     def meanwhile() -> None:

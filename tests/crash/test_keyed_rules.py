@@ -74,6 +74,7 @@ def test_rule_4_a_delete_sent_again_is_applied_once(mode: str) -> None:
 def test_rule_5_a_writer_beaten_again_and_again_wins_in_the_end(mode: str) -> None:
     store = MemoryStore()
     table = keyed_table(store, mode)
+    table.set_options({"write-only": "true"})
     table.write(keyed(*((number, "a", 0) for number in range(4))))
 
     def beaten(times: int) -> Any:
