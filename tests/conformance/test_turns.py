@@ -42,9 +42,9 @@ def rows_for(names: list[str], first: int) -> Rows:
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "partitioned": {"partitioned_by": ["p"]},
-    "merging": {"partitioned_by": ["p"], "options": {"manifest.merge-min-count": "3"}},
+    "plain": {"options": {"write-only": "true"}},
+    "partitioned": {"partitioned_by": ["p"], "options": {"write-only": "true"}},
+    "merging": {"partitioned_by": ["p"], "options": {"manifest.merge-min-count": "3", "write-only": "true"}},
     "buckets": {"options": {"bucket": "3", "bucket-key": "id", "write-only": "true"}},
 }
 
