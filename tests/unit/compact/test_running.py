@@ -270,7 +270,8 @@ def test_rule_18_rows_show_at_once_whoever_compacts_the_same_buckets(engine: str
     bucket.write(*((number, 0) for number in range(10)))
     with bucket.table.new_write() as write:
         write.write([{"id": 100, "v": 7}])
-        bucket.table.new_commit().commit(write.prepare_commit())
+        # As by a writer that was killed right after its commit.
+        replace(bucket.table.new_commit(), after=None).commit(write.prepare_commit())
     theirs = bucket.prepared(full=False)
     assert len(theirs) == 1
     name = {"commit_user": "u", "commit_identifier": 3} if named else {}
@@ -288,7 +289,8 @@ def test_rule_18_a_write_says_so_if_its_rows_stay_hidden() -> None:
     bucket.write((1, 1))
     with bucket.table.new_write() as write:
         write.write([{"id": 2, "v": 2}])
-        bucket.table.new_commit().commit(write.prepare_commit())
+        # As by a writer that was killed right after its commit.
+        replace(bucket.table.new_commit(), after=None).commit(write.prepare_commit())
     theirs = bucket.prepared(full=False)
     ours = bucket.interrupted(Second(), lambda: bucket.commit(theirs))
     with pytest.raises(ConflictError, match="stay hidden"):
