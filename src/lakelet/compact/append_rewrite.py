@@ -14,7 +14,6 @@ the files. Nothing here commits: a crash leaves files that nobody names, and aft
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -63,7 +62,7 @@ class AppendRewriter:
             _numbered(written, task.files) if self._keeps_order else written,
             task.files,
             base_snapshot=task.snapshot_id,
-            old_vectors=tuple(sorted({posixpath.basename(vector.index_path) for vector in task.vectors.values()})),
+            old_vectors=tuple(sorted({vector.index_name for vector in task.vectors.values()})),
         )
 
     def _written(self, task: CompactionTask, files: NewFiles, watch: Watch) -> tuple[DataFile, ...]:

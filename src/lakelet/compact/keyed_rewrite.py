@@ -114,7 +114,7 @@ class KeyedRewriter:
         return replace(
             message,
             settled=frozenset(file.name for file in (*task.files, *task.beside) if file.level > 0),
-            old_vectors=tuple(sorted({vector.index_path.rsplit("/", 1)[-1] for vector in task.vectors.values()})),
+            old_vectors=tuple(sorted({vector.index_name for vector in task.vectors.values()})),
             new_vectors=outdating.new_vectors(moved),
         )
 

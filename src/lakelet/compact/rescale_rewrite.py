@@ -10,7 +10,6 @@ their order in an append table. Memory is bounded by `write-buffer-size`, or wha
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -112,5 +111,5 @@ class RescaleRewriter:
             (),
             bucket.files,
             base_snapshot=task.snapshot_id,
-            old_vectors=tuple(sorted({posixpath.basename(vector.index_path) for vector in own})),
+            old_vectors=tuple(sorted({vector.index_name for vector in own})),
         )

@@ -15,6 +15,11 @@ class DeletionVector:
     index_path: str
     place: DeletionVectorRange
 
+    @property
+    def index_name(self) -> str:
+        """The name of the index file."""
+        return self.index_path.rsplit("/", 1)[-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Split:

@@ -122,7 +122,7 @@ class RowDeletion:
 
 def _index_names(splits: Sequence[Split]) -> tuple[str, ...]:
     """The index files that hold deletion vectors of these files."""
-    found = {vector.index_path.rsplit("/", 1)[-1] for split in splits for vector in split.deletion_vectors if vector}
+    found = {vector.index_name for split in splits for vector in split.deletion_vectors if vector}
     return tuple(sorted(found))
 
 
