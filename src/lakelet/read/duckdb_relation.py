@@ -15,28 +15,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from lakelet.predicate.arrow_expression import referenced
+
 Rescan = Callable[[Sequence[str] | None, pc.Expression | None], Iterator[pa.RecordBatch]]
 
 
 class _ScanDataset(ds.InMemoryDataset):  # type: ignore[misc]
     """A dataset whose rows are read anew for every scanner."""
 
-    def __init__(self, schema: pa.Schema, rescan: Rescan) -> None:
+    def __init__(self, schema: pa.Schema, rescan: Rescan, failed: Callable[[BaseException], None]) -> None:
         super().__init__(schema.empty_table())
         self._rescan = rescan
         self._rows_schema = schema
+        self._failed = failed
 
     def scanner(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **options: Any
     ) -> ds.Scanner:
         """A scanner over a fresh reading."""
-        # The filter may need columns that the query does not; a count needs none at all, but rows have to come from somewhere.
-        names = (
-            self._rows_schema.names if columns is None or filter is not None else columns or self._rows_schema.names[:1]
-        )
-        schema = pa.schema([field for field in self._rows_schema if field.name in names])
-        reader = pa.RecordBatchReader.from_batches(schema, self._rescan(names, filter))
+        schema = self._rows_schema
+        needed = set(schema.names if columns is None else columns)
+        if filter is not None:
+            # The filter may need columns that the query does not.
+            needed.update(referenced(filter, schema))
+        # A count needs none at all, but rows have to come from somewhere.
+        names = [name for name in schema.names if name in needed] or schema.names[:1]
+        wanted = pa.schema([schema.field(name) for name in names])
+        reader = pa.RecordBatchReader.from_batches(wanted, self._batches(names, filter))
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter)
+
+    def _batches(self, names: Sequence[str], condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._rescan(names, condition)
+        except Exception as error:
+            self._failed(error)
+            raise
+
+
+def scan_dataset(
+    schema: pa.Schema, rescan: Rescan, failed: Callable[[BaseException], None] = lambda error: None
+) -> ds.Dataset:
+    """A dataset over rows that `rescan` reads; `failed` hears what goes wrong, of which DuckDB passes on a text only."""
+    return _ScanDataset(schema, rescan, failed)
 
 
 def relation_of(
@@ -44,4 +64,4 @@ def relation_of(
 ) -> duckdb.DuckDBPyRelation:
     """A relation over the scan, on the caller's connection or one of its own."""
     chosen = duckdb.connect() if connection is None else connection
-    return chosen.from_arrow(_ScanDataset(schema, rescan))
+    return chosen.from_arrow(scan_dataset(schema, rescan))

@@ -167,6 +167,27 @@ class MergeReader:
             return pa.Table.from_batches([only_rows(sum(batch.num_rows for batch in batches))])
         return pa.Table.from_batches(batches, self.schema)
 
+    def outdated(self, split: Split) -> dict[str, NDArray[np.int64]] | None:
+        """The positions of rows that do not count, by the path of the file, for engines that read the files themselves; None
+        where the split is too large for that. The reader has no filter, and the files no deletion vectors."""
+        found: dict[str, NDArray[np.int64]] = {}
+        for piece in self._pieces(split, self._budget):
+            if piece.split is not None:
+                continue
+            if not self._is_held(piece, self._budget):
+                return None
+            tables = iter(self._files.read(piece.files, sequences=piece.sequences, kinds=piece.kinds, whole=True))
+            runs = [pa.concat_tables([next(tables) for _ in run]) for run in piece.runs]
+            keep = np.zeros(sum(run.num_rows for run in runs), np.bool_)
+            keep[surviving_rows(runs, self._spec, ordered=False)] = True
+            at = 0
+            for file in piece.files:
+                gone = np.flatnonzero(~keep[at : at + file.data.row_count])
+                at += file.data.row_count
+                if len(gone):
+                    found[file.path] = gone
+        return found
+
     def _all(self, piece: _Piece, workers: ThreadPoolExecutor, budget: int) -> list[pa.RecordBatch]:
         if self._is_held(piece, budget):
             return self._merge(piece, workers, whole=True)
