@@ -21,11 +21,12 @@ from lakelet.commit.conflicts import (
     PartitionFilter,
     check_assignments,
     check_levels,
-    check_not_overwritten,
     check_one_writer,
+    check_same_rows,
     check_schemas,
     check_sequences,
     check_settled,
+    check_unread,
 )
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.request import CommitRequest, Overwrite
@@ -78,9 +79,10 @@ def compute_changes(
     )
     touched = {message.partition for message in request.messages if message.new_files}
     replaced = replaced_partitions(request.overwrite, schema, touched)
+    check_same_rows(home, request.same_rows_as, latest)
     if schema.primary_keys and request.messages:
         check_schemas(home, request.messages, schema)
-        check_not_overwritten(home, request.read_at, latest)
+        check_unread(home, request.messages, request.read_at, latest)
         check_one_writer(request.messages, schema)
         check_assignments(home, request.messages, latest)
         check_sequences(home, request.messages, latest, previous, replaced or _none, schema, threads=settings.threads)

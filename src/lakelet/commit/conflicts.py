@@ -3,7 +3,8 @@
     rule 5   a bucket gained rows with sequence numbers as great as ours      SequenceConflictError: restamp and try again
     rule 6   the indexes behind an assignment of buckets were replaced        AssignmentConflictError: assign and write again
     schema   the layout that files were written for is another by now         ConflictError
-    deletes  rows that were looked up to be deleted were replaced             ConflictError: look again
+    changes  buckets that rows were looked up in were written to              ConflictError: look again
+    reads    rows were written since all of them were looked at               ConflictError: look again
     levels   files of one level of a bucket would overlap in keys             ConflictError
     writers  two writers of one commit wrote the same keys of a bucket        ConflictError
 
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
-from lakelet.commit.manifests import live_entries
+from lakelet.commit.manifests import live_entries, read_entries, read_manifest_list
 from lakelet.commit.schemas import read_schema
 from lakelet.commit.snapshots import snapshots_backwards, try_snapshot
 from lakelet.errors import ConflictError
@@ -222,25 +223,59 @@ def check_assignments(home: TableHome, messages: Sequence[CommitMessage], latest
         raise ConflictError(
             "two writers of this commit assigned rows across partitions, and may have put one key into two: use one writer"
         )
-    if looked and not _same_rows_since(home, looked[0], latest):
+    if looked and not _same_rows_since(home, _looked_at(looked[0]), latest):
         raise AssignmentConflictError(
             f"{home.where(home.paths.branch_root)}: rows were written since this writer looked up where keys stand, in "
             f"snapshot {looked[0].assigned_at}: write again"
         )
 
 
-def check_not_overwritten(home: TableHome, read_at: int | None, latest: Snapshot | None) -> None:
-    """Rows that were looked up to be deleted must not have been replaced by others of the same keys."""
-    if read_at is None or latest is None:
+def check_unread(
+    home: TableHome, messages: Sequence[CommitMessage], read_at: int | None, latest: Snapshot | None
+) -> None:
+    """Rows that were looked up to be changed must still be what they were: nobody wrote to their buckets since.
+
+    The sequence numbers of the buckets do not tell: a delete may be compacted away by now, and its row would come back.
+    """
+    if read_at is None:
         return
-    for snapshot in snapshots_backwards(home, latest.id):
+    newest = (0, "") if latest is None else (latest.id, latest.delta_manifest_list)
+    bases = {message.sequenced_at for message in messages if message.sequenced_at is not None}
+    if newest[0] == read_at and bases <= {newest}:
+        return
+    places = {(message.partition, message.bucket) for message in messages}
+    oldest = newest[0] + 1
+    for snapshot in snapshots_backwards(home, newest[0]):
         if snapshot.id <= read_at:
-            return
-        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            break
+        oldest = snapshot.id
+        if snapshot.commit_kind is CommitKind.OVERWRITE or (
+            snapshot.commit_kind is CommitKind.APPEND and places & _touched(home, snapshot)
+        ):
             raise ConflictError(
-                f"{home.where(home.paths.branch_root)}: snapshot {snapshot.id} replaced rows since they were looked up in "
+                f"{home.where(home.paths.branch_root)}: snapshot {snapshot.id} changed rows since they were looked up in "
                 f"snapshot {read_at}: look again"
             )
+    if oldest != read_at + 1 or newest[0] == read_at:
+        raise ConflictError(
+            f"{home.where(home.paths.branch_root)}: snapshots since {read_at} are gone, and with them what would tell whether "
+            "rows that were looked up there have changed: look again"
+        )
+
+
+def _touched(home: TableHome, snapshot: Snapshot) -> set[Place]:
+    """The buckets that a snapshot brought files for."""
+    manifests = read_manifest_list(home, snapshot.delta_manifest_list)
+    entries = read_entries(home, manifests, columns=["_PARTITION", "_BUCKET"])
+    return set(zip(*(entries.column(name).to_pylist() for name in ("_PARTITION", "_BUCKET")), strict=True))
+
+
+def check_same_rows(home: TableHome, read: tuple[int, str] | None, latest: Snapshot | None) -> None:
+    """A commit that rests on all rows of a version must find the same rows still."""
+    if read is not None and not _same_rows_since(home, read, latest):
+        raise ConflictError(
+            f"{home.where(home.paths.branch_root)}: rows were written since they were looked at in snapshot {read[0]}: look again"
+        )
 
 
 def check_schemas(home: TableHome, messages: Sequence[CommitMessage], schema: TableSchema) -> None:
@@ -334,9 +369,16 @@ def _outside(messages: Iterable[CommitMessage], replaced: PartitionFilter) -> li
     return [message for message, gone in zip(messages, mask.tolist(), strict=True) if not gone]
 
 
-def _same_rows_since(home: TableHome, message: CommitMessage, latest: Snapshot | None) -> bool:
-    """Whether nothing but compaction happened since the snapshot that the message's keys were looked up in."""
+def _looked_at(message: CommitMessage) -> tuple[int, str]:
+    """The snapshot that the message's keys were looked up in, and its delta manifest list where that is known."""
     base = message.assigned_at or 0
+    is_known = message.sequenced_at is not None and message.sequenced_at[0] == base
+    return base, message.sequenced_at[1] if is_known and message.sequenced_at is not None else ""
+
+
+def _same_rows_since(home: TableHome, looked_at: tuple[int, str], latest: Snapshot | None) -> bool:
+    """Whether nothing but compaction happened since a snapshot, which goes by its id where its manifest list is not known."""
+    base, delta_manifest_list = looked_at
     if latest is None:
         return base == 0
     next_id = latest.id + 1
@@ -348,10 +390,10 @@ def _same_rows_since(home: TableHome, message: CommitMessage, latest: Snapshot |
         next_id = snapshot.id
     if next_id != base + 1:
         return False
-    if message.sequenced_at is None or message.sequenced_at[0] != base or base == 0:
+    if not delta_manifest_list or base == 0:
         return True
     found = try_snapshot(home, base)
-    return found is None or found.delta_manifest_list == message.sequenced_at[1]
+    return found is None or found.delta_manifest_list == delta_manifest_list
 
 
 def _clash(one: DataFile, other: DataFile, types: Sequence[DataType]) -> bool:

@@ -32,7 +32,10 @@ class CommitRequest:
     the caller has looked for an earlier sending already; `when_found` is called with one that is found now, for then the files of
     these messages may be left over.
 
-    Rows were looked up in snapshot `read_at`, where it is given: the commit conflicts if rows were overwritten since.
+    Rows of a primary-key table were looked up in snapshot `read_at`, where it is given: the commit conflicts if their buckets
+    were written to since. Where it rests on all rows of a version, also on those that are not there, `same_rows_as` names that
+    snapshot, by its id and its delta manifest list ((0, "") for none): the commit conflicts if anything but compaction
+    happened since.
 
     A request that `compacts` replaces files by others with the same rows. A write and the compaction that follows it may share
     their user and identifier. `statistics` names a file with statistics of the newest snapshot's rows, which change in nothing.
@@ -50,6 +53,7 @@ class CommitRequest:
     searched: int | None = None
     when_found: Callable[[Snapshot], None] | None = None
     read_at: int | None = None
+    same_rows_as: tuple[int, str] | None = None
     compacts: bool = False
     statistics: str | None = None
     packs_manifests: bool = False

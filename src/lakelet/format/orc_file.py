@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import orc
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.data_file_errors import decoding, open_input
@@ -33,6 +32,9 @@ from lakelet.format.restore import restore_batch
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.types import Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 from lakelet.storage.store import ObjectStore, OutputFile
+
+if TYPE_CHECKING:
+    from pyarrow import orc
 
 NAME = "orc"
 _ID = b"paimon.id"
@@ -60,6 +62,8 @@ class OrcFormat:
         self, store: ObjectStore, path: str, fields: Sequence[Field], columns: Sequence[str], *, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         """The named columns, a stripe in memory at a time."""
+        from pyarrow import orc  # noqa: PLC0415 - its library loads only where there are such files.
+
         wanted = [field for field in fields if field.name in columns]
         schema = pa.schema([(field.name, to_arrow(field.type)) for field in wanted])
         with open_input(store, path) as source:
@@ -101,6 +105,8 @@ class _Sink(io.RawIOBase):
 
 class _Writer:
     def __init__(self, output: OutputFile, fields: Sequence[Field], settings: WriteSettings) -> None:
+        from pyarrow import orc  # noqa: PLC0415 - as above.
+
         self._output = output
         self._schema = pa.schema([_storage_field(field) for field in schema_with_ids(fields)])
         self._writer = orc.ORCWriter(

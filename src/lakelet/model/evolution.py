@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.model.literals import parse_literal
+from lakelet.model.nested_evolution import evolved_type
 from lakelet.model.schema import TableSchema, check_schema
 from lakelet.model.text import check_text
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, renumber, with_nullable
-from lakelet.model.widening import check_widening
 
 Path = str | Sequence[str]
 Fields = tuple[Field, ...]
@@ -112,7 +112,8 @@ def drop_column(schema: TableSchema, path: Path) -> TableSchema:
 
 
 def change_type(schema: TableSchema, path: Path, data_type: DataType) -> TableSchema:
-    """With a column of a wider type; nullability stays as it is unless the new type is spelt NOT NULL."""
+    """With a column of a wider type; nullability stays as it is unless the new type is spelt NOT NULL. Inside a nested type
+    `nested_evolution` says what may change."""
     parents, name = _split(schema, path)
     if not parents:
         _refuse_key(
@@ -124,13 +125,16 @@ def change_type(schema: TableSchema, path: Path, data_type: DataType) -> TableSc
             (schema.bucket_keys, "bucket"),
         )
 
+    next_id = schema.highest_field_id + 1
+
     def change(field: Field) -> Field:
+        nonlocal next_id
         if not data_type.nullable and field.type.nullable:
             raise InvalidError(f"column {_text(path)!r} is nullable and cannot become NOT NULL: rows may hold NULL")
-        check_widening(field.type, data_type, _text(path))
-        return replace(field, type=with_nullable(data_type, field.type.nullable))
+        changed, next_id = evolved_type(field.type, data_type, _text(path), next_id)
+        return replace(field, type=with_nullable(changed, field.type.nullable))
 
-    return _change_field(schema, path, change)
+    return replace(_change_field(schema, path, change), highest_field_id=next_id - 1)
 
 
 def change_nullability(schema: TableSchema, path: Path, *, nullable: bool) -> TableSchema:

@@ -36,6 +36,8 @@ SCHEMA_VERSION = 3
 # The first five are columns that Paimon adds to rows of its own accord, the others columns that Lakelet adds while it works.
 SPECIAL_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind", "__lakelet_row")
 KEY_PREFIX = "_KEY_"
+# What Lakelet calls columns of its own while it works.
+OWN_PREFIX = "__lakelet_"
 # The types of a column that tells the age of a row.
 ROW_TIMES = (Kind.INT, Kind.BIGINT, *TIMESTAMPS)
 
@@ -135,7 +137,7 @@ def check_schema(schema: TableSchema) -> None:
         check_text(text, f"option {key!r}")
     for field in schema.fields:
         _check_comment(field.description, f"comment of column {field.name!r}")
-        if field.name in SPECIAL_NAMES or field.name.startswith(KEY_PREFIX):
+        if field.name in SPECIAL_NAMES or field.name.startswith((KEY_PREFIX, OWN_PREFIX)):
             raise InvalidError(f"column name {field.name!r} is reserved")
         _check_type(field.type, field.name)
     for role, keys in (("partition", schema.partition_keys), ("primary", schema.primary_keys)):

@@ -8,6 +8,7 @@ puts the type into a schema numbers them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
@@ -52,6 +53,29 @@ def parse_type(text: str) -> DataType:
     data_type = parser.parse()
     parser.expect_end()
     return data_type
+
+
+def kind_of(name: str) -> Kind | None:
+    """The kind of atomic type with that name, or with that other name for it, in capitals."""
+    return _ALIASES.get(name) or (Kind[name] if name in Kind.__members__ else None)
+
+
+def atomic_type(kind: Kind, numbers: Sequence[int]) -> Atomic:
+    """A type with these parameters, which are right, or with those it has by default."""
+    precision = numbers[0] if numbers else _DEFAULT_PRECISION.get(kind, 0)
+    return Atomic(kind, precision, numbers[1] if len(numbers) > 1 else 0)
+
+
+def wrong_parameters(kind: Kind, numbers: Sequence[int]) -> str | None:
+    """What is expected instead of these parameters of a type, None where they are right."""
+    if len(numbers) > (2 if kind is Kind.DECIMAL else 1 if kind in _DEFAULT_PRECISION else 0):
+        return f"fewer parameters of {kind.value}"
+    low, high = _RANGES.get(kind, (0, 0))
+    if numbers and not low <= numbers[0] <= high:
+        return f"a precision or length of {kind.value} between {low} and {high}"
+    if len(numbers) > 1 and numbers[1] > numbers[0]:
+        return f"a scale of at most {numbers[0]}"
+    return None
 
 
 @dataclass(slots=True)
@@ -142,17 +166,16 @@ class _Parser:
             case "DOUBLE":
                 self.take("PRECISION")
                 return Atomic(Kind.DOUBLE)
-        kind = _ALIASES.get(name) or (Kind[name] if name in Kind.__members__ else None)
+        kind = kind_of(name)
         if kind is None:
             raise self.error(at, "a known type such as INT, STRING, DECIMAL(p, s), ARRAY<…>")
         return self.atomic(kind, at)
 
     def atomic(self, kind: Kind, at: int) -> Atomic:
         numbers = self.numbers()
-        if len(numbers) > (2 if kind is Kind.DECIMAL else 1 if kind in _DEFAULT_PRECISION else 0):
-            raise self.error(at, f"fewer parameters of {kind.value}")
-        precision = numbers[0] if numbers else _DEFAULT_PRECISION.get(kind, 0)
-        scale = numbers[1] if len(numbers) > 1 else 0
+        wrong = wrong_parameters(kind, numbers)
+        if wrong is not None:
+            raise self.error(at, wrong)
         if kind is Kind.TIMESTAMP:
             if self.take("WITH", "LOCAL", "TIME", "ZONE"):
                 kind = Kind.TIMESTAMP_LTZ
@@ -160,12 +183,7 @@ class _Parser:
                 self.take("WITHOUT", "TIME", "ZONE")
         elif kind is Kind.TIME:
             self.take("WITHOUT", "TIME", "ZONE")
-        low, high = _RANGES.get(kind, (0, 0))
-        if not low <= precision <= high:
-            raise self.error(at, f"a precision or length of {kind.value} between {low} and {high}")
-        if scale > precision:
-            raise self.error(at, f"a scale of at most {precision}")
-        return Atomic(kind, precision, scale)
+        return atomic_type(kind, numbers)
 
     def numbers(self) -> list[int]:
         if not self.take("("):

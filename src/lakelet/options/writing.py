@@ -36,8 +36,9 @@ DYNAMIC_PARTITION_OVERWRITE = declare(
     "dynamic-partition-overwrite",
     BOOL,
     "true",
-    "Whether other engines' overwrites without a named partition replace only the partitions they have rows for; "
-    "Lakelet's mode= says which overwrite is meant.",
+    "Whether INSERT OVERWRITE without a fully named partition replaces only the partitions it has rows for; in Python "
+    "mode= says which overwrite is meant.",
+    ACTED,
 )
 COMMIT_MAX_RETRIES = declare(
     "commit.max-retries",

@@ -53,7 +53,7 @@ def value_ranges(
             ranges[column.name] = ColumnRange(None, None, counts, counts)
         elif usable and column.id in places and _same_type(covered[places[column.id]].type, column.type):
             index = places[column.id]
-            nulls = _element(stats.field("_NULL_COUNTS"), index)
+            nulls = list_element(stats.field("_NULL_COUNTS"), index)
             low = _lower_bound(low_values[index], covered[index].type)
             ranges[column.name] = ColumnRange(low, upper_bound(high_values[index], column.type), nulls, counts)
     return ranges
@@ -64,8 +64,8 @@ def key_ranges(entries: pa.Table, schema: TableSchema) -> dict[str, ColumnRange]
     fields = schema.trimmed_key_fields
     types = [field.type for field in fields]
     counts = entries.column("_ROW_COUNT").combine_chunks()
-    least = decode_rows(_of_arity(entries.column("_MIN_KEY"), len(types)), types)
-    greatest = decode_rows(_of_arity(entries.column("_MAX_KEY"), len(types)), types)
+    least = decode_rows(of_arity(entries.column("_MIN_KEY"), len(types)), types)
+    greatest = decode_rows(of_arity(entries.column("_MAX_KEY"), len(types)), types)
     lows: list[pa.Array] = []
     highs: list[pa.Array] = []
     alike = pa.repeat(pa.scalar(True), entries.num_rows)
@@ -78,7 +78,7 @@ def key_ranges(entries: pa.Table, schema: TableSchema) -> dict[str, ColumnRange]
     if KEY_STATS_COLUMN in entries.column_names:
         stats = entries.column(KEY_STATS_COLUMN).combine_chunks()
         stated = [
-            decode_rows(_of_arity(stats.field(name), len(types)), types) for name in ("_MIN_VALUES", "_MAX_VALUES")
+            decode_rows(of_arity(stats.field(name), len(types)), types) for name in ("_MIN_VALUES", "_MAX_VALUES")
         ]
         lows = [
             pc.coalesce(low, _lower_bound(bound, data_type))
@@ -146,7 +146,7 @@ def _coalesced(first: pa.Array | None, second: pa.Array | None) -> pa.Array | No
     return pc.coalesce(first, second)
 
 
-def _of_arity(rows: pa.Array | pa.ChunkedArray, arity: int) -> pa.Array:
+def of_arity(rows: pa.Array | pa.ChunkedArray, arity: int) -> pa.Array:
     """The rows, NULL in place of those with another number of columns: other writers leave them empty."""
     if isinstance(rows, pa.ChunkedArray):
         rows = pa.concat_arrays(rows.chunks or [pa.array([], rows.type)])
@@ -160,7 +160,7 @@ def _has_arity(rows: pa.Array, arity: int) -> bool:
     return bool(prefixes == [arity.to_bytes(_ARITY_BYTES, "big")])
 
 
-def _element(lists: pa.Array, index: int) -> pa.Array:
+def list_element(lists: pa.Array, index: int) -> pa.Array:
     """The element at `index` of every list, NULL where a list is NULL or shorter."""
     long_enough = pc.fill_null(pc.greater(pc.list_value_length(lists), index), False)
     if pc.all(long_enough).as_py():

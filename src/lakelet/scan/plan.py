@@ -10,7 +10,6 @@ can match. Files of primary-key tables that hold the same keys are pruned and re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -21,8 +20,8 @@ import pyarrow.compute as pc
 
 from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, snapshot_manifests
-from lakelet.commit.snapshots import snapshot_is_gone
-from lakelet.errors import CorruptionError, InvalidError, NotFoundError
+from lakelet.commit.snapshots import noticing_expiry
+from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.block_directory import BlockPartitions
 from lakelet.format.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
@@ -85,19 +84,23 @@ class _Selected:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Plans scans of one table. `schema` is the schema rows are read in; `schema_of` finds the ones files were written under."""
+    """Plans scans of one table. `schema` is the schema rows are read in; `schema_of` finds the ones files were written under.
+
+    With a `level` only its files are looked at, as if there were no others.
+    """
 
     home: TableHome
     schema: TableSchema
     schema_of: Callable[[int], TableSchema]
     options: TableOptions = field(default_factory=TableOptions)
+    level: int | None = None
 
     def plan(self, snapshot: Snapshot, where: Where = None, *, whole_entries: bool = False) -> Plan:
         """The splits of a snapshot that may hold matching rows.
 
         Files are described as far as reading needs; with `whole_entries` fully, as a commit that removes them needs.
         """
-        with self._noticing_expiry(snapshot):
+        with noticing_expiry(self.home, snapshot):
             selected = self._select(snapshot, where, whole_entries)
             vectors = self.deletion_vectors(snapshot) if selected.entries.num_rows else {}
             splits = self._pack(snapshot.id, selected.entries, vectors, where)
@@ -108,7 +111,7 @@ class Planner:
 
     def count(self, snapshot: Snapshot, where: Where) -> tuple[int, Plan]:
         """How many rows metadata alone proves to match, and the splits whose rows must be looked at."""
-        with self._noticing_expiry(snapshot):
+        with noticing_expiry(self.home, snapshot):
             entries = self._select(snapshot, where, whole_entries=False).entries
             vectors = self.deletion_vectors(snapshot) if entries.num_rows else {}
             sure = self._surely_match(entries, where)
@@ -136,7 +139,7 @@ class Planner:
         """
         if not keys.num_rows:
             return ()
-        with self._noticing_expiry(snapshot):
+        with noticing_expiry(self.home, snapshot):
             live = LIVE_FILES.at(
                 self.home,
                 snapshot,
@@ -166,6 +169,8 @@ class Planner:
             keep_blocks=None if where is None else lambda blocks: self._blocks_keep(blocks, where),
             threads=ManifestSettings.of(self.options).threads,
         )
+        if self.level is not None:
+            entries = entries.filter(pc.equal(entries.column("_LEVEL"), self.level))
         total = sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
         return _Selected(self._prune_files(entries, where), len(manifests), len(kept), total)
 
@@ -186,17 +191,6 @@ class Planner:
         _refuse_outside(entries)
         tree = Tree.of(entries, self.schema)
         return tree.pruned(self._may_match(entries, where)) if speaks_of_values(where, self.schema) else tree
-
-    @contextmanager
-    def _noticing_expiry(self, snapshot: Snapshot) -> Iterator[None]:
-        """A file that is missing because the snapshot was expired meanwhile is no corruption."""
-        try:
-            yield
-        except CorruptionError as error:
-            if snapshot_is_gone(self.home, snapshot):
-                where = self.home.where(self.home.paths.root)
-                raise NotFoundError(f"snapshot {snapshot.id} of {where} was expired while it was read") from error
-            raise
 
     def _surely_match(self, entries: pa.Table, where: Where) -> Mask:
         """Which files hold only matching rows, as far as partitions and statistics prove it."""

@@ -11,6 +11,7 @@ that an S3 bucket is probed once per process.
 
 import threading
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from lakelet.errors import InvalidError, PermissionDeniedError
@@ -18,9 +19,11 @@ from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.probe import require_conditional_put
 from lakelet.storage.retrying import RetryingStore
-from lakelet.storage.s3 import S3Store
 from lakelet.storage.s3_options import S3Options
 from lakelet.storage.store import ObjectStore
+
+if TYPE_CHECKING:
+    from lakelet.storage.s3 import S3Store
 
 _probed: set[tuple[str, str]] = set()
 _probe_lock = threading.Lock()
@@ -38,6 +41,8 @@ def open_store(url: str, options: Mapping[str, str]) -> ObjectStore:
             return LocalStore(_file_path(url))
         case "s3" | "s3a":
             bucket, _, prefix = rest.partition("/")
+            from lakelet.storage.s3 import S3Store  # noqa: PLC0415 - its client loads only where it is asked for.
+
             return _opened_s3(S3Store(bucket, prefix.strip("/"), S3Options.parse(options)))
         case "memory":
             if not rest:
@@ -53,7 +58,7 @@ def _file_path(url: str) -> str:
     return unquote(parts.path)
 
 
-def _opened_s3(store: S3Store) -> ObjectStore:
+def _opened_s3(store: "S3Store") -> ObjectStore:
     retrying = RetryingStore(store)
     with _probe_lock:
         if store.bucket_identity not in _probed:

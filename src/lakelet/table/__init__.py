@@ -1,8 +1,24 @@
 """Tables, their scans, writes and commits, as people use them."""
 
-from lakelet.table.committing import TableCommit
-from lakelet.table.scanning import TableScan
-from lakelet.table.table import Table
-from lakelet.table.writing import TableWrite
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lakelet.table.committing import TableCommit
+    from lakelet.table.scanning import TableScan
+    from lakelet.table.table import Table
+    from lakelet.table.writing import TableWrite
 
 __all__ = ["Table", "TableCommit", "TableScan", "TableWrite"]
+
+_HOMES = {"Table": "table", "TableCommit": "committing", "TableScan": "scanning", "TableWrite": "writing"}
+
+
+def __getattr__(name: str) -> object:
+    """Loads what is asked for at its first use: a scan needs nothing of all that writes."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lakelet.table' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - as above.
+
+    found: object = getattr(import_module(f"lakelet.table.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -21,10 +21,11 @@ from lakelet.model.evolution import Path
 from lakelet.model.schema import TableSchema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
-from lakelet.options import SCAN_FALLBACK_BRANCH, check_alter, check_options
+from lakelet.options import PARTITION, PATH, PRIMARY_KEY, SCAN_FALLBACK_BRANCH, check_alter, check_options
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
+_FIXED = (PARTITION, PATH, PRIMARY_KEY)
 TypeLike: TypeAlias = str | pa.DataType | DataType
 
 
@@ -94,19 +95,29 @@ class Altering:
         """Sets the table's comment."""
         return self._alter(lambda schema: evolution.change_table_comment(schema, comment))
 
-    def _change_options(self, changes: Mapping[str, str | None]) -> TableSchema:
-        def change(schema: TableSchema) -> TableSchema:
-            check_options({key: text for key, text in changes.items() if text is not None})
-            check_callbacks({key: text for key, text in changes.items() if text is not None})
-            changed = evolution.change_options(schema, changes)
-            fallback = changes.get(SCAN_FALLBACK_BRANCH.name)
-            if fallback:
-                branch_home(self._home, fallback)
-            if latest_id(self._home) is not None:
-                check_alter(schema.options, changed.options)
-            return changed
-
+    def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
+        """Several changes as one new version: `change` gives the schema after all of them from the one before. It is made of
+        the functions of `model.evolution` and of `with_options`, and is called again when another change came first."""
         return self._alter(change)
+
+    def with_options(self, schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
+        """A schema with options set, or taken back to their defaults for None, if this table can take that."""
+        given = {key: text for key, text in changes.items() if text is not None}
+        check_options(given)
+        check_callbacks(given)
+        for option in _FIXED:
+            if changes.get(option.name) not in (None, schema.options.get(option.name)):
+                raise InvalidError(f"option '{option.name}' says how a table is made and cannot be changed afterwards")
+        changed = evolution.change_options(schema, changes)
+        fallback = changes.get(SCAN_FALLBACK_BRANCH.name)
+        if fallback:
+            branch_home(self._home, fallback)
+        if latest_id(self._home) is not None:
+            check_alter(schema.options, changed.options)
+        return changed
+
+    def _change_options(self, changes: Mapping[str, str | None]) -> TableSchema:
+        return self._alter(lambda schema: self.with_options(schema, changes))
 
     def _alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
         schema = change_schema(self._home, change)

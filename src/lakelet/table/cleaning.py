@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lakelet.commit.expiry import ExpiredSnapshots, expire_snapshots
@@ -17,10 +18,12 @@ from lakelet.options import (
     PARTITION_EXPIRATION_MAX_NUM,
     PARTITION_EXPIRATION_TIME,
     TableOptions,
+    check_options,
     check_stored,
 )
 from lakelet.storage.home import TableHome
 from lakelet.table.ages import Age, past_ms
+from lakelet.table.missing_files import MissingFiles, drop_missing_files
 
 
 class Cleaning:
@@ -36,6 +39,7 @@ class Cleaning:
         older_than: Age | None = None,
         limit: int | None = None,
         dry_run: bool = False,
+        options: Mapping[str, str] | None = None,
     ) -> ExpiredSnapshots:
         """Lets go of old snapshots and of the files that only they need.
 
@@ -44,30 +48,36 @@ class Cleaning:
         decide; with a count and no age, age plays no part. At most `limit` go.
 
         Tags keep their files, consumers hold the snapshots they still need, and snapshots younger than `commit.timeout` stay,
-        where that is set. `dry_run` says what would go.
+        where that is set. `dry_run` says what would go. `options` take the place of the table's for this once.
         """
-        options = TableOptions(self._checked_schema().options)
+        chosen = TableOptions(self._checked_schema(options).options)
         now_ms = self._home.clock.now_ms()
-        retention = _retention(Retention.of(options, now_ms), retain_last, retain_max)
+        retention = _retention(Retention.of(chosen, now_ms), retain_last, retain_max)
         if older_than is not None:
             retention = replace(retention, replaced_since_ms=past_ms(older_than, now_ms, "older_than"))
-        if not options.is_set(COMMIT_TIMEOUT) and (retain_last, retain_max, older_than) != (None, None, None):
+        if not chosen.is_set(COMMIT_TIMEOUT) and (retain_last, retain_max, older_than) != (None, None, None):
             # Slow writers find out by themselves that their snapshot is out of line; what was asked for in so many words is done.
             retention = replace(retention, made_since_ms=now_ms)
         retention = replace(retention, limit=_count(limit, "limit"))
-        return expire_snapshots(self._home, options, retention, dry_run=dry_run)
+        return expire_snapshots(self._home, chosen, retention, dry_run=dry_run)
 
     def expire_partitions(
-        self, older_than: Age | None = None, *, max_partitions: int | None = None, dry_run: bool = False
+        self,
+        older_than: Age | None = None,
+        *,
+        max_partitions: int | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, str] | None = None,
     ) -> ExpiredPartitions:
         """Drops the partitions whose time is before `older_than` (an age, or a moment), in one commit.
 
         What a partition's time is follows `partition.expiration-strategy`. Without `older_than` the age is the table's
         `partition.expiration-time`, without `max_partitions` the most that go at once its `partition.expiration-max-num`.
+        `options` take the place of the table's for this once.
         """
-        schema = self._checked_schema()
-        options = TableOptions(schema.options)
-        age = options.get(PARTITION_EXPIRATION_TIME) if older_than is None else older_than
+        schema = self._checked_schema(options)
+        chosen = TableOptions(schema.options)
+        age = chosen.get(PARTITION_EXPIRATION_TIME) if older_than is None else older_than
         if age is None:
             raise InvalidError(
                 f"{self._home.where(self._home.paths.root)} has no partition.expiration-time: say older_than, or set it"
@@ -76,7 +86,7 @@ class Cleaning:
             self._home,
             schema,
             older_than_ms=past_ms(age, self._home.clock.now_ms(), "older_than"),
-            at_most=_count(max_partitions, "max_partitions") or options.get(PARTITION_EXPIRATION_MAX_NUM),
+            at_most=_count(max_partitions, "max_partitions") or chosen.get(PARTITION_EXPIRATION_MAX_NUM),
             dry_run=dry_run,
         )
 
@@ -92,16 +102,25 @@ class Cleaning:
         before_ms = past_ms(older_than, self._home.clock.now_ms(), "older_than")
         return remove_orphan_files(self._home, older_than_ms=before_ms, dry_run=dry_run, work=work)
 
+    def remove_unexisting_files(self, *, dry_run: bool = False) -> MissingFiles:
+        """Takes data files that are gone from the store out of the table, so that its other rows can be read again.
+
+        Their rows are lost. This is for when somebody has removed files by hand; nothing that Lakelet does makes it necessary.
+        """
+        self._checked_schema()
+        return drop_missing_files(self._home, dry_run=dry_run)
+
     def repair(self) -> RepairedHints:
         """Makes the hints at the oldest and newest snapshot right. Readers do without them; right ones save listings."""
         self._checked_schema()
         return repair_hints(self._home)
 
-    def _checked_schema(self) -> TableSchema:
-        """The newest schema, of a table that does nothing with its files that is not known here."""
+    def _checked_schema(self, options: Mapping[str, str] | None = None) -> TableSchema:
+        """The newest schema, of a table that does nothing with its files that is not known here, with options on top."""
         schema = latest_schema(self._home)
         check_stored(schema.options)
-        return schema
+        check_options(options or {})
+        return replace(schema, options={**schema.options, **(options or {})})
 
 
 def _retention(asked: Retention, least: int | None, most: int | None) -> Retention:

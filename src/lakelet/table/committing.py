@@ -62,6 +62,7 @@ class TableCommit:
     searched: int | None = None
     fresh: bool = False
     read_at: int | None = None
+    same_rows_as: tuple[int, str] | None = None
     after: AfterCommit | None = None
 
     @staticmethod
@@ -152,6 +153,7 @@ class TableCommit:
             searched=self.searched,
             when_found=self._remover(messages) if self.fresh else None,
             read_at=self.read_at,
+            same_rows_as=self.same_rows_as,
         )
         made = commit(self.home, request)
         return made if self.after is None or self.fresh else self.after(self, made, messages)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
-from lakelet.commit.changes import partition_mask
 from lakelet.commit.schemas import latest_schema
 from lakelet.compact.background import BackgroundCompaction
 from lakelet.compact.postponed import PostponedCompaction
@@ -16,10 +16,11 @@ from lakelet.errors import InvalidError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.options import check_stored
+from lakelet.options import check_options, check_stored
 from lakelet.storage.home import TableHome
 from lakelet.table.altering import note_schema
-from lakelet.table.committing import partition_spec
+from lakelet.table.compaction_scope import Partitions, partition_scope
+from lakelet.table.moments import Length, length
 
 
 class Compacting:
@@ -31,7 +32,10 @@ class Compacting:
         self,
         full: bool = False,
         *,
-        partition: Mapping[str, object] | None = None,
+        partition: Partitions | None = None,
+        where: str | None = None,
+        idle_for: Length | None = None,
+        options: Mapping[str, str] | None = None,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
         threads: int | None = None,
@@ -39,16 +43,23 @@ class Compacting:
         """Compacts what the table's options say is due, with `full` all there is; the snapshot made, None where there was
         nothing to do.
 
-        `partition` narrows it to partitions with these values. `progress` is called with a `CompactionProgress` as files are
-        rewritten; `cancel` (a `threading.Event` or a function) stops the work, and leaves the table as it was.
+        `partition` narrows it to partitions with these values, or with those of one of several mappings; `where` to those that
+        match a condition on partition columns; `idle_for` to those without a new file for so long. `options` take the place
+        of the table's for this once. `progress` is called with a `CompactionProgress` as files are rewritten; `cancel` (a
+        `threading.Event` or a function) stops the work, and leaves the table as it was.
         """
         _check_threads(threads)
+        extra = dict(options or {})
+        check_options(extra)
         schema = latest_schema(self._home)
-        scope = partition_scope(partition, schema)
+        idle = None if idle_for is None else (self._home, length(idle_for, "idle_for"))
+        scope = partition_scope(partition, schema, where=where, idle=idle)
         placed: Snapshot | None = None
         if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
-            placed = PostponedCompaction(self._home, schema, scope, progress, cancel, threads or THREADS).run()
-        return Compaction(self._home, schema, full, scope, progress, cancel, threads or THREADS).run() or placed
+            chosen = replace(schema, options={**schema.options, **extra})
+            placed = PostponedCompaction(self._home, chosen, scope, progress, cancel, threads or THREADS).run()
+        compaction = Compaction(self._home, schema, full, scope, progress, cancel, threads or THREADS, extra=extra)
+        return compaction.run() or placed
 
     def compact_manifests(self) -> Snapshot | None:
         """Merges the table's manifests into few, for quicker plans and commits; None where there is nothing to gain.
@@ -88,14 +99,6 @@ class Compacting:
         scope(latest_schema(self._home))
         noted = partial(note_schema, self._home)
         return Rescale(self._home, buckets, scope, progress, cancel, threads or THREADS, noted, elsewhere).run()
-
-
-def partition_scope(partition: Mapping[str, object] | None, schema: TableSchema) -> Scope:
-    """The partitions with these values, or all."""
-    if partition is None:
-        return Scope()
-    spec = partition_spec(partition, schema)
-    return Scope(partitions=lambda partitions: partition_mask(partitions, schema, spec))
 
 
 def _check_threads(threads: int | None) -> None:

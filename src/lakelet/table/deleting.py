@@ -7,16 +7,13 @@ meanwhile, the whole is done again on the new snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from lakelet.commit.schemas import SchemaVersions, latest_schema
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.errors import CommitUnknownError, ConflictError
-from lakelet.model.commit_message import CommitMessage
+from lakelet.commit.schemas import SchemaVersions
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
@@ -27,9 +24,9 @@ from lakelet.scan.plan import Planner, Where
 from lakelet.sink.append_writer import AppendWriter
 from lakelet.storage.home import TableHome
 from lakelet.table.committing import TableCommit
-from lakelet.table.repetition import Repetition
-
-_ROW = "__lakelet_row"
+from lakelet.table.located_rows import ROW
+from lakelet.table.looked_up_change import LookedUpChange, Prepared
+from lakelet.table.row_changes import without_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,58 +39,29 @@ class RowDeletion:
 
     def run(self) -> Snapshot | None:
         """Deletes and commits; None where no row matches."""
-        commit, done = replace(self.commit, fresh=True).look_back()
-        if done is not None:
-            return done
-        repetition = Repetition(self.home, latest_schema(self.home))
-        while True:
-            messages = self._prepare()
-            try:
-                return commit.commit(messages)
-            except ConflictError as conflict:
-                commit.abort(messages)
-                repetition.again(conflict)
-            except CommitUnknownError:
-                raise
-            except Exception:
-                commit.abort(messages)
-                raise
+        return LookedUpChange(self.home, self.commit, self._prepare).run()
 
-    def _prepare(self) -> tuple[CommitMessage, ...]:
-        # The snapshot comes first: a schema read after it knows every column of its files.
-        snapshot = latest_snapshot(self.home)
-        schema = latest_schema(self.home)
+    def _prepare(self, schema: TableSchema, snapshot: Snapshot | None) -> Prepared:
         where = self.where_of(schema)
         if snapshot is None:
-            return ()
+            return Prepared(())
         schema_of = SchemaVersions(self.home, {schema.id: schema})
         plan = Planner(self.home, schema, schema_of, TableOptions(schema.options)).plan(
             snapshot, where, whole_entries=True
         )
         matching = row_filter(where, schema.fields)
         writer = AppendWriter(self.home, schema)
-        removed: dict[tuple[bytes, int, int], list[Split]] = {}
         try:
-            for one in (one for split in plan.splits for one in split.single_files()):
-                if one.files[0].name in plan.matching_files or self._rewrite(one, schema, schema_of, matching, writer):
-                    removed.setdefault((one.partition, one.bucket, one.total_buckets), []).append(one)
+            removed = [
+                one
+                for one in (one for split in plan.splits for one in split.single_files())
+                if one.files[0].name in plan.matching_files or self._rewrite(one, schema, schema_of, matching, writer)
+            ]
             added = writer.prepare_commit()
         except Exception:
             writer.abort()
             raise
-        gone = [
-            CommitMessage(
-                partition,
-                bucket,
-                total,
-                (),
-                tuple(one.files[0] for one in splits),
-                snapshot.id,
-                old_vectors=_index_names(splits),
-            )
-            for (partition, bucket, total), splits in removed.items()
-        ]
-        return (*gone, *added)
+        return Prepared((*without_files(snapshot, removed), *added))
 
     def _rewrite(
         self,
@@ -120,14 +88,8 @@ class RowDeletion:
         return True
 
 
-def _index_names(splits: Sequence[Split]) -> tuple[str, ...]:
-    """The index files that hold deletion vectors of these files."""
-    found = {vector.index_name for split in splits for vector in split.deletion_vectors if vector}
-    return tuple(sorted(found))
-
-
 def _without_matches(batch: pa.RecordBatch, matching: RowFilter) -> pa.RecordBatch:
-    numbered = batch.append_column(_ROW, pa.array(np.arange(batch.num_rows)))
+    numbered = batch.append_column(ROW, pa.array(np.arange(batch.num_rows)))
     keep = np.ones(batch.num_rows, bool)
-    keep[matching.apply(numbered).column(_ROW).to_numpy()] = False
+    keep[matching.apply(numbered).column(ROW).to_numpy()] = False
     return batch.filter(pa.array(keep))

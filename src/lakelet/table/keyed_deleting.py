@@ -1,42 +1,34 @@
 """Deleting rows of a primary-key table: each row that goes is written once more, as a delete.
 
-The delete carries the whole row, so that it lands in the row's bucket, has the row's sequence where `sequence.field` decides
-(a delete without one would lose against the row), and tells readers of changes what was deleted. Which rows go is found out
-in one snapshot; if their buckets have changed when the commit comes, all of it is done again, since a row may not match
-any more.
+Which rows go is found out in one snapshot; if their buckets have changed when the commit comes, all of it is done again, since
+a row may not match any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.committed_files import remove_files
 from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.table_identity import table_uuid
-from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
+from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
-from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
-from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit
+from lakelet.table.looked_up_change import LookedUpChange, Prepared
 from lakelet.table.point_reading import get_rows, key_table
-from lakelet.table.repetition import Repetition
+from lakelet.table.row_changes import prepare_keyed
 from lakelet.table.scanning import TableScan
-from lakelet.table.writers import PinnedVersion, Writer, open_writer
 
 _KEYS_AT_ONCE = 131_072
 RowsOf = Callable[[TableSchema, Snapshot | None], Iterator[pa.RecordBatch]]
@@ -52,42 +44,29 @@ class KeyedDeletion:
 
     def run(self) -> Snapshot | None:
         """Deletes and commits; None where there is no such row."""
-        commit, done = replace(self.commit, fresh=True).look_back()
-        if done is not None:
-            return AfterWrite(self.home, latest_schema(self.home), commit).repeated(done)
-        repetition = Repetition(self.home, latest_schema(self.home))
-        while True:
-            # The snapshot comes first: a schema read after it knows every column of its files.
-            snapshot = latest_snapshot(self.home)
-            schema = latest_schema(self.home)
-            if TableOptions(schema.options).get(IGNORE_DELETE):
-                raise InvalidError("the table drops deletes, for its option 'ignore-delete' is on")
-            writer, messages = self._prepare(schema, snapshot)
-            try:
-                made = replace(commit, read_at=0 if snapshot is None else snapshot.id).commit(messages)
-                break
-            except CommitUnknownError:
-                raise
-            except ConflictError as conflict:
-                remove_files(self.home, schema, messages)
-                repetition.again(conflict)
-            except LakeletError:
-                remove_files(self.home, schema, messages)
-                raise
-        return AfterWrite(self.home, schema, commit).run(made, messages, writer.runs)
+        return LookedUpChange(self.home, self.commit, self._prepare).run()
 
-    def _prepare(self, schema: TableSchema, snapshot: Snapshot | None) -> tuple[Writer, tuple[CommitMessage, ...]]:
-        writer = open_writer(self.home, schema, None, base=PinnedVersion(snapshot))
-        columns = arrow_schema(schema.fields)
-        try:
-            for batch in self.rows_of(schema, snapshot):
-                rows = pa.RecordBatch.from_arrays(batch.columns, schema=columns)
-                writer.write(rows, np.full(batch.num_rows, RowKind.DELETE, np.int8))
-            uuid = table_uuid(self.home)
-            return writer, tuple(replace(message, table_uuid=uuid) for message in writer.prepare_commit())
-        except BaseException:
-            writer.abort()
-            raise
+    def _prepare(self, schema: TableSchema, snapshot: Snapshot | None) -> Prepared:
+        check_takes_deletes(schema)
+        found = self.rows_of(schema, snapshot)
+        return prepare_keyed(
+            self.home, schema, snapshot, ((batch, np.full(batch.num_rows, RowKind.DELETE, np.int8)) for batch in found)
+        )
+
+
+def check_takes_deletes(schema: TableSchema) -> None:
+    """InvalidError for a primary-key table that drops deletes."""
+    if TableOptions(schema.options).get(IGNORE_DELETE):
+        raise InvalidError("the table drops deletes, for its option 'ignore-delete' is on")
+
+
+def check_none_waiting(home: TableHome, schema: TableSchema, snapshot: Snapshot | None) -> None:
+    """InvalidError where rows wait for a bucket, so that a condition cannot be tried on them."""
+    if snapshot is not None and bucket_mode(schema) is BucketMode.POSTPONE_MODE and _waiting(home, snapshot):
+        raise InvalidError(
+            "rows of this table wait for compaction to give them a bucket, and nobody can tell whether they match: delete "
+            "by key, or compact first"
+        )
 
 
 def matching_rows(home: TableHome, where_of: Callable[[TableSchema], Where]) -> RowsOf:
@@ -97,11 +76,7 @@ def matching_rows(home: TableHome, where_of: Callable[[TableSchema], Where]) -> 
         where = where_of(schema)
         if snapshot is None:
             return iter(())
-        if bucket_mode(schema) is BucketMode.POSTPONE_MODE and _waiting(home, snapshot):
-            raise InvalidError(
-                "rows of this table wait for compaction to give them a bucket, and nobody can tell whether they match: delete "
-                "by key, or compact first"
-            )
+        check_none_waiting(home, schema, snapshot)
         return TableScan(home, schema, snapshot, schema.names, where).to_batches()
 
     return rows

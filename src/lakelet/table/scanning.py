@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableScan:
-    """One version of a table, some of its columns, the rows that match."""
+    """One version of a table, some of its columns, the rows that match; with a `level`, of its files alone."""
 
     home: TableHome
     schema: TableSchema
@@ -47,6 +47,7 @@ class TableScan:
     limit: int | None = None
     ordered: bool = False
     fallback: Fallback | None = None
+    level: int | None = None
 
     def plan(self) -> Plan:
         """The splits to read, and how much pruning spared."""
@@ -149,7 +150,11 @@ class TableScan:
         return rows if self.limit is None else min(rows, self.limit)
 
     def _splits(self) -> Sequence[Split]:
-        splits = self.plan().splits
+        return self.chosen_splits(self.plan())
+
+    def chosen_splits(self, plan: Plan) -> Sequence[Split]:
+        """The splits of a plan that are needed: with a limit and no condition, the first that surely have so many rows."""
+        splits = plan.splits
         if self.limit is None or self.where is not None:
             return splits
         needed, rows = [], 0
@@ -165,6 +170,10 @@ class TableScan:
         names = self.columns if columns is None else tuple(name for name in self.columns if name in columns)
         where = condition if self.where is None and self.limit is None else self.where
         return replace(self, columns=names, where=where).to_batches()
+
+    def batches_of(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+        """The matching rows of some splits of this scan's plan, in their order; the limit is the caller's business."""
+        return self._batches(splits)
 
     def _batches(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
         """The rows of splits in their order, each read with the schema of its branch."""
@@ -185,6 +194,7 @@ class TableScan:
             self.schema,
             self._schema_versions(),
             TableOptions(self.schema.options),
+            self.level,
         )
 
     def _reader(self, columns: Sequence[str] | None = None) -> TableReader:

@@ -15,25 +15,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.branches import branch_home
+from lakelet.commit.branches import branch_home, branch_names
 from lakelet.commit.manifests import live_entries, snapshot_manifests
 from lakelet.commit.schemas import latest_schema, read_schema, schema_ids
-from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at, snapshot_ids
-from lakelet.commit.tags import read_tag, tag_names
-from lakelet.errors import InvalidError, NotFoundError
+from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_ids
+from lakelet.commit.tags import tag_names
+from lakelet.errors import InvalidError
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import DataFile
-from lakelet.model.evolution import COLUMN_OPTIONS
 from lakelet.model.schema import TableSchema, check_bucket_count
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
     CHANGELOG_PRODUCER,
-    SCAN_SNAPSHOT_ID,
-    SCAN_TAG_NAME,
-    SCAN_TIMESTAMP,
-    SCAN_TIMESTAMP_MILLIS,
-    SCAN_VERSION,
     TableOptions,
     check_stored,
 )
@@ -50,7 +44,7 @@ from lakelet.table.compacting import Compacting
 from lakelet.table.deleting import RowDeletion
 from lakelet.table.fallback import fallback_of, get_rows_or_fall_back
 from lakelet.table.keyed_deleting import KeyedDeletion, keyed_rows, matching_rows
-from lakelet.table.moments import milliseconds
+from lakelet.table.named_version import named_version, stored_version
 from lakelet.table.point_reading import chosen_columns, get_rows, key_table
 from lakelet.table.scanning import TableScan
 from lakelet.table.versioning import Versioning
@@ -212,14 +206,14 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         Rows come in the order of the files; with `ordered` those of each bucket of a primary-key table in key order.
         """
         home = branch_home(self._home, branch) if branch is not None else self._home
-        schema, snapshot = _version(home, version, timestamp, tag)
+        schema, snapshot = named_version(home, version, timestamp, tag)
         check_usable(schema)
         _check_limit(limit)
         _check_where(where)
         names = chosen_columns(columns, schema)
         if ordered and not schema.primary_keys:
             raise InvalidError("ordered: the table has no primary key to order rows by")
-        named = (version, timestamp, tag, *_stored_version(TableOptions(schema.options)))
+        named = (version, timestamp, tag, *stored_version(TableOptions(schema.options)))
         newest = all(name is None for name in named)
         other = fallback_of(home, schema, snapshot, newest=newest, tag=tag)
         if other is not None:
@@ -272,8 +266,7 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
 
     def branch_names(self) -> list[str]:
         """The names of the branches beside the main one."""
-        folders = self._home.store.list_folder(self._home.paths.branch_folder).folders
-        return [folder.rsplit("/branch-", 1)[-1] for folder in folders]
+        return branch_names(self._home)
 
     def files(self, *, version: int | None = None) -> list[tuple[str, DataFile]]:
         """The live data files with their paths, also those whose rows only show up after compaction."""
@@ -321,64 +314,3 @@ def _predicate(where: str | pc.Expression | None, schema: TableSchema) -> Where:
     from lakelet.predicate.where import parse_where  # noqa: PLC0415 - the parser takes half a second to load.
 
     return parse_where(where, schema.fields)
-
-
-def _version(
-    home: TableHome, version: int | str | None, timestamp: datetime | str | int | None, tag: str | None
-) -> tuple[TableSchema, Snapshot | None]:
-    """The schema to read in and the snapshot to read: an older version is read in the schema it had."""
-    chosen = [
-        name for name, value in (("version", version), ("timestamp", timestamp), ("tag", tag)) if value is not None
-    ]
-    if len(chosen) > 1:
-        raise InvalidError(f"a scan reads one version; both {chosen[0]} and {chosen[1]} were given")
-    # The snapshot comes first: a schema read after it knows every column of its files.
-    newest = latest_snapshot(home) if not chosen else None
-    latest = latest_schema(home)
-    if not chosen:
-        version, timestamp, tag = _stored_version(TableOptions(latest.options))
-        if version is None and timestamp is None and tag is None:
-            return latest, newest
-    if timestamp is not None:
-        snapshot = snapshot_at(home, milliseconds(timestamp))
-    elif tag is not None:
-        snapshot = read_tag(home, tag)
-    else:
-        snapshot = _named_version(home, version)
-    if snapshot.schema_id == latest.id:
-        return latest, snapshot
-    old = read_schema(home, snapshot.schema_id)
-    named = {key: text for key, text in old.options.items() if key in COLUMN_OPTIONS}
-    return TableSchema(
-        old.id,
-        old.fields,
-        old.highest_field_id,
-        old.partition_keys,
-        old.primary_keys,
-        {**latest.options, **named},
-        old.comment,
-        old.time_ms,
-    ), snapshot
-
-
-def _stored_version(options: TableOptions) -> tuple[int | str | None, str | int | None, str | None]:
-    """The version that the table's own options ask for, where a scan names none."""
-    stored_id, stored_millis = options.get(SCAN_SNAPSHOT_ID), options.get(SCAN_TIMESTAMP_MILLIS)
-    version = stored_id if stored_id is not None else options.get(SCAN_VERSION)
-    timestamp = stored_millis if stored_millis is not None else options.get(SCAN_TIMESTAMP)
-    tag = options.get(SCAN_TAG_NAME)
-    given = [value for value in (version, timestamp, tag) if value is not None]
-    if len(given) > 1:
-        raise InvalidError(f"the table's options name several versions to read: {given[0]!r} and {given[1]!r}")
-    return version, timestamp, tag
-
-
-def _named_version(home: TableHome, version: int | str | None) -> Snapshot:
-    if isinstance(version, int):
-        return read_snapshot(home, version)
-    text = str(version)
-    if text in tag_names(home):
-        return read_tag(home, text)
-    if text.isdigit():
-        return read_snapshot(home, int(text))
-    raise NotFoundError(f"version {text!r} is neither a tag of {home.where(home.paths.branch_root)} nor a snapshot id")

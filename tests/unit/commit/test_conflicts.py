@@ -390,3 +390,66 @@ def test_a_commit_of_rows_is_an_append_and_counts_the_rows_of_its_files() -> Non
     assert (made.commit_kind, made.total_record_count, made.delta_record_count) == (CommitKind.APPEND, 10, 10)
     made = done(home, added(replace(file("b", (1, 9), (10, 12)), row_count=3, delete_row_count=3)))
     assert (made.total_record_count, made.delta_record_count) == (13, 3)
+
+
+def found_rows(home: TableHome, name: str, bucket: int, sequences: tuple[int, int]) -> CommitMessage:
+    """New files of a bucket by somebody who looked rows up in the newest snapshot."""
+    latest = latest_snapshot(home)
+    assert latest is not None
+    return CommitMessage(
+        EMPTY_ROW, bucket, 4, (file(name, (1, 1), sequences),), sequenced_at=(latest.id, latest.delta_manifest_list)
+    )
+
+
+def test_rule_5_rows_that_were_looked_up_conflict_with_writes_to_their_bucket_even_if_these_are_compacted_away() -> (
+    None
+):
+    home = home_with()
+    first = file("a", (1, 1), (0, 0))
+    commit(home, CommitRequest("u", (CommitMessage(EMPTY_ROW, 0, 4, (first,)),)))
+    base = latest_snapshot(home)
+    assert base is not None
+    ours = found_rows(home, "ours", 0, (1, 1))
+    theirs = file("theirs", (1, 1), (1, 1))
+    commit(home, CommitRequest("v", (found_rows(home, "theirs", 0, (1, 1)),)))
+    # A delete and the row it deletes, both gone: no sequence number tells of them any more.
+    gone = CommitMessage(EMPTY_ROW, 0, 4, (), (first, theirs), 2)
+    commit(home, CommitRequest("v", (gone,), compacts=True))
+    request = CommitRequest("u", (ours,), read_at=base.id)
+    with pytest.raises(ConflictError, match="snapshot 2 changed rows since they were looked up in snapshot 1"):
+        compute_changes(home, request, latest_snapshot(home), latest_schema(home), SETTINGS)
+    elsewhere = replace(request, messages=(replace(ours, bucket=1),))
+    compute_changes(home, elsewhere, latest_snapshot(home), latest_schema(home), SETTINGS)
+
+
+def test_what_was_looked_up_in_snapshots_that_are_gone_conflicts() -> None:
+    home = home_with()
+    commit(home, CommitRequest("u", (CommitMessage(EMPTY_ROW, 0, 4, (file("a", (1, 1), (0, 0)),)),)))
+    ours = CommitRequest("u", (found_rows(home, "ours", 1, (0, 0)),), read_at=1)
+    for number in range(2):
+        commit(home, CommitRequest("v", (found_rows(home, f"b{number}", 2, (number, number)),)))
+    home.store.delete([home.paths.snapshot(2)])
+    with pytest.raises(ConflictError, match="snapshots since 1 are gone"):
+        compute_changes(home, ours, latest_snapshot(home), latest_schema(home), SETTINGS)
+    with pytest.raises(ConflictError, match="snapshots since 1 are gone"):
+        compute_changes(home, ours, None, latest_schema(home), SETTINGS)
+
+
+def test_a_commit_that_rests_on_all_rows_conflicts_with_any_other_but_compaction() -> None:
+    home = home_with()
+    commit(home, CommitRequest("u", (CommitMessage(EMPTY_ROW, 0, 4, (file("a", (1, 1), (0, 0)),)),)))
+    base = latest_snapshot(home)
+    assert base is not None
+    request = CommitRequest(
+        "u", (found_rows(home, "ours", 1, (0, 0)),), same_rows_as=(base.id, base.delta_manifest_list)
+    )
+    compute_changes(home, request, base, latest_schema(home), SETTINGS)
+    other = replace(request, same_rows_as=(base.id, "another"))
+    with pytest.raises(ConflictError, match="rows were written since they were looked at in snapshot 1"):
+        compute_changes(home, other, base, latest_schema(home), SETTINGS)
+    moved = CommitMessage(EMPTY_ROW, 0, 4, (file("b", (1, 1), (0, 0), 5),), (file("a", (1, 1), (0, 0)),), 1)
+    commit(home, CommitRequest("v", (moved,), compacts=True))
+    compute_changes(home, request, latest_snapshot(home), latest_schema(home), SETTINGS)
+    commit(home, CommitRequest("v", (found_rows(home, "c", 3, (0, 0)),)))
+    with pytest.raises(ConflictError, match="rows were written since they were looked at in snapshot 1"):
+        compute_changes(home, request, latest_snapshot(home), latest_schema(home), SETTINGS)

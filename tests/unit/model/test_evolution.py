@@ -184,6 +184,47 @@ class TestChangeType:
             == "MAP<STRING, ROW<`v` BIGINT, `w` INT>>"
         )
 
+    def test_of_a_nested_type_keeps_ids_and_numbers_what_is_new(self, schema: TableSchema) -> None:
+        changed = evolution.change_type(
+            schema, "r", parse_type("ROW<a BIGINT COMMENT 'wider', z ROW<q INT>, b ROW<c STRING, d INT, e DATE>>")
+        )
+        assert texts(changed)["r"] == "ROW<`a` BIGINT, `z` ROW<`q` INT>, `b` ROW<`c` STRING, `d` INT, `e` DATE>>"
+        old, new = schema.field("r").type, changed.field("r").type
+        assert isinstance(old, Row)
+        assert isinstance(new, Row)
+        highest = schema.highest_field_id
+        assert [(field.name, field.id, field.description) for field in new.fields] == [
+            ("a", old.fields[0].id, "wider"),
+            ("z", highest + 1, None),
+            ("b", old.fields[1].id, None),
+        ]
+        assert field_ids(new.fields[2].type) == [*field_ids(old.fields[1].type), highest + 3]
+        assert changed.highest_field_id == highest + 3 == max(all_ids(changed))
+        assert len(set(all_ids(changed))) == len(all_ids(changed))
+
+    def test_of_a_nested_type_to_itself_changes_nothing(self, schema: TableSchema) -> None:
+        for name in ("r", "l", "m"):
+            assert evolution.change_type(schema, name, parse_type(texts(schema)[name])) == schema
+
+    def test_of_elements_and_values(self, schema: TableSchema) -> None:
+        lists = evolution.add_column(schema, "v", parse_type("ARRAY<INT>"))
+        maps = evolution.add_column(lists, "w", parse_type("MAP<STRING, INT NOT NULL>"))
+        changed = evolution.change_type(maps, "v", parse_type("ARRAY<DOUBLE>"))
+        changed = evolution.change_type(changed, "w", parse_type("MAP<STRING, BIGINT>"))
+        assert (texts(changed)["v"], texts(changed)["w"]) == ("ARRAY<DOUBLE>", "MAP<STRING, BIGINT>")
+        assert all_ids(changed) == all_ids(maps)
+        for name, text, reason in (
+            ("v", "ARRAY<SMALLINT>", "'v.element' cannot change from INT to SMALLINT"),
+            ("v", "ARRAY<INT NOT NULL>", "'v.element' is nullable"),
+            ("v", "INT", "only a type that holds every"),
+            ("w", "MAP<INT, INT>", "the type of its keys must stay"),
+            ("r", "ROW<b ROW<c STRING NOT NULL, d INT>, a INT>", "must keep their order"),
+            ("r", "ROW<a INT, b ROW<c STRING NOT NULL, d INT, e INT NOT NULL>>", "must be nullable"),
+            ("r", "ROW<a INT, b ROW<d INT>>", "field 'c' is left out; drop 'r.b.c'"),
+        ):
+            with pytest.raises(InvalidError, match=reason):
+                evolution.change_type(maps, name, parse_type(text))
+
     @pytest.mark.parametrize(
         ("path", "text", "reason"),
         [

@@ -5,6 +5,9 @@ import pytest
 
 from lakelet import InvalidError, Lake, Table
 from lakelet.format.table_metadata import decode_metadata
+from lakelet.model import evolution
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import Atomic, Kind
 from lakelet.storage.memory import MemoryStore
 
 
@@ -76,3 +79,35 @@ def test_the_metadata_file_tells_of_the_last_change(table: Table) -> None:
     home.store.delete([home.paths.metadata])
     table.add_column("t", "STRING")
     assert home.store.head(home.paths.metadata) is None
+
+
+def test_several_changes_are_one_version(table: Table) -> None:
+    def change(schema: TableSchema) -> TableSchema:
+        wider = evolution.change_type(schema, "n", Atomic(Kind.BIGINT))
+        return evolution.change_table_comment(table.with_options(wider, {"file.format": "orc"}), "both")
+
+    changed = table.alter(change)
+    assert (changed.id, changed.comment, changed.options["file.format"]) == (1, "both", "orc")
+    assert table.schema == changed
+
+
+@pytest.mark.parametrize("name", ["primary-key", "partition", "path"])
+def test_options_that_say_how_a_table_is_made_are_fixed(table: Table, name: str) -> None:
+    with pytest.raises(InvalidError, match="cannot be changed afterwards"):
+        table.set_options({name: "id"})
+    table.reset_options([name])
+    assert len(table.schemas()) == 1
+
+
+def test_a_nested_type_changes_inside(table: Table) -> None:
+    table.add_column("r", "ROW<a INT, b STRING>")
+    table.write([{"id": 1, "r": {"a": 1, "b": "x"}}])
+    table.change_type("r", "ROW<a INT, b STRING>")
+    assert len(table.schemas()) == 2
+    table.change_type("r", "ROW<a BIGINT, c ARRAY<INT>, b STRING>")
+    table.change_type("r", "ROW<a BIGINT, c ARRAY<BIGINT>, b STRING>")
+    table.write([{"id": 2, "r": {"a": 2**40, "c": [2**40], "b": "y"}}])
+    assert table.scan(["id", "r"]).to_arrow().sort_by("id")["r"].to_pylist() == [
+        {"a": 1, "c": None, "b": "x"},
+        {"a": 2**40, "c": [2**40], "b": "y"},
+    ]

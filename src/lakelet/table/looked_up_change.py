@@ -1,0 +1,77 @@
+"""A change of rows that were looked up in one snapshot: done again when others changed these rows before the commit.
+
+    newest snapshot ─ look ─ write files ─ commit ─┬─ stands ─ compaction and upkeep
+          ↑                                        └─ conflict: the files go
+          └────────────────────────────────────────────────────┘
+
+This owns the loop and what happens to files that do not make it; what is looked up and written is the matter of whoever
+`prepare`s. Nothing is visible before the commit, and a crash on the way leaves files that nobody names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from lakelet.commit.committed_files import remove_files
+from lakelet.commit.schemas import latest_schema
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.storage.home import TableHome
+from lakelet.table.after_write import AfterWrite, RunsOf
+from lakelet.table.committing import TableCommit
+from lakelet.table.repetition import Repetition
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a change comes to: its files, and how many sorted runs their buckets had before."""
+
+    messages: tuple[CommitMessage, ...]
+    runs_of: RunsOf = lambda _: 0
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUpChange:
+    """A change that `prepare` works out on a version of the table.
+
+    With `rests_on_all` it depends on rows that are not there as much as on those that are, so that any row written meanwhile
+    makes it look again; otherwise only a change of what it touches does.
+    """
+
+    home: TableHome
+    commit: TableCommit
+    prepare: Callable[[TableSchema, Snapshot | None], Prepared]
+    rests_on_all: bool = False
+
+    def run(self) -> Snapshot | None:
+        """Changes and commits; the last snapshot made, None where there was nothing to change."""
+        commit, done = replace(self.commit, fresh=True).look_back()
+        if done is not None:
+            return AfterWrite(self.home, latest_schema(self.home), commit).repeated(done)
+        repetition = Repetition(self.home, latest_schema(self.home))
+        while True:
+            # The snapshot comes first: a schema read after it knows every column of its files.
+            snapshot = latest_snapshot(self.home)
+            schema = latest_schema(self.home)
+            prepared = self.prepare(schema, snapshot)
+            try:
+                made = self._looked_at(commit, snapshot).commit(prepared.messages)
+                break
+            except CommitUnknownError:
+                raise
+            except ConflictError as conflict:
+                remove_files(self.home, schema, prepared.messages)
+                repetition.again(conflict)
+            except LakeletError:
+                # Of other errors nobody knows when they happened: a commit that stands must keep its files.
+                remove_files(self.home, schema, prepared.messages)
+                raise
+        return AfterWrite(self.home, schema, commit).run(made, prepared.messages, prepared.runs_of)
+
+    def _looked_at(self, commit: TableCommit, snapshot: Snapshot | None) -> TableCommit:
+        version = (0, "") if snapshot is None else (snapshot.id, snapshot.delta_manifest_list)
+        return replace(commit, read_at=version[0], same_rows_as=version if self.rests_on_all else None)

@@ -1,0 +1,84 @@
+"""The version that a read names, by snapshot id, time or tag, or that the table's options name; else the newest."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from lakelet.commit.schemas import latest_schema, read_schema
+from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at
+from lakelet.commit.tags import read_tag, tag_names
+from lakelet.errors import InvalidError, NotFoundError
+from lakelet.model.evolution import COLUMN_OPTIONS
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import (
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+    TableOptions,
+)
+from lakelet.storage.home import TableHome
+from lakelet.table.moments import milliseconds
+
+
+def named_version(
+    home: TableHome, version: int | str | None, timestamp: datetime | str | int | None, tag: str | None
+) -> tuple[TableSchema, Snapshot | None]:
+    """The schema to read in and the snapshot to read: an older version is read in the schema it had."""
+    chosen = [
+        name for name, value in (("version", version), ("timestamp", timestamp), ("tag", tag)) if value is not None
+    ]
+    if len(chosen) > 1:
+        raise InvalidError(f"a scan reads one version; both {chosen[0]} and {chosen[1]} were given")
+    # The snapshot comes first: a schema read after it knows every column of its files.
+    newest = latest_snapshot(home) if not chosen else None
+    latest = latest_schema(home)
+    if not chosen:
+        version, timestamp, tag = stored_version(TableOptions(latest.options))
+        if version is None and timestamp is None and tag is None:
+            return latest, newest
+    if timestamp is not None:
+        snapshot = snapshot_at(home, milliseconds(timestamp))
+    elif tag is not None:
+        snapshot = read_tag(home, tag)
+    else:
+        snapshot = _by_name(home, version)
+    if snapshot.schema_id == latest.id:
+        return latest, snapshot
+    old = read_schema(home, snapshot.schema_id)
+    named = {key: text for key, text in old.options.items() if key in COLUMN_OPTIONS}
+    return TableSchema(
+        old.id,
+        old.fields,
+        old.highest_field_id,
+        old.partition_keys,
+        old.primary_keys,
+        {**latest.options, **named},
+        old.comment,
+        old.time_ms,
+    ), snapshot
+
+
+def stored_version(options: TableOptions) -> tuple[int | str | None, str | int | None, str | None]:
+    """The version that the table's own options ask for, where a scan names none."""
+    stored_id, stored_millis = options.get(SCAN_SNAPSHOT_ID), options.get(SCAN_TIMESTAMP_MILLIS)
+    version = stored_id if stored_id is not None else options.get(SCAN_VERSION)
+    timestamp = stored_millis if stored_millis is not None else options.get(SCAN_TIMESTAMP)
+    tag = options.get(SCAN_TAG_NAME)
+    given = [value for value in (version, timestamp, tag) if value is not None]
+    if len(given) > 1:
+        raise InvalidError(f"the table's options name several versions to read: {given[0]!r} and {given[1]!r}")
+    return version, timestamp, tag
+
+
+def _by_name(home: TableHome, version: int | str | None) -> Snapshot:
+    if isinstance(version, int):
+        return read_snapshot(home, version)
+    text = str(version)
+    if text in tag_names(home):
+        return read_tag(home, text)
+    if text.isdigit():
+        return read_snapshot(home, int(text))
+    raise NotFoundError(f"version {text!r} is neither a tag of {home.where(home.paths.branch_root)} nor a snapshot id")

@@ -1,0 +1,150 @@
+"""Rows that go and rows that come, found in one version and written as one commit.
+
+    append table        a file that loses rows is rewritten without them, one that loses all of them goes; new rows are appended
+    primary-key table   a row that goes is written once more as a delete, a row that comes is an upsert
+
+A delete carries the whole row, so that it lands in the row's bucket, has the row's sequence where `sequence.field` decides
+(a delete without one would lose against the row), and tells readers of changes what was deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.commit.table_identity import table_uuid
+from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.split import Split
+from lakelet.sink.append_writer import AppendWriter
+from lakelet.sink.row_kinds import Kinds
+from lakelet.storage.home import TableHome
+from lakelet.table.located_rows import LocatedRows
+from lakelet.table.looked_up_change import Prepared
+from lakelet.table.writers import PinnedVersion, open_writer
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """Some rows in all columns of the table, and what each does; where there is no primary key, the places of rows that go
+    (as `LocatedRows` tells them), beside rows that all come."""
+
+    rows: pa.RecordBatch
+    kinds: Kinds | None = None
+    gone_files: NDArray[np.int32] | None = None
+    gone_rows: NDArray[np.int64] | None = None
+
+
+# Finds what changes in a version whose rows can be read with their places.
+FindChanges = Callable[[TableSchema, Snapshot | None, LocatedRows], Iterable[RowChanges]]
+
+
+def prepare_changes(home: TableHome, find: FindChanges) -> Callable[[TableSchema, Snapshot | None], Prepared]:
+    """How a `LookedUpChange` finds and writes changes."""
+
+    def prepare(schema: TableSchema, snapshot: Snapshot | None) -> Prepared:
+        located = LocatedRows(home, schema, snapshot)
+        changes = find(schema, snapshot, located)
+        if schema.primary_keys:
+            return prepare_keyed(home, schema, snapshot, ((one.rows, one.kinds) for one in changes))
+        return _prepare_appended(home, schema, snapshot, changes, located)
+
+    return prepare
+
+
+def prepare_keyed(
+    home: TableHome,
+    schema: TableSchema,
+    snapshot: Snapshot | None,
+    changes: Iterator[tuple[pa.RecordBatch, Kinds | None]],
+) -> Prepared:
+    """Writes rows of a primary-key table on top of the version they were found in."""
+    writer = open_writer(home, schema, None, base=PinnedVersion(snapshot))
+    columns = arrow_schema(schema.fields)
+    try:
+        for batch, kinds in changes:
+            writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=columns), kinds)
+        return Prepared(_marked(home, writer.prepare_commit()), writer.runs)
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def without_files(snapshot: Snapshot, splits: Iterable[Split]) -> tuple[CommitMessage, ...]:
+    """The messages that take files of a snapshot away, each given as a split of its own."""
+    removed: dict[tuple[bytes, int, int], list[Split]] = {}
+    for one in splits:
+        removed.setdefault((one.partition, one.bucket, one.total_buckets), []).append(one)
+    return tuple(
+        CommitMessage(
+            partition,
+            bucket,
+            total,
+            (),
+            tuple(one.files[0] for one in ones),
+            snapshot.id,
+            old_vectors=_index_names(ones),
+        )
+        for (partition, bucket, total), ones in removed.items()
+    )
+
+
+def _prepare_appended(
+    home: TableHome,
+    schema: TableSchema,
+    snapshot: Snapshot | None,
+    changes: Iterable[RowChanges],
+    located: LocatedRows,
+) -> Prepared:
+    writer = AppendWriter(home, schema)
+    # As files are read: rows from before a column became NOT NULL may have NULL there.
+    columns = pa.schema([one.with_nullable(True) for one in arrow_schema(schema.fields)])
+    files: list[NDArray[np.int32]] = []
+    rows: list[NDArray[np.int64]] = []
+    try:
+        for one in changes:
+            if one.rows.num_rows:
+                writer.write(pa.RecordBatch.from_arrays(one.rows.columns, schema=columns))
+            if one.gone_files is not None and one.gone_rows is not None:
+                files.append(one.gone_files)
+                rows.append(one.gone_rows)
+        gone = _by_file(files, rows)
+        for number, places in gone:
+            for batch in located.left(number, places):
+                writer.write(batch)
+        added = _marked(home, writer.prepare_commit())
+    except BaseException:
+        writer.abort()
+        raise
+    removed = () if snapshot is None else without_files(snapshot, [located.file(number) for number, _ in gone])
+    return Prepared((*removed, *added))
+
+
+def _by_file(files: list[NDArray[np.int32]], rows: list[NDArray[np.int64]]) -> list[tuple[int, NDArray[np.int64]]]:
+    """The rows that go, of each file, ascending."""
+    if not any(len(part) for part in files):
+        return []
+    every_file, every_row = np.concatenate(files), np.concatenate(rows)
+    order = np.lexsort((every_row, every_file))
+    every_file, every_row = every_file[order], every_row[order]
+    numbers, starts = np.unique(every_file, return_index=True)
+    return [
+        (int(number), np.unique(part)) for number, part in zip(numbers, np.split(every_row, starts[1:]), strict=True)
+    ]
+
+
+def _marked(home: TableHome, messages: tuple[CommitMessage, ...]) -> tuple[CommitMessage, ...]:
+    uuid = table_uuid(home)
+    return tuple(replace(message, table_uuid=uuid) for message in messages)
+
+
+def _index_names(splits: Sequence[Split]) -> tuple[str, ...]:
+    """The index files that hold deletion vectors of these files."""
+    found = {vector.index_name for split in splits for vector in split.deletion_vectors if vector}
+    return tuple(sorted(found))
