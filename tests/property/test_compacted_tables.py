@@ -256,7 +256,7 @@ class CompactedTables(KeyedTables):
 
 TestCompactedTables = CompactedTables.TestCase
 TestCompactedTables.settings = settings(
-    max_examples=max(1, int(20 * CASES)),
+    max_examples=max(1, int(14 * CASES)),
     stateful_step_count=14,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

@@ -493,7 +493,7 @@ class KeyedTables(RuleBasedStateMachine):
 
 TestKeyedTables = KeyedTables.TestCase
 TestKeyedTables.settings = settings(
-    max_examples=max(1, int(30 * CASES)),
+    max_examples=max(1, int(16 * CASES)),
     stateful_step_count=12,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

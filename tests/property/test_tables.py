@@ -361,7 +361,7 @@ def _rows(arrow: pa.Table, columns: Struct, names: Sequence[str] | None = None) 
 
 TestTables = Tables.TestCase
 TestTables.settings = settings(
-    max_examples=max(1, int(60 * CASES)),
+    max_examples=max(1, int(40 * CASES)),
     stateful_step_count=14,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

@@ -9,8 +9,9 @@ The catalog is the folder itself: `<db>.db/<table>/schema/schema-0` makes a tabl
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -31,7 +32,10 @@ from lakelet.storage.home import TableHome
 from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
 from lakelet.table.altering import TypeLike, as_type
-from lakelet.table.table import Table, check_usable
+
+if TYPE_CHECKING:
+    from lakelet.sql import Session, SqlResult
+    from lakelet.table.table import Table
 
 Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field]
 
@@ -43,6 +47,7 @@ class Lake:
         self._store = store
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
+        self._session: Session | None = None
 
     def __repr__(self) -> str:
         return f"Lake({self._store.location!r})"
@@ -51,6 +56,24 @@ class Lake:
     def location(self) -> str:
         """The warehouse's folder or bucket."""
         return self._store.location
+
+    def sql(
+        self,
+        text: str,
+        params: Mapping[str, object] | Sequence[object] | None = None,
+        *,
+        frames: Mapping[str, object] | None = None,
+    ) -> SqlResult:
+        """Runs SQL: queries over the lake's tables on DuckDB, and statements that make, change and keep tables.
+
+        `params` are values for `$name`, or for `?`; data frames are named like tables, by `frames` or as variables of the calling
+        code. USE and SET hold for the statements that follow.
+        """
+        from lakelet.sql import Session  # noqa: PLC0415 - the layer above; DuckDB loads with it.
+
+        if self._session is None:
+            self._session = Session(self)
+        return self._session.run(text, params, frames, sys._getframe(1))
 
     # ------------------------------------------------------------------ databases
 
@@ -107,7 +130,7 @@ class Lake:
         home = self._home(TablePaths.of(*_split(name)))
         if not schema_ids(home):
             raise self._no_table(name)
-        return Table(name, home)
+        return _opened(name, home)
 
     def table_exists(self, name: str) -> bool:
         """Whether there is a table of that name."""
@@ -132,7 +155,7 @@ class Lake:
             raise self._no_database(database)
         if schema_ids(home):
             if if_not_exists:
-                return Table(name, home)
+                return _opened(name, home)
             raise AlreadyExistsError(f"table {name!r} exists in {self.location}")
         paths = home.paths
         kept = (paths.snapshot_folder, paths.tag_folder, paths.branch_folder)
@@ -145,11 +168,11 @@ class Lake:
             create_first_schema(home, schema)
         except AlreadyExistsError:
             if if_not_exists:
-                return Table(name, home)
+                return _opened(name, home)
             raise
         metadata = TableMetadata(self._ids.uuid(), schema.time_ms, schema.time_ms)
         self._store.put(home.paths.metadata, encode_metadata(metadata))
-        return Table(name, home)
+        return _opened(name, home)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Removes a table and all its files.
@@ -182,7 +205,7 @@ class Lake:
         if found is not None:
             raise AlreadyExistsError(f"{self.location}/{found} is in the way of {new_name!r}: remove {new.root} first")
         move_table(self._store, old, new)
-        return Table(new_name, self._home(new))
+        return _opened(new_name, self._home(new))
 
     # ------------------------------------------------------------------ inside
 
@@ -216,6 +239,8 @@ class Lake:
             comment=comment,
             time_ms=self._clock.now_ms(),
         )
+        from lakelet.table.table import check_usable  # noqa: PLC0415 - as below.
+
         check_usable(schema)
         return schema
 
@@ -229,6 +254,12 @@ class Lake:
 
     def _no_table(self, name: str) -> NotFoundError:
         return NotFoundError(f"table {name!r} is not in {self.location}")
+
+
+def _opened(name: str, home: TableHome) -> Table:
+    from lakelet.table.table import Table  # noqa: PLC0415 - it loads all that writes; who only asks does without.
+
+    return Table(name, home)
 
 
 def _split(name: str) -> tuple[str, str]:

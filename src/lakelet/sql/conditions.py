@@ -1,0 +1,222 @@
+"""What a query's WHERE says about one of its tables, for pruning partitions and files.
+
+    SELECT … FROM shop.orders o JOIN c ON … WHERE o.dt = '2026-01-01' AND c.x > 1     about orders:  "dt" = '2026-01-01'
+
+DuckDB applies the whole condition itself, so whatever is not understood here is left out: a part that must hold for every
+row that counts (a term of the outermost AND) and that compares columns of this table with constants is kept. Conditions
+above an outer join say nothing about the side that may be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+
+from lakelet.errors import InvalidError
+from lakelet.model.types import Field
+from lakelet.predicate.tree import Predicate, disjunction
+from lakelet.sql.quoting import literal, quoted
+from lakelet.sql.statement import Params
+from lakelet.sql.tree import Node, Reference
+
+_COMPARISONS = {
+    "COMPARE_EQUAL": "=",
+    "COMPARE_NOTEQUAL": "<>",
+    "COMPARE_LESSTHAN": "<",
+    "COMPARE_LESSTHANOREQUALTO": "<=",
+    "COMPARE_GREATERTHAN": ">",
+    "COMPARE_GREATERTHANOREQUALTO": ">=",
+}
+_CONSTANTS = ("INTEGER", "NUMERIC", "STRING", "BOOLEAN")
+_CASTS = ("DATE", "TIMESTAMP", "TIME")
+_PLAIN = ("INNER",)
+
+
+class _Unknown(Exception):
+    """A part of a condition that is left to DuckDB."""
+
+
+def pruning_texts(uses: Sequence[Reference], fields: Sequence[Field], params: Params) -> tuple[str, ...]:
+    """What must hold, one or the other, for a row of a table to count in a query that names it so often, as SQL over its columns;
+    none where nothing is known."""
+    found = [condition_text(use, fields, params) for use in uses]
+    return tuple(text for text in found if text is not None) if None not in found else ()
+
+
+def pruning_predicate(texts: Sequence[str], fields: Sequence[Field]) -> Predicate | None:
+    """The same as a predicate; None where nothing is known."""
+    if not texts:
+        return None
+    from lakelet.predicate.where import parse_where  # noqa: PLC0415 - it takes a while to load.
+
+    try:
+        return disjunction([parse_where(text, fields) for text in texts])
+    except (InvalidError, RecursionError):
+        # DuckDB will say what is wrong with it, if it is more than too deep.
+        return None
+
+
+def condition_text(use: Reference, fields: Sequence[Field], params: Params) -> str | None:
+    """The condition on one use of a table as SQL over its columns; None where there is none."""
+    select = use.select
+    if select is None or use.node.get("column_name_alias") or use.node.get("sample"):
+        return None
+    source = select.get("from_table")
+    if select.get("sample") or source is None or not _counts_whole(source, use.node):
+        return None
+    reader = _Reader(use.alias, {field.name.lower(): field.name for field in fields}, params)
+    terms = [*_terms(select.get("where_clause")), *_joined(source, use.node)]
+    kept = [text for text in (reader.optional(term) for term in terms) if text is not None]
+    return " AND ".join(kept) if kept else None
+
+
+def whole_condition(use: Reference, fields: Sequence[Field], params: Params) -> str | None:
+    """The WHERE of a query of one table as SQL over its columns, if all of it is understood; None otherwise."""
+    assert use.select is not None
+    reader = _Reader(use.alias, {field.name.lower(): field.name for field in fields}, params)
+    try:
+        return reader.text(use.select["where_clause"])
+    except _Unknown:
+        return None
+
+
+def _terms(condition: Node | None) -> Iterable[Node]:
+    if condition is None:
+        return
+    if condition.get("type") == "CONJUNCTION_AND":
+        for child in condition["children"]:
+            yield from _terms(child)
+    else:
+        yield condition
+
+
+def _holds(source: Node, table: Node) -> bool:
+    """Whether a table stands somewhere among joined sources, not inside of a subquery."""
+    if source is table:
+        return True
+    return source.get("type") == "JOIN" and any(_holds(source[side], table) for side in ("left", "right"))
+
+
+def _counts_whole(source: Node, table: Node) -> bool:
+    """Whether every row that the sources give has a row of this table in it that the condition is decided on."""
+    if source is table:
+        return True
+    if source.get("type") != "JOIN" or source.get("ref_type") in ("POSITIONAL", "ASOF"):
+        return False
+    side = "left" if _holds(source["left"], table) else "right"
+    if side == "right" and not _holds(source["right"], table):
+        return False
+    return source.get("join_type", "INNER") in _PLAIN and _counts_whole(source[side], table)
+
+
+def _joined(source: Node, table: Node) -> Iterable[Node]:
+    """The terms of the join conditions above a table; all these joins are inner ones."""
+    while source is not table:
+        yield from _terms(source.get("condition"))
+        source = source["left"] if _holds(source["left"], table) else source["right"]
+
+
+class _Reader:
+    """Writes conditions on one table."""
+
+    def __init__(self, alias: str, columns: Mapping[str, str], params: Params) -> None:
+        self._alias = alias.lower()
+        self._columns = columns
+        self._params = params
+
+    def optional(self, node: Node) -> str | None:
+        try:
+            return self.text(node)
+        except _Unknown:
+            return None
+
+    def text(self, node: Node) -> str:
+        kind = node.get("type", "")
+        children = node.get("children", ())
+        if kind in ("CONJUNCTION_AND", "CONJUNCTION_OR"):
+            word = " AND " if kind == "CONJUNCTION_AND" else " OR "
+            return f"({word.join(self.text(child) for child in children)})"
+        if kind == "OPERATOR_NOT":
+            return f"(NOT {self.text(children[0])})"
+        if kind in _COMPARISONS:
+            return self._comparison(kind, node["left"], node["right"])
+        if kind == "COMPARE_BETWEEN":
+            column = self._column(node["input"])
+            return f"({column} BETWEEN {self._constant(node['lower'])} AND {self._constant(node['upper'])})"
+        if kind == "COMPARE_IN":
+            values = ", ".join(self._constant(child) for child in children[1:])
+            return f"({self._column(children[0])} IN ({values}))"
+        if kind == "OPERATOR_IS_NULL":
+            return f"({self._column(children[0])} IS NULL)"
+        if kind == "OPERATOR_IS_NOT_NULL":
+            return f"({self._column(children[0])} IS NOT NULL)"
+        if kind == "FUNCTION" and node.get("function_name") == "~~":
+            column, pattern = (argument["expression"] for argument in node["arguments"])
+            return f"({self._column(column)} LIKE {self._constant(pattern)})"
+        raise _Unknown
+
+    def _comparison(self, kind: str, left: Node, right: Node) -> str:
+        sign = _COMPARISONS[kind]
+        if left.get("type") == "COLUMN_REF":
+            return f"({self._column(left)} {sign} {self._constant(right)})"
+        return f"({self._constant(left)} {sign} {self._column(right)})"
+
+    def _column(self, node: Node) -> str:
+        names = node.get("column_names", ())
+        if node.get("type") != "COLUMN_REF" or not 1 <= len(names) <= 2:
+            raise _Unknown
+        if len(names) == 2 and names[0].lower() != self._alias:
+            raise _Unknown
+        found = self._columns.get(names[-1].lower())
+        if found is None:
+            raise _Unknown
+        return quoted(found)
+
+    def _constant(self, node: Node) -> str:
+        kind = node.get("type", "")
+        if kind == "VALUE_CONSTANT":
+            value = node.get("literal", {})
+            if value.get("kind") not in _CONSTANTS:
+                raise _Unknown
+            # An empty text is left out of the tree.
+            text = str(value.get("text", ""))
+            return literal(text) if value["kind"] == "STRING" else text
+        if kind == "OPERATOR_CAST":
+            target = node.get("type_expr", {})
+            name = str(target.get("type_name", "")).upper()
+            inner = node["child"]
+            plain = not target.get("children") and not target.get("arguments") and not node.get("try_cast")
+            if name not in _CASTS or not plain or inner.get("literal", {}).get("kind") != "STRING":
+                raise _Unknown
+            return f"CAST({literal(str(inner['literal'].get('text', '')))} AS {name})"
+        if kind == "VALUE_PARAMETER":
+            return _value_text(self._parameter(str(node.get("identifier"))))
+        raise _Unknown
+
+    def _parameter(self, name: str) -> object:
+        if isinstance(self._params, Mapping):
+            if name in self._params:
+                return self._params[name]
+        elif self._params is not None and name.isdigit() and 0 < int(name) <= len(self._params):
+            return self._params[int(name) - 1]
+        raise _Unknown
+
+
+def _value_text(value: object) -> str:
+    """A parameter's value as SQL of the type in which DuckDB takes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return literal(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value:f}"
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            raise _Unknown
+        return f"CAST('{value.isoformat(' ')}' AS TIMESTAMP)"
+    if isinstance(value, date):
+        return f"CAST('{value.isoformat()}' AS DATE)"
+    raise _Unknown

@@ -1,0 +1,57 @@
+"""What a statement runs in: the lake, the database in use, the settings, and queries over all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lakelet.catalog.lake import Lake
+from lakelet.sql.engine import Engine
+from lakelet.sql.frames import Frames
+from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, TableName, split_name
+from lakelet.sql.plans import Plans
+from lakelet.sql.relation import Relation
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Params
+
+if TYPE_CHECKING:
+    from lakelet.table import Table
+
+
+class Context:
+    """The state of a session, and how statements reach tables and rows."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.names = LakeNames(lake)
+        self.database = DEFAULT_DATABASE
+        self.settings: dict[str, str] = {}
+        self.engine = Engine()
+        self.plans = Plans()
+
+    def table_name(self, parts: Sequence[str]) -> TableName:
+        """What a name says, as it is written; one part is a table of the database in use."""
+        return split_name(parts, self.database)
+
+    def table(self, parts: Sequence[str]) -> Table:
+        """The table of that name, on its branch; NotFoundError names the nearest."""
+        return self.names.open(self.table_name(parts))
+
+    def ensure_database(self, name: str) -> None:
+        """Makes the default database where it is missing; any other has to be made by CREATE DATABASE."""
+        if name == DEFAULT_DATABASE:
+            self.lake.create_database(name, if_not_exists=True)
+
+    def query(
+        self,
+        text: str,
+        params: Params = None,
+        frames: Frames | Mapping[str, object] | None = None,
+        relations: Mapping[str, Relation] | None = None,
+    ) -> SqlResult:
+        """Runs a query over the lake's tables. `frames` (anything that holds Arrow data) and `relations` are visible under
+        their names, before tables of the lake."""
+        from lakelet.sql.query import run_query  # noqa: PLC0415 - it needs the context, for system tables.
+
+        visible = frames if isinstance(frames, Frames) else Frames(frames)
+        return run_query(self, text, params, visible, relations or {})

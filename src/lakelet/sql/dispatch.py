@@ -1,0 +1,68 @@
+"""Which statement a text is, by its first words, and who runs it. Modules load when their statement comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from lakelet.sql.context import Context
+from lakelet.sql.errors import nearest
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Statement
+
+Handler = Callable[[Context, Statement], SqlResult]
+
+_STATEMENTS = {
+    "CREATE": "statements.creating:run_create",
+    "DROP": "statements.dropping:run_drop",
+    "TRUNCATE": "statements.dropping:run_truncate",
+    "ALTER": "statements.altering:run_alter",
+    "RENAME": "statements.altering:run_rename",
+    "COMMENT": "statements.altering:run_comment",
+    "SHOW": "statements.showing:run_show",
+    "DESCRIBE": "statements.describing:run_describe",
+    "DESC": "statements.describing:run_describe",
+    "INSERT": "statements.inserting:run_insert",
+    "UPDATE": "statements.updating:run_update",
+    "DELETE": "statements.deleting:run_delete",
+    "MERGE": "statements.merging:run_merge",
+    "CALL": "procedures.calling:run_call",
+    "USE": "statements.using:run_use",
+    "SET": "statements.setting:run_set",
+    "RESET": "statements.setting:run_reset",
+    "EXPLAIN": "statements.explaining:run_explain",
+}
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
+# DuckDB's own statements that would not do to the lake what they say.
+_WITH_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
+
+
+def run_statement(context: Context, statement: Statement) -> SqlResult:
+    """Runs one statement."""
+    reader = statement.reader
+    first = reader.peek().keyword
+    if first == "WITH":
+        first = _behind_common_tables(statement)
+    if first in _QUERIES:
+        return context.query(statement.placed_source, statement.params, statement.frames)
+    if first not in _STATEMENTS:
+        known = (*_STATEMENTS, *(word for word in _QUERIES if word != "("))
+        raise reader.error(f"a statement{nearest(first, known)}")
+    module, _, name = _STATEMENTS[first].partition(":")
+    handler: Handler = getattr(import_module(f"lakelet.sql.{module}"), name)
+    return handler(context, statement)
+
+
+def keywords() -> list[str]:
+    """The words that statements begin with."""
+    return sorted((*_STATEMENTS, *(word for word in _QUERIES if word != "(")))
+
+
+def _behind_common_tables(statement: Statement) -> str:
+    """What a statement that begins with WITH is: a query, unless a change follows the common tables."""
+    depth = 0
+    for word in statement.reader.words:
+        depth += (word.keyword == "(") - (word.keyword == ")")
+        if depth == 0 and word.keyword in (*_WITH_CHANGES, "SELECT", "FROM", "VALUES"):
+            return word.keyword
+    return "SELECT"

@@ -1,0 +1,58 @@
+"""Data frames that a statement may name as tables: those handed over by name, and the variables of the calling code.
+
+    lake.sql("SELECT * FROM orders_frame JOIN shop.customers USING (id)")      a variable `orders_frame` of the caller
+    lake.sql("SELECT * FROM o", frames={"o": arrow_table})
+
+What is handed over comes before tables of the lake, a variable after them: a new variable never changes what a query means.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import FrameType
+
+import pyarrow as pa
+
+from lakelet.sql.result import SqlResult
+from lakelet.table.scanning import TableScan
+
+
+class Frames:
+    """What a statement may name. Variables are looked up when a query asks for them, by the caller's code frame."""
+
+    def __init__(self, given: Mapping[str, object] | None = None, caller: FrameType | None = None) -> None:
+        self._given = {name.lower(): value for name, value in (given or {}).items()}
+        self._caller = caller
+
+    def given(self, name: str) -> object | None:
+        """A frame that was handed over under this name."""
+        return self._given.get(name.lower())
+
+    def variable(self, name: str) -> object | None:
+        """A variable of the calling code that holds rows."""
+        frame = self._caller
+        if frame is None:
+            return None
+        for names in (frame.f_locals, frame.f_globals):
+            value = names.get(name)
+            if value is not None and _holds_rows(value):
+                found: object = value
+                return found
+        return None
+
+
+def _holds_rows(value: object) -> bool:
+    if isinstance(value, (pa.Table, pa.RecordBatch, pa.RecordBatchReader, TableScan, SqlResult)):
+        return True
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    # Only a library that is loaded can have made the value; none is loaded to find out.
+    return (
+        package in ("pandas", "polars", "duckdb", "_duckdb", "pyarrow")
+        and package in sys.modules
+        and (
+            kind.__name__
+            in ("DataFrame", "LazyFrame", "DuckDBPyRelation", "Dataset", "FileSystemDataset", "InMemoryDataset")
+        )
+    )

@@ -1,0 +1,124 @@
+"""Names of tables as statements write them.
+
+    orders                   in the database that is used
+    shop.orders              in another
+    shop.orders$branch_dev   a branch
+    shop.orders$files        a system table, of a branch as well: shop.orders$branch_dev$files
+
+Upper and lower case count only where they tell two names apart, as in DuckDB and Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakelet.catalog.lake import Lake
+from lakelet.errors import InvalidError, NotFoundError
+from lakelet.sql.errors import nearest
+
+if TYPE_CHECKING:
+    from lakelet.table import Table
+
+BRANCH = "branch_"
+# The database that is used unless a statement says another, and that the first table made in it creates, as in Paimon.
+DEFAULT_DATABASE = "default"
+# The database of system tables about the whole lake.
+SYSTEM_DATABASE = "sys"
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table, the branch of it, and the system table about it."""
+
+    database: str
+    table: str
+    branch: str | None = None
+    system: str | None = None
+
+    @property
+    def full(self) -> str:
+        """database.table, as the lake knows it."""
+        return f"{self.database}.{self.table}"
+
+
+def split_name(parts: Sequence[str], database: str) -> TableName:
+    """What a name of one or two parts says, as it is written; one part is in `database`."""
+    if len(parts) > 2:
+        raise InvalidError(f"{'.'.join(parts)!r}: expected table or database.table, found {len(parts)} parts")
+    table, *suffixes = parts[-1].split("$")
+    branch = system = None
+    for suffix in suffixes:
+        if suffix.lower().startswith(BRANCH) and branch is None and system is None:
+            branch = suffix[len(BRANCH) :]
+        elif system is None:
+            system = suffix.lower()
+        else:
+            raise InvalidError(
+                f"{parts[-1]!r}: after '$' a branch or a system table is expected, such as t$branch_dev or t$files"
+            )
+    if not table or branch == "" or system == "":
+        raise InvalidError(f"{parts[-1]!r} is no name of a table")
+    return TableName(parts[0] if len(parts) == 2 else database, table, branch, system)
+
+
+class LakeNames:
+    """Finds names in a lake."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+
+    def database(self, name: str) -> str:
+        """The database of that name; NotFoundError names the nearest."""
+        there = self.lake.databases()
+        found = matching(name, there)
+        if found is None:
+            raise NotFoundError(f"database {name!r} is not in {self.lake.location}{nearest(name, there)}")
+        return found
+
+    def find(self, name: TableName) -> TableName | None:
+        """The table under the name the lake has for it, None where there is none."""
+        if self._exists(name):
+            return name
+        database = matching(name.database, self.lake.databases())
+        if database is None:
+            return None
+        table = matching(name.table, self.lake.tables(database))
+        return None if table is None else TableName(database, table, name.branch, name.system)
+
+    def existing(self, name: TableName) -> TableName:
+        """The table under the name the lake has for it; NotFoundError names the nearest."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        if name.database == DEFAULT_DATABASE and DEFAULT_DATABASE not in self.lake.databases():
+            every = [
+                f"{database}.{table}" for database in self.lake.databases() for table in self.lake.tables(database)
+            ]
+            alike = [other for other in every if other.split(".", 1)[1].lower() == name.table.lower()]
+            hint = nearest(name.full, alike or every)
+        else:
+            there = self.lake.tables(self.database(name.database))
+            hint = nearest(name.table, there)
+        raise NotFoundError(f"table {name.full!r} is not in {self.lake.location}{hint}")
+
+    def open(self, name: TableName) -> Table:
+        """The table, on its branch."""
+        found = self.existing(name)
+        table = self.lake.table(found.full)
+        return table if found.branch is None else table.on_branch(found.branch)
+
+    def _exists(self, name: TableName) -> bool:
+        try:
+            return self.lake.table_exists(name.full)
+        except InvalidError:
+            return False
+
+
+def matching(name: str, there: Sequence[str]) -> str | None:
+    """The name itself, or the only one that differs from it in case."""
+    if name in there:
+        return name
+    alike = [other for other in there if other.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None

@@ -1,0 +1,111 @@
+"""migrate, copy: rows from elsewhere become a table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelet.catalog.copying import copy_table
+from lakelet.catalog.migration import PartitionColumn, migrate
+from lakelet.errors import InvalidError
+from lakelet.sql.context import Context
+from lakelet.sql.procedures.procedure import Argument, Call, Column, Done, Procedure, split_parts
+from lakelet.sql.procedures.values import FLAG, NAMES, NUMBER, OPTIONS, TABLE, TEXT, VERSION
+
+_PARQUET = "parquet"
+
+
+def migrate_folder(call: Call) -> Done:
+    """A folder of Parquet files as a table."""
+    kind = call.text("connector")
+    if kind is not None and kind.lower() != _PARQUET:
+        raise InvalidError(f"connector {kind!r}: expected '{_PARQUET}', a folder of Parquet files")
+    target = _new_name(call.context, call.values["target_table"])
+    done = migrate(
+        call.context.lake,
+        target,
+        call.values["source_table"],
+        partitioned_by=[_partition_column(name) for name in call.names("partitioned_by") or ()],
+        table_options=call.options(),
+    )
+    number = None if done.snapshot is None else done.snapshot.id
+    return Done(f"{target} has adopted {done.files} files of {done.rows:,} rows", [(number, done.files, done.rows)])
+
+
+def copy(call: Call) -> Done:
+    """Rows of a table in another."""
+    source, target = call.table("source_table"), _new_name(call.context, call.values["target_table"])
+    if target == source.name:
+        raise InvalidError(f"{target} cannot be copied into itself")
+    copied = copy_table(
+        call.context.lake,
+        source,
+        target,
+        where=call.text("where"),
+        columns=call.names("columns"),
+        version=call.version("version"),
+        mode="overwrite" if call.flag("overwrite") else "append",
+    )
+    number = None if copied.snapshot is None else copied.snapshot.id
+    return Done(f"copied {copied.rows:,} rows of {source.name} to {target}", [(number, copied.rows)])
+
+
+def _new_name(context: Context, text: str) -> str:
+    """The table of that name as the lake has it, or as it is to be called."""
+    name = context.table_name(split_parts(text))
+    if name.system is not None or name.branch is not None:
+        raise InvalidError(f"{text!r}: expected the name of a table, found that of a branch or a system table")
+    found = context.names.find(name)
+    if found is not None:
+        return found.full
+    context.ensure_database(name.database)
+    return f"{context.names.database(name.database)}.{name.table}"
+
+
+def _partition_column(text: str) -> PartitionColumn:
+    """`dt DATE`: a column and its type; one alone is text."""
+    name, _, data_type = text.partition(" ")
+    return (name, data_type.strip()) if data_type.strip() else name
+
+
+BRINGING_IN = (
+    Procedure(
+        "migrate",
+        "Adopts the Parquet files of a folder into a table, without writing them anew: they leave the folder. A table that "
+        "is not there is made; one that is must have the same columns, and neither a key nor buckets.",
+        (
+            Argument("connector", TEXT, "`parquet`, which is also the default.", aliases=("source_type",)),
+            Argument(
+                "source_table",
+                TEXT,
+                "The folder, on the disk or in the store of the warehouse.",
+                required=True,
+                aliases=("source", "folder", "table"),
+            ),
+            Argument("target_table", TABLE, "The table.", required=True, aliases=("target",)),
+            Argument("options", OPTIONS, "Options of a table that is made."),
+            Argument(
+                "partitioned_by",
+                NAMES,
+                "Types of the partition columns that folders name, such as `dt DATE,h INT`; by default they are text.",
+            ),
+            Argument("parallelism", NUMBER, "Not heeded."),
+        ),
+        (Column("snapshot_id", pa.int64()), Column("file_count", pa.int64()), Column("record_count", pa.int64())),
+        migrate_folder,
+        aliases=("migrate_table",),
+    ),
+    Procedure(
+        "copy",
+        "Copies the rows of a table into another, in one commit. One that is not there is made alike.",
+        (
+            Argument("source_table", TABLE, "The table that is copied.", required=True, aliases=("table", "source")),
+            Argument("target_table", TABLE, "The table that rows go into.", required=True, aliases=("target",)),
+            Argument("where", TEXT, "Only rows that match."),
+            Argument("columns", NAMES, "Only these columns."),
+            Argument("version", VERSION, "The snapshot or tag that is copied; by default the newest version."),
+            Argument("overwrite", FLAG, "Takes the place of the rows that the target has."),
+        ),
+        (Column("snapshot_id", pa.int64()), Column("record_count", pa.int64())),
+        copy,
+    ),
+)

@@ -1,0 +1,195 @@
+"""compact, compact_database, compact_manifest, rescale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakelet.compact.progress import CompactionProgress
+from lakelet.errors import InvalidError
+from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure
+from lakelet.sql.procedures.values import LENGTH, NAMES, NUMBER, OPTIONS, PARTITION, PARTITIONS, PATTERN, TEXT
+from lakelet.table import Table
+
+_STRATEGIES = ("full", "minor")
+_ORDERS = ("none", "order", "zorder", "hilbert")
+_MODES = ("divided", "combined")
+_OPTIONS = Argument("options", OPTIONS, "Options that take the place of the table's for this once.")
+_STRATEGY = Argument(
+    "compact_strategy",
+    TEXT,
+    "`full` (the default) rewrites all there is into as few files as can be; `minor` what the table's options say is due.",
+)
+_IDLE = Argument(
+    "partition_idle_time", LENGTH, "Only partitions without a new file for so long.", aliases=("partitionIdleTime",)
+)
+
+
+def compact(call: Call) -> Done:
+    """Compacts one table."""
+    _check_order(call)
+    table = call.table()
+    full = _is_full(call)
+    partitions, where = call.partitions("partitions"), call.text("where")
+    if partitions is not None and where is not None:
+        raise InvalidError("compact takes partitions or where, and not both")
+    seen = CompactionProgress(0, 0, 0, 0, 0, 0)
+
+    def watch(progress: CompactionProgress) -> None:
+        nonlocal seen
+        seen = progress
+
+    snapshot = table.compact(
+        full,
+        partition=partitions,
+        where=where,
+        idle_for=call.length("partition_idle_time"),
+        options=call.options(),
+        progress=watch,
+    )
+    if snapshot is None:
+        return Done(f"{table.name}: there was nothing to compact", [(None, 0, 0, 0)])
+    rows = [(snapshot.id, seen.rows, seen.bytes, seen.written_bytes)]
+    return Done(f"compacted {table.name} into snapshot {snapshot.id}", rows)
+
+
+def compact_database(call: Call) -> Done:
+    """Compacts many tables, one after the other."""
+    mode = call.text("mode")
+    if mode is not None and mode.lower() not in _MODES:
+        raise InvalidError(f"mode {mode!r}: expected {' or '.join(_MODES)}, which mean the same here")
+    full, rows = _is_full(call), []
+    for database, table in _chosen_tables(call):
+        snapshot = table.compact(full, idle_for=call.length("partition_idle_time"), options=call.options())
+        rows.append((database, table.name.split(".", 1)[1], None if snapshot is None else snapshot.id))
+    done = sum(row[2] is not None for row in rows)
+    return Done(f"compacted {done} of {len(rows)} tables", rows)
+
+
+def compact_manifest(call: Call) -> Done:
+    """Merges manifests."""
+    table = call.table()
+    snapshot = table.compact_manifests()
+    if snapshot is None:
+        return Done(f"{table.name}: there was nothing to gain", [(None,)])
+    return Done(f"merged the manifests of {table.name} into snapshot {snapshot.id}", [(snapshot.id,)])
+
+
+def rescale(call: Call) -> Done:
+    """Changes the number of buckets."""
+    table = call.table()
+    buckets = call.number("bucket_num")
+    if buckets is None:
+        stored = table.options.get("bucket", "-1")
+        if not stored.isdigit():
+            raise InvalidError(f"{table.name} has no number of buckets (bucket = {stored}): say bucket_num")
+        buckets = int(stored)
+    snapshot = table.rescale(buckets, call.partition("partition"))
+    if snapshot is None:
+        return Done(f"{table.name}: all of it has {buckets} buckets already", [(None,)])
+    return Done(f"{table.name} has {buckets} buckets as of snapshot {snapshot.id}", [(snapshot.id,)])
+
+
+def _is_full(call: Call) -> bool:
+    strategy = (call.text("compact_strategy") or _STRATEGIES[0]).lower()
+    if strategy not in _STRATEGIES:
+        raise InvalidError(f"compact_strategy {strategy!r}: expected {' or '.join(_STRATEGIES)}")
+    return strategy == _STRATEGIES[0]
+
+
+def _check_order(call: Call) -> None:
+    strategy = (call.text("order_strategy") or _ORDERS[0]).lower()
+    if strategy not in _ORDERS:
+        raise InvalidError(f"order_strategy {strategy!r}: expected {', '.join(_ORDERS)}")
+    if strategy != _ORDERS[0] or call.names("order_by"):
+        raise InvalidError("compact does not sort rows by other columns: leave out order_strategy and order_by")
+
+
+def _chosen_tables(call: Call) -> Iterator[tuple[str, Table]]:
+    databases, including = call.pattern("including_databases"), call.pattern("including_tables")
+    excluding, lake = call.pattern("excluding_tables"), call.context.lake
+    for database in lake.databases():
+        if databases is not None and not databases.fullmatch(database):
+            continue
+        for name in lake.tables(database):
+            spellings = (name, f"{database}.{name}")
+            if including is not None and not any(map(including.fullmatch, spellings)):
+                continue
+            if excluding is None or not any(map(excluding.fullmatch, spellings)):
+                yield database, lake.table(f"{database}.{name}")
+
+
+COMPACTING = (
+    Procedure(
+        "compact",
+        "Rewrites files into fewer and larger ones, and applies deletes. Rows stay as they are.",
+        (
+            TABLE_ARGUMENT,
+            Argument("partitions", PARTITIONS, "Only these partitions."),
+            Argument("order_strategy", TEXT, "`none`: rows are not sorted by other columns."),
+            Argument("order_by", NAMES, "Not taken."),
+            _OPTIONS,
+            Argument("where", TEXT, "Only partitions that match this condition on partition columns."),
+            _IDLE,
+            _STRATEGY,
+        ),
+        (
+            Column("snapshot_id", pa.int64()),
+            Column("rows_read", pa.int64()),
+            Column("bytes_read", pa.int64()),
+            Column("bytes_written", pa.int64()),
+        ),
+        compact,
+    ),
+    Procedure(
+        "compact_database",
+        "Compacts the tables of all databases, or of some; one row for each.",
+        (
+            Argument(
+                "including_databases",
+                PATTERN,
+                "Only databases whose whole name matches.",
+                aliases=("includingDatabases",),
+            ),
+            Argument("mode", TEXT, "`divided` or `combined`; both mean the same here."),
+            Argument(
+                "including_tables",
+                PATTERN,
+                "Only tables that match, as `table` or `database.table`.",
+                aliases=("includingTables",),
+            ),
+            Argument("excluding_tables", PATTERN, "But not these.", aliases=("excludingTables",)),
+            Argument("options", OPTIONS, _OPTIONS.meaning, aliases=("table_options", "tableOptions")),
+            _IDLE,
+            _STRATEGY,
+        ),
+        (
+            Column("database_name", pa.string()),
+            Column("table_name", pa.string()),
+            Column("snapshot_id", pa.int64()),
+        ),
+        compact_database,
+    ),
+    Procedure(
+        "compact_manifest",
+        "Merges manifests into few, for quicker plans and commits.",
+        (TABLE_ARGUMENT,),
+        (Column("snapshot_id", pa.int64()),),
+        compact_manifest,
+        aliases=("compact_manifests",),
+    ),
+    Procedure(
+        "rescale",
+        "Puts rows into another number of buckets.",
+        (
+            TABLE_ARGUMENT,
+            Argument("bucket_num", NUMBER, "The number of buckets; by default the one in the table's options."),
+            Argument("partition", PARTITION, "Only this partition."),
+            Argument("scan_parallelism", NUMBER, "Not heeded."),
+            Argument("sink_parallelism", NUMBER, "Not heeded."),
+        ),
+        (Column("snapshot_id", pa.int64()),),
+        rescale,
+    ),
+)

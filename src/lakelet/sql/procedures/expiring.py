@@ -1,0 +1,189 @@
+"""expire_snapshots, expire_partitions, remove_orphan_files, remove_unexisting_files: letting go of what nobody needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from lakelet.errors import InvalidError
+from lakelet.model.partition_path import DEFAULT_PARTITION
+from lakelet.options import (
+    PARTITION_EXPIRATION_STRATEGY,
+    PARTITION_TIMESTAMP_FORMATTER,
+    PARTITION_TIMESTAMP_PATTERN,
+    SNAPSHOT_EXPIRE_LIMIT,
+    TableOptions,
+)
+from lakelet.sql.procedures.procedure import (
+    TABLE_ARGUMENT,
+    Argument,
+    Call,
+    Column,
+    Done,
+    Procedure,
+    open_table,
+    split_parts,
+)
+from lakelet.sql.procedures.values import AGE, FLAG, NUMBER, OPTIONS, TABLE, TEXT
+from lakelet.table import Table
+
+_OPTIONS = Argument("options", OPTIONS, "Options that take the place of the table's for this once.")
+_DRY_RUN = Argument("dry_run", FLAG, "Only says what would go.")
+_MODES = ("local", "distributed")
+_ARGUMENT_OPTIONS = (
+    ("timestamp_formatter", PARTITION_TIMESTAMP_FORMATTER),
+    ("timestamp_pattern", PARTITION_TIMESTAMP_PATTERN),
+    ("expire_strategy", PARTITION_EXPIRATION_STRATEGY),
+)
+_DEFAULT_AGE = "1 d"
+
+
+def expire_snapshots(call: Call) -> Done:
+    """Old snapshots, and the files that only they need."""
+    table, options = call.table(), call.options()
+    limit = call.number("max_deletes")
+    if limit is None and SNAPSHOT_EXPIRE_LIMIT.name in options:
+        limit = TableOptions(options).get(SNAPSHOT_EXPIRE_LIMIT)
+    expired = table.expire_snapshots(
+        call.number("retain_min"),
+        retain_max=call.number("retain_max"),
+        older_than=call.age("older_than"),
+        limit=limit,
+        dry_run=call.flag("dry_run"),
+        options=options,
+    )
+    verb = "would expire" if expired.dry_run else "expired"
+    return Done(
+        f"{verb} {len(expired.ids)} snapshots of {table.name}", [(len(expired.ids), expired.files, expired.kept_by)]
+    )
+
+
+def expire_partitions(call: Call) -> Done:
+    """Partitions whose time is over."""
+    table, options = call.table(), call.options()
+    for name, option in _ARGUMENT_OPTIONS:
+        text = call.text(name)
+        if text is not None:
+            options[option.name] = text
+    expired = table.expire_partitions(
+        call.age("expiration_time"),
+        max_partitions=call.number("max_expires"),
+        dry_run=call.flag("dry_run"),
+        options=options,
+    )
+    number = None if expired.snapshot is None else expired.snapshot.id
+    rows = [(_shown(partition), number) for partition in expired.partitions]
+    verb = "would expire" if expired.dry_run else "expired"
+    return Done(f"{verb} {len(rows)} partitions of {table.name}", rows)
+
+
+def remove_orphan_files(call: Call) -> Done:
+    """Files that nothing points at."""
+    mode = call.text("mode")
+    if mode is not None and mode.lower() not in _MODES:
+        raise InvalidError(f"mode {mode!r}: expected {' or '.join(_MODES)}, which mean the same here")
+    rows = []
+    for table in _tables(call):
+        report = table.remove_orphan_files(call.age("older_than") or _DEFAULT_AGE, dry_run=call.flag("dry_run"))
+        rows.append((table.name, report.count, report.bytes, report.leftovers, report.folders))
+    verb = "found" if call.flag("dry_run") else "removed"
+    return Done(f"{verb} {sum(row[1] for row in rows)} orphan files of {len(rows)} tables", rows)
+
+
+def remove_unexisting_files(call: Call) -> Done:
+    """Files that are gone although the table names them."""
+    rows = []
+    for table in _tables(call):
+        found = table.remove_unexisting_files(dry_run=call.flag("dry_run"))
+        number = None if found.snapshot is None else found.snapshot.id
+        rows += [(table.name, path, number) for path in found.paths]
+    verb = "found" if call.flag("dry_run") else "did away with"
+    return Done(f"{verb} {len(rows)} files that are gone", rows)
+
+
+def _tables(call: Call) -> list[Table]:
+    """The table, or with `database.*` all of a database."""
+    text = call.values["table"]
+    parts = split_parts(text)
+    if parts[-1] != "*":
+        return [open_table(call.context, text)]
+    database = call.context.names.database(parts[0] if len(parts) > 1 else call.context.database)
+    lake = call.context.lake
+    return [lake.table(f"{database}.{name}") for name in lake.tables(database)]
+
+
+def _shown(partition: Mapping[str, str | None]) -> str:
+    return ",".join(f"{name}={DEFAULT_PARTITION if text is None else text}" for name, text in partition.items())
+
+
+EXPIRING = (
+    Procedure(
+        "expire_snapshots",
+        "Lets go of old snapshots and of the files that only they need. Tags and consumers keep what they hold.",
+        (
+            TABLE_ARGUMENT,
+            Argument("retain_max", NUMBER, "The most snapshots that stay."),
+            Argument("retain_min", NUMBER, "The least snapshots that stay."),
+            Argument("older_than", AGE, "Only those that were replaced before this."),
+            Argument("max_deletes", NUMBER, "The most that go."),
+            _OPTIONS,
+            _DRY_RUN,
+        ),
+        (
+            Column("deleted_snapshots_count", pa.int64()),
+            Column("deleted_files_count", pa.int64()),
+            Column("kept_by", pa.string()),
+        ),
+        expire_snapshots,
+    ),
+    Procedure(
+        "expire_partitions",
+        "Drops the partitions whose time is over, in one commit; one row for each.",
+        (
+            TABLE_ARGUMENT,
+            Argument(
+                "expiration_time", AGE, "How long a partition stays; by default what `partition.expiration-time` says."
+            ),
+            Argument("timestamp_formatter", TEXT, "How the time is written in partition values."),
+            Argument("timestamp_pattern", TEXT, "Which partition columns make up the time, such as `$dt`."),
+            Argument("expire_strategy", TEXT, "`values-time` or `update-time`."),
+            Argument("max_expires", NUMBER, "The most that go."),
+            _OPTIONS,
+            _DRY_RUN,
+        ),
+        (Column("expired_partitions", pa.string()), Column("snapshot_id", pa.int64())),
+        expire_partitions,
+    ),
+    Procedure(
+        "remove_orphan_files",
+        "Removes files that nothing on any branch points at; one row for each table.",
+        (
+            Argument("table", TABLE, "The table, or `database.*` for all of a database.", required=True),
+            Argument("older_than", AGE, "Only files last changed before this; by default a day ago."),
+            _DRY_RUN,
+            Argument("parallelism", NUMBER, "Not heeded."),
+            Argument("mode", TEXT, "`local` or `distributed`; both mean the same here."),
+        ),
+        (
+            Column("table_name", pa.string()),
+            Column("deleted_file_count", pa.int64()),
+            Column("deleted_file_total_len_in_bytes", pa.int64()),
+            Column("leftover_count", pa.int64()),
+            Column("empty_folder_count", pa.int64()),
+        ),
+        remove_orphan_files,
+    ),
+    Procedure(
+        "remove_unexisting_files",
+        "Takes data files that are gone from the store out of the table, so that its other rows can be read again; their own "
+        "rows are lost. One row for each file.",
+        (
+            Argument("table", TABLE, "The table, or `database.*` for all of a database.", required=True),
+            _DRY_RUN,
+            Argument("parallelism", NUMBER, "Not heeded."),
+        ),
+        (Column("table_name", pa.string()), Column("file_path", pa.string()), Column("snapshot_id", pa.int64())),
+        remove_unexisting_files,
+    ),
+)

@@ -1,0 +1,179 @@
+"""create_tag and its like: names for versions."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelet.errors import NotFoundError
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.tag import Tag
+from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure
+from lakelet.sql.procedures.values import AGE, FLAG, LENGTH, MOMENT, NAMES, NUMBER, TEXT
+from lakelet.table import Table
+from lakelet.table.ages import past_ms
+
+_TAG = Argument("tag", TEXT, "The name of the tag.", required=True, aliases=("tag_name",))
+_SNAPSHOT = Argument("snapshot_id", NUMBER, "The snapshot; by default the newest.", aliases=("snapshot",))
+_RETAINED = Argument(
+    "time_retained", LENGTH, "How long the tag stays; by default as long as `tag.default-time-retained` says."
+)
+_TAGGED = (Column("tag_name", pa.string()), Column("snapshot_id", pa.int64()))
+_NAMES = (Column("tag_name", pa.string()),)
+
+
+def create_tag(call: Call) -> Done:
+    """A tag of a snapshot."""
+    table = call.table()
+    tag = table.tags.create(
+        call.values["tag"],
+        call.number("snapshot_id"),
+        time_retained=call.length("time_retained"),
+        if_not_exists=call.flag("if_not_exists"),
+    )
+    return _tagged(table, tag)
+
+
+def create_tag_from_timestamp(call: Call) -> Done:
+    """A tag of the first snapshot from a time on."""
+    table, since = call.table(), call.values["timestamp"]
+    found = next((one for one in table.snapshots() if one.time_ms >= since), None)
+    if found is None:
+        raise NotFoundError(f"{table.name} has no snapshot made at {since} or later")
+    return _tag_of(call, table, found)
+
+
+def create_tag_from_watermark(call: Call) -> Done:
+    """A tag of the first snapshot from a watermark on."""
+    table, since = call.table(), call.values["watermark"]
+    found = next((one for one in table.snapshots() if one.watermark is not None and one.watermark >= since), None)
+    if found is None:
+        raise NotFoundError(f"{table.name} has no snapshot with a watermark of {since} or later")
+    return _tag_of(call, table, found)
+
+
+def replace_tag(call: Call) -> Done:
+    """A tag that exists, of another snapshot or for another time."""
+    table, name = call.table(), call.values["tag"]
+    number = call.number("snapshot_id")
+    if number is None:
+        number = table.tags.get(name).snapshot_id
+    return _tagged(table, table.tags.replace(name, number, time_retained=call.length("time_retained")))
+
+
+def rename_tag(call: Call) -> Done:
+    """A tag under another name."""
+    table, name, target = call.table(), call.values["tag"], call.values["target_tag"]
+    table.tags.rename(name, target)
+    return Done(f"tag {name!r} of {table.name} is now {target!r}", [(target, table.tags.get(target).snapshot_id)])
+
+
+def delete_tag(call: Call) -> Done:
+    """One or more tags less."""
+    table, names = call.table(), call.values["tag"]
+    for name in names:
+        table.tags.get(name)
+    for name in names:
+        table.tags.delete(name)
+    return Done(f"deleted {_listed(names)} of {table.name}", [(name,) for name in names])
+
+
+def expire_tags(call: Call) -> Done:
+    """The tags whose time is over."""
+    table, age = call.table(), call.age("older_than")
+    before = None if age is None else past_ms(age, table.home.clock.now_ms(), "older_than")
+    names = table.tags.expire(before)
+    return Done(f"expired {_listed(names)} of {table.name}", [(name,) for name in names])
+
+
+def trigger_tag_automatic_creation(call: Call) -> Done:
+    """The automatic tags that are due."""
+    table = call.table()
+    names = table.tags.create_due()
+    return Done(f"made {_listed(names)} of {table.name}", [(name,) for name in names])
+
+
+def _tag_of(call: Call, table: Table, snapshot: Snapshot) -> Done:
+    tag = table.tags.create(call.values["tag"], snapshot.id, time_retained=call.length("time_retained"))
+    return _tagged(table, tag)
+
+
+def _tagged(table: Table, tag: Tag) -> Done:
+    return Done(f"tag {tag.name!r} of {table.name} is snapshot {tag.snapshot_id}", [(tag.name, tag.snapshot_id)])
+
+
+def _listed(names: list[str] | tuple[str, ...]) -> str:
+    return f"tags {', '.join(map(repr, names))}" if names else "no tag"
+
+
+TAGGING = (
+    Procedure(
+        "create_tag",
+        "Gives a snapshot a name, under which its rows stay readable after it expires.",
+        (TABLE_ARGUMENT, _TAG, _SNAPSHOT, _RETAINED, Argument("if_not_exists", FLAG, "Lets a tag of that name be.")),
+        _TAGGED,
+        create_tag,
+    ),
+    Procedure(
+        "create_tag_from_timestamp",
+        "Tags the first snapshot that was made at a time or after it.",
+        (TABLE_ARGUMENT, _TAG, Argument("timestamp", MOMENT, "The time.", required=True), _RETAINED),
+        _TAGGED,
+        create_tag_from_timestamp,
+    ),
+    Procedure(
+        "create_tag_from_watermark",
+        "Tags the first snapshot whose watermark is at least this.",
+        (
+            TABLE_ARGUMENT,
+            _TAG,
+            Argument("watermark", NUMBER, "The watermark, in milliseconds.", required=True),
+            _RETAINED,
+        ),
+        _TAGGED,
+        create_tag_from_watermark,
+    ),
+    Procedure(
+        "replace_tag",
+        "Lets a tag that exists stand for another snapshot, or stay for another time.",
+        (
+            TABLE_ARGUMENT,
+            _TAG,
+            Argument("snapshot_id", NUMBER, "The snapshot; by default the one it has.", aliases=("snapshot",)),
+            Argument("time_retained", LENGTH, "How long the tag stays; by default for good."),
+        ),
+        _TAGGED,
+        replace_tag,
+    ),
+    Procedure(
+        "rename_tag",
+        "Gives a tag another name.",
+        (
+            TABLE_ARGUMENT,
+            _TAG,
+            Argument("target_tag", TEXT, "The new name.", required=True, aliases=("target_tag_name",)),
+        ),
+        _TAGGED,
+        rename_tag,
+    ),
+    Procedure(
+        "delete_tag",
+        "Deletes tags, and the files that nothing else needs.",
+        (TABLE_ARGUMENT, Argument("tag", NAMES, "The tag, or several.", required=True, aliases=("tag_name",))),
+        _NAMES,
+        delete_tag,
+    ),
+    Procedure(
+        "expire_tags",
+        "Deletes the tags whose time is over; one row for each.",
+        (TABLE_ARGUMENT, Argument("older_than", AGE, "Also those made before this, where it is known when that was.")),
+        _NAMES,
+        expire_tags,
+    ),
+    Procedure(
+        "trigger_tag_automatic_creation",
+        "Makes the automatic tags that are due, as every write does; one row for each.",
+        (TABLE_ARGUMENT,),
+        _NAMES,
+        trigger_tag_automatic_creation,
+    ),
+)

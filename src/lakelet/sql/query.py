@@ -1,0 +1,316 @@
+"""A query: every table it names is found, planned and shown to DuckDB, and the text runs there as it was written.
+
+    text ─ versions replaced by names of their own ─ parsed by DuckDB ─ tables resolved, pruned by WHERE, dealt out ─ rows
+
+A name is, in this order: a common table of the query; what the caller handed over; a table of the lake, one of its branches
+or system tables; a data frame in the caller's code; a file or something of DuckDB's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from lakelet.errors import InvalidError, LakeletError, NotFoundError
+from lakelet.model.types import Field, Kind
+from lakelet.sql.conditions import pruning_texts
+from lakelet.sql.context import Context
+from lakelet.sql.engine import Space
+from lakelet.sql.engine_errors import Placed, has_kind, parser_error
+from lakelet.sql.errors import UnknownNameError
+from lakelet.sql.frames import Frames
+from lakelet.sql.incremental import Incremental, incrementals
+from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
+from lakelet.sql.relation import Relation, Rows
+from lakelet.sql.result import SqlResult
+from lakelet.sql.shortcuts import counted, limited
+from lakelet.sql.statement import Params
+from lakelet.sql.table_view import TableView, table_view
+from lakelet.sql.time_travel import Travel, travels
+from lakelet.sql.tree import Node, Reference, references
+from lakelet.sql.words import Word, words_of
+from lakelet.table.scanning import TableScan
+
+_FILE_SIGNS = frozenset("./*:")
+_DUCKDBS_SCHEMAS = ("information_schema", "pg_catalog")
+_DUCKDBS_NAMES = ("duckdb_", "pragma_", "sqlite_", "pg_")
+
+
+def run_query(
+    context: Context, text: str, params: Params, frames: Frames, relations: Mapping[str, Relation]
+) -> SqlResult:
+    """The rows of a query."""
+    query = Query(context, text, params, frames, relations)
+    try:
+        query.prepare()
+        count = query.count()
+        if count is not None:
+            query.space.close()
+            return count
+    except BaseException:
+        query.space.close()
+        raise
+    return query.space.result(query.placed.changed, params, query.placed)
+
+
+@dataclass(slots=True)
+class Query:
+    """A query on its way to DuckDB."""
+
+    context: Context
+    text: str
+    params: Params
+    frames: Frames
+    relations: Mapping[str, Relation]
+    placed: Placed = field(init=False)
+    space: Space = field(init=False)
+    views: list[tuple[str, TableView]] = field(init=False, default_factory=list)
+    uses: dict[tuple[str, ...], list[Reference]] = field(init=False, default_factory=dict)
+    _tree: Node = field(init=False, default_factory=dict)
+
+    def prepare(self) -> None:
+        """Shows every table to DuckDB."""
+        self.space = self.context.engine.space()
+        self.space.on_error(self._explain)
+        words = words_of(self.text)
+        found, edits = travels(self.text, words, self._value)
+        changes, more = incrementals(self.text, words, self._value)
+        replaced = (*edits, *more)
+        self.placed = Placed(self.text, tuple(sorted((*replaced, *_default_names(words, replaced)))))
+        self._tree = self.space.tree(self.placed.changed)
+        self._find_uses(words)
+        self.space.use(self.context.database)
+        for travel in found:
+            self._add_travel(travel)
+        for change in changes:
+            self._add_changes(change)
+        stand_ins = {name.lower() for name in (*(one.stand_in for one in found), *(one.stand_in for one in changes))}
+        for uses in self._same_tables(stand_ins):
+            self._add(uses)
+
+    def count(self) -> SqlResult | None:
+        """The answer to a plain count, which the plan knows."""
+        view = self.views[0][1] if len(self.views) == 1 else None
+        return None if view is None else counted(self._tree, view, self._comparable(view.scan), self.params)
+
+    def _find_uses(self, words: Sequence[Word]) -> None:
+        if self._tree.get("error"):
+            if self._tree.get("error_type") == "parser":
+                raise parser_error(self._tree, self.placed)
+            # PIVOT and its like are several statements to DuckDB, and it tells no tree: whatever is a table's name counts.
+            for parts in _named(words):
+                self._use(Reference(parts, {"optional": True}, None))
+            return
+        if len(self._tree["statements"]) != 1:
+            raise InvalidError("expected one query, found several")
+        for reference in references(self._tree):
+            self._use(reference)
+
+    def _use(self, reference: Reference) -> None:
+        self.uses.setdefault(tuple(part.lower() for part in reference.parts), []).append(reference)
+
+    # ------------------------------------------------------------------ names
+
+    def _same_tables(self, stand_ins: Collection[str]) -> list[list[Reference]]:
+        """The uses of each table: a table of the database in use has two names, and is shown once for both."""
+        found: dict[tuple[str, ...], list[Reference]] = {}
+        for parts, uses in self.uses.items():
+            if parts[-1] in stand_ins:
+                continue
+            key = parts
+            if len(parts) == 1 and _folded(self.relations, parts[0]) is None and self.frames.given(parts[0]) is None:
+                key = (self.context.database.lower(), *parts)
+            found.setdefault(key, []).extend(uses)
+        return list(found.values())
+
+    def _add(self, uses: Sequence[Reference]) -> None:
+        """Makes a name mean something to DuckDB."""
+        written = uses[0].parts
+        if len(written) == 1:
+            given = _folded(self.relations, written[0])
+            if given is not None:
+                self.space.add_temporary(written[0], self._relation_sql(given, uses, written[0]))
+                return
+            frame = self.frames.given(written[0])
+            if frame is not None:
+                self.space.add_temporary(written[0], f"SELECT * FROM {self._frame(frame)}")
+                return
+        if _is_duckdbs(written) and not self._is_lakes(written):
+            return
+        relation = self._relation(written, uses)
+        if relation is None:
+            return
+        schema = written[0] if len(written) == 2 else self.context.database
+        self.space.add_view(schema, written[-1], self._relation_sql(relation, uses, ".".join(written)))
+
+    def _is_lakes(self, written: tuple[str, ...]) -> bool:
+        """Whether the lake has a table that is called like one of DuckDB's own."""
+        if len(written) > 1 or set(written[0]) & _FILE_SIGNS:
+            return False
+        try:
+            return self.context.names.find(self.context.table_name(written)) is not None
+        except InvalidError:
+            return False
+
+    def _relation(self, written: tuple[str, ...], uses: Sequence[Reference]) -> Any:
+        optional = "optional" in uses[0].node
+        # Statements that change a table read it, under whatever name, in the version that they change.
+        pinned = _folded(self.relations, ".".join(written if len(written) > 1 else (self.context.database, *written)))
+        if pinned is not None:
+            return pinned
+        try:
+            name = self.context.table_name(written)
+            if name.database.lower() == SYSTEM_DATABASE and self.context.names.find(name) is None:
+                from lakelet.sql.system import global_relation  # noqa: PLC0415 - most queries name none.
+
+                return global_relation(self.context, name.table)
+            return self._opened(name)
+        except (NotFoundError, InvalidError) as error:
+            outer = self._outer(written)
+            if outer is not None:
+                return outer
+            if optional:
+                return None
+            place = uses[0].place
+            if isinstance(error, InvalidError) or place is None:
+                raise
+            raise UnknownNameError(str(error), self.text, self.placed.original(place)) from error
+
+    def _opened(self, name: TableName) -> Relation:
+        if name.system is not None:
+            from lakelet.sql.system import system_relation  # noqa: PLC0415 - most queries name none.
+
+            return system_relation(self.context, name)
+        return self.context.names.open(name).scan()
+
+    def _outer(self, written: tuple[str, ...]) -> object | None:
+        """A data frame of the caller's code."""
+        return self.frames.variable(written[0]) if len(written) == 1 else None
+
+    def _add_travel(self, travel: Travel) -> None:
+        name = self.context.table_name(travel.parts)
+        found: Relation
+        if name.system is not None:
+            from lakelet.sql.system import system_relation  # noqa: PLC0415 - most queries name none.
+            from lakelet.sql.system.version import Version  # noqa: PLC0415
+
+            found = system_relation(self.context, name, Version(travel.version, travel.timestamp))
+        else:
+            found = self.context.names.open(name).scan(version=travel.version, timestamp=travel.timestamp)
+        uses = self.uses.get((travel.stand_in.lower(),), ())
+        self.space.add_temporary(travel.stand_in, self._relation_sql(found, uses, name.full))
+
+    def _add_changes(self, change: Incremental) -> None:
+        name = self.context.table_name(change.parts)
+        table = self.context.names.open(name)
+        rows = change.relation(table, name.system)
+        self.space.add_temporary(change.stand_in, self._relation_sql(rows, (), table.name))
+
+    # ------------------------------------------------------------------ rows
+
+    def _relation_sql(self, relation: object, uses: Sequence[Reference], name: str) -> str:
+        if isinstance(relation, Rows):
+            return f"SELECT * FROM {self.space.add_rows(relation)}"
+        if not isinstance(relation, TableScan):
+            return f"SELECT * FROM {self._frame(relation)}"
+        texts: tuple[str, ...] = ()
+        plain = relation.where is None and relation.limit is None and relation.fallback is None
+        if plain:
+            texts = pruning_texts(uses, self._comparable(relation), self.params)
+            limit = limited(self._tree, uses)
+            if limit is not None:
+                relation = replace(relation, limit=limit)
+        view = (
+            self.context.plans.view(relation, texts, _location(relation))
+            if plain
+            else table_view(relation, (), _location(relation), None)
+        )
+        self.views.append((name, view))
+        return view.sql(self.space)
+
+    def _comparable(self, scan: TableScan) -> tuple[Field, ...]:
+        """The columns on which conditions are understood before DuckDB sees them."""
+        if "timezone" not in {setting.lower() for setting in self.context.settings}:
+            return scan.schema.fields
+        # A text is a moment in the session's zone then, which pruning knows nothing of.
+        zoned = Kind.TIMESTAMP_LTZ
+        return tuple(one for one in scan.schema.fields if getattr(one.type, "kind", None) is not zoned)
+
+    def _frame(self, frame: object) -> str:
+        return self.space.add_frame(_as_arrow(frame))
+
+    def _value(self, expression: str) -> object:
+        """The value of an expression without tables."""
+        return self.space.value(expression, _used(expression, self.params))
+
+    def _explain(self, error: BaseException) -> BaseException | None:
+        """What is wrong with a file, where DuckDB's error is about one."""
+        text = str(error)
+        for _, view in self.views:
+            if has_kind(error) and not any(file.path in text for file in view.dealt.files):
+                continue
+            try:
+                view.blame(error)
+            except LakeletError as found:
+                return found
+        return None
+
+
+def _location(scan: TableScan) -> str | None:
+    """The root of the store as DuckDB names it; None where it cannot reach it."""
+    location = scan.home.store.location.rstrip("/")
+    return location if location.startswith("/") else None
+
+
+def _folded(given: Mapping[str, Relation], name: str) -> Relation | None:
+    if name in given:
+        return given[name]
+    return next((value for key, value in given.items() if key.lower() == name.lower()), None)
+
+
+def _is_duckdbs(parts: Sequence[str]) -> bool:
+    """Whether a name is a file's or one of DuckDB's own."""
+    if len(parts) == 1:
+        name = parts[0]
+        return bool(set(name) & _FILE_SIGNS) or name.lower().startswith(_DUCKDBS_NAMES)
+    return parts[0].lower() in _DUCKDBS_SCHEMAS or (len(parts) == 3 and parts[0].lower() in ("system", "temp"))
+
+
+def _default_names(words: Sequence[Word], replaced: Collection[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    """Quotes around the name of the default database, which DuckDB keeps for itself."""
+    for word, after in pairwise(words):
+        inside = any(start <= word.start < end for start, end, _ in replaced)
+        if word.keyword == DEFAULT_DATABASE.upper() and after.keyword == "." and not inside:
+            yield word.start, word.end, f'"{word.text}"'
+
+
+def _named(words: Sequence[Word]) -> set[tuple[str, ...]]:
+    """Everything in a text that could be a table's name."""
+    found: set[tuple[str, ...]] = set()
+    for place, word in enumerate(words):
+        if word.is_name:
+            found.add((word.text,))
+            if place + 2 < len(words) and words[place + 1].keyword == "." and words[place + 2].is_name:
+                found.add((word.text, words[place + 2].text))
+    return found
+
+
+def _used(expression: str, params: Params) -> Params:
+    """The parameters that an expression names: DuckDB refuses others."""
+    if not params:
+        return None
+    names = [word.text[1:] for word in words_of(expression) if word.kind == "parameter"]
+    if not names:
+        return None
+    if isinstance(params, Mapping):
+        return {name: params[name] for name in names if name in params}
+    return params
+
+
+def _as_arrow(frame: object) -> object:
+    """Data that DuckDB takes."""
+    if isinstance(frame, (SqlResult, TableScan)):
+        return frame.to_reader()
+    return frame

@@ -1,0 +1,144 @@
+"""What a statement gives back: rows, in whatever form they are wanted.
+
+    lake.sql("SELECT …").to_arrow()          .to_batches() .to_reader() .to_pandas() .to_polars() .rows() .show()
+
+Rows stream: nothing is read before it is asked for, and a result can be read once, except those that are small and known
+beforehand. Statements that change something have done so when the result is there; it holds one row that says what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from lakelet.errors import InvalidError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+# What INSERT, UPDATE, DELETE and MERGE give back: the last snapshot made (NULL if none was needed) and how many rows changed.
+CHANGED = pa.schema([("snapshot_id", pa.int64()), ("rows", pa.int64())])
+
+
+class SqlResult:
+    """The rows of a statement."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Callable[[], Iterator[pa.RecordBatch]],
+        *,
+        close: Callable[[], None] | None = None,
+        once: bool = True,
+        message: str | None = None,
+    ) -> None:
+        self.schema = schema
+        # For people: what was done. None where the rows are what was asked for.
+        self.message = message
+        self._batches = batches
+        self._close = close
+        self._once = once
+        self._read = False
+
+    @classmethod
+    def of_table(cls, table: pa.Table, message: str | None = None) -> Self:
+        """Rows that are known."""
+        return cls(table.schema, lambda: iter(table.to_batches()), once=False, message=message)
+
+    @classmethod
+    def of_rows(cls, columns: Mapping[str, pa.DataType], rows: Sequence[Sequence[object]]) -> Self:
+        """Rows given one by one, for the small answers of SHOW and its like."""
+        names = list(columns)
+        arrays = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(columns.values())]
+        return cls.of_table(pa.table(arrays, names=names))
+
+    @classmethod
+    def done(cls, message: str) -> Self:
+        """What a statement did that gives no rows: one row, `result`."""
+        return cls.of_table(pa.table({"result": pa.array([message], pa.string())}), message)
+
+    @classmethod
+    def changed(cls, snapshot_id: int | None, rows: int) -> Self:
+        """What a statement changed."""
+        table = pa.table([[snapshot_id], [rows]], schema=CHANGED)
+        return cls.of_table(table, f"{rows:,} {'row' if rows == 1 else 'rows'} changed")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.schema.names)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch."""
+        if self._read and self._once:
+            raise InvalidError("the rows of this result have been read; run the statement again, or keep to_arrow()")
+        self._read = True
+        try:
+            yield from self._batches()
+        finally:
+            self.close()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for any library that takes Arrow streams."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """The rows as Python values."""
+        for batch in self.to_batches():
+            if batch.num_columns:
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows as Python values."""
+        return list(self)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        return pa.Table.from_batches(self.to_batches(), self.schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas frame."""
+        _require("pandas", "to_pandas()")
+        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars frame."""
+        _require("polars", "to_polars()")
+        import polars  # noqa: PLC0415
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def close(self) -> None:
+        """Lets go of what an unread result holds."""
+        close, self._close = self._close, None
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"SqlResult({', '.join(f'{field.name} {field.type}' for field in self.schema)})"
+
+
+def _require(package: str, what: str) -> None:
+    """InvalidError unless an optional package is installed."""
+    if find_spec(package) is None:
+        raise InvalidError(f"{what} needs the {package} package: pip install {package}")

@@ -1,0 +1,60 @@
+"""A session: the database in use and the settings, from one statement to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import FrameType
+
+from lakelet.catalog.lake import Lake
+from lakelet.errors import InvalidError
+from lakelet.model.text import check_text
+from lakelet.sql.context import Context
+from lakelet.sql.dispatch import run_statement
+from lakelet.sql.frames import Frames
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Params, Statement
+from lakelet.sql.word_reader import WordReader
+from lakelet.sql.words import statements_of
+
+
+class Session:
+    """Runs statements against a lake, one after the other."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.context = Context(lake)
+
+    def run(
+        self,
+        text: str,
+        params: Params = None,
+        frames: Mapping[str, object] | None = None,
+        caller: FrameType | None = None,
+    ) -> SqlResult:
+        """Runs the statements of a text, separated by semicolons, and gives what the last one gives.
+
+        `params` are values for `$name`, or for `?` and `$1`; `frames` are data to be named like tables, beside the variables of
+        `caller`.
+        """
+        check_text(text, "the statement")
+        statements = statements_of(text)
+        if not statements:
+            raise InvalidError("the statement is empty")
+        visible = Frames(frames, caller)
+        result: SqlResult | None = None
+        for words in statements:
+            if result is not None:
+                result.close()
+            try:
+                result = run_statement(self.context, Statement(WordReader(text, words), params, visible))
+            except RecursionError as error:
+                raise InvalidError("the statement is nested too deeply") from error
+        assert result is not None
+        return result
+
+    def interrupt(self) -> None:
+        """Stops the query that is running; any thread may call it, and the session goes on."""
+        self.context.engine.interrupt()
+
+    def close(self) -> None:
+        """Lets the engine go."""
+        self.context.engine.close()

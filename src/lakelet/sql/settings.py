@@ -1,0 +1,34 @@
+"""Lakelet's own settings of a session, declared once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.errors import InvalidError
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting: its name, what it may be, what it is at first, what it does."""
+
+    name: str
+    values: tuple[str, ...]
+    default: str
+    meaning: str
+
+    def check(self, value: str) -> None:
+        """InvalidError unless the setting may have this value."""
+        if value.lower() not in self.values:
+            raise InvalidError(f"setting {self.name!r}: expected {' or '.join(self.values)}, found {value!r}")
+
+
+_OWN = (
+    Setting(
+        "dynamic-partition-overwrite",
+        ("true", "false"),
+        "true",
+        "Whether INSERT OVERWRITE without a fully named partition replaces only the partitions it has rows for; goes before the "
+        "table's option of that name.",
+    ),
+)
+OWN_SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _OWN}

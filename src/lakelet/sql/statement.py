@@ -1,0 +1,32 @@
+"""One statement on its way to whoever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakelet.sql.frames import Frames
+from lakelet.sql.word_reader import WordReader
+
+# Values for `$name` or for `?` and `$1`.
+Params = Mapping[str, object] | Sequence[object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The words of a statement with the values for its parameters; `frames` are data frames it may name as tables."""
+
+    reader: WordReader
+    params: Params = None
+    frames: Frames = field(default_factory=Frames)
+
+    @property
+    def source(self) -> str:
+        """The whole statement as it was written."""
+        words = self.reader.words
+        return self.reader.source(0, len(words))
+
+    @property
+    def placed_source(self) -> str:
+        """The same behind as much space as there is text before it, so that places in it are places in the whole text."""
+        return self.reader.source_in_place(0, len(self.reader.words))

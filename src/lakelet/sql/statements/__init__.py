@@ -1,0 +1,1 @@
+"""Statements that are Lakelet's own, a module each."""

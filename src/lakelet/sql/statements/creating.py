@@ -1,0 +1,261 @@
+"""CREATE TABLE and CREATE DATABASE.
+
+A table of a query is made before its rows are written, in one commit: a query that fails, or rows that do not fit, take the
+table away again. It stays only where rows may be in it: after a commit whose outcome nobody knows, or by another writer.
+A process that is killed between the two leaves an empty table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.catalog.lake import Columns
+from lakelet.errors import AlreadyExistsError, CommitUnknownError, InvalidError, NotFoundError
+from lakelet.options import (
+    BRANCH,
+    PATH,
+    SCAN_FALLBACK_BRANCH,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+)
+from lakelet.sql.context import Context
+from lakelet.sql.errors import SqlError
+from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Statement
+from lakelet.sql.statements.clauses import placed, read_if_not_exists
+from lakelet.sql.statements.given_table import read_new_table
+from lakelet.sql.statements.table_definition import TableDefinition, check_definition, key_name, read_definition
+from lakelet.sql.word_reader import WordReader
+from lakelet.table import Table
+
+# Options that name something of the very table they are set on.
+_OWN = (
+    BRANCH,
+    PATH,
+    SCAN_FALLBACK_BRANCH,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+)
+_WIDEST = pa.decimal128(38, 0)
+_MOST = pa.scalar(Decimal("9" * 38), _WIDEST)
+# DuckDB's types that arrive as another one, and what may be meant instead.
+_DISGUISED = {"TIME WITH TIME ZONE": "TIME", "BIT": "STRING"}
+_INSTEAD = {
+    "VIEW": "write the query where it is needed, or CREATE TABLE … AS",
+    "MATERIALIZED": "CREATE TABLE … AS keeps the rows of a query",
+    "INDEX": "a table finds rows by its PRIMARY KEY, its partitions and the statistics of its files",
+    "BRANCH": "CALL sys.create_branch makes one",
+    "TAG": "CALL sys.create_tag makes one",
+    "CATALOG": "a lake is opened by connect()",
+    "TEMPORARY": "a data frame or a WITH clause holds rows for one query",
+    "TEMP": "a data frame or a WITH clause holds rows for one query",
+    "EXTERNAL": "a table stands where its name says: CREATE TABLE",
+    "FUNCTION": "queries have the functions of DuckDB",
+    "MACRO": "queries have the functions of DuckDB",
+    "SEQUENCE": "a table counts no rows",
+    "TYPE": "a table has the types of the format alone",
+}
+
+
+def run_create(context: Context, statement: Statement) -> SqlResult:
+    """CREATE TABLE or CREATE DATABASE."""
+    reader = statement.reader
+    reader.expect("CREATE")
+    if reader.at("OR"):
+        word = reader.peek()
+        reader.expect("OR", "REPLACE")
+        raise SqlError(
+            "OR REPLACE: drop the table first, so that it is plain that its rows go", reader.text, word.start
+        )
+    if reader.accept("TABLE"):
+        return _create_table(context, statement)
+    if reader.accept("DATABASE") or reader.accept("SCHEMA"):
+        return _create_database(context, reader)
+    word = reader.peek()
+    if word.keyword in _INSTEAD:
+        raise SqlError(f"CREATE {word.keyword}: {_INSTEAD[word.keyword]}", reader.text, word.start)
+    raise reader.error("TABLE or DATABASE")
+
+
+def _create_database(context: Context, reader: WordReader) -> SqlResult:
+    if_not_exists = read_if_not_exists(reader)
+    word = reader.peek()
+    name = reader.name("the name of a database")
+    for clause in ("COMMENT", "LOCATION", "WITH"):
+        if reader.at(clause):
+            raise SqlError(f"{clause}: a database is a folder, and has but a name", reader.text, reader.peek().start)
+    reader.finish()
+    if name.lower() == SYSTEM_DATABASE:
+        raise SqlError(f"{SYSTEM_DATABASE!r} is the database of system tables", reader.text, word.start)
+    there = [other for other in context.lake.databases() if other.lower() == name.lower()]
+    if there:
+        if if_not_exists:
+            return SqlResult.done(f"database {there[0]} exists")
+        raise AlreadyExistsError(f"database {there[0]!r} exists in {context.lake.location}")
+    with placed(reader, word):
+        context.lake.create_database(name, if_not_exists=if_not_exists)
+    return SqlResult.done(f"created database {name}")
+
+
+def _create_table(context: Context, statement: Statement) -> SqlResult:
+    reader = statement.reader
+    if_not_exists = read_if_not_exists(reader)
+    name = read_new_table(context, reader)
+    definition = read_definition(reader)
+    reader.finish()
+    there = context.names.find(name)
+    if there is not None:
+        if if_not_exists:
+            return SqlResult.done(f"table {there.full} exists")
+        raise AlreadyExistsError(f"table {there.full!r} exists in {context.lake.location}")
+    try:
+        if definition.query is not None:
+            return _create_from_query(context, statement, name, definition)
+        if definition.like is not None:
+            _create_like(context, reader, name, definition)
+        else:
+            fields = [column.as_field() for column in definition.columns]
+            _make(context, name, fields, definition, [field.name for field in fields])
+    except AlreadyExistsError:
+        # Somebody made it in the meantime.
+        if if_not_exists:
+            return SqlResult.done(f"table {name.full} exists")
+        raise
+    return SqlResult.done(f"created table {name.full}")
+
+
+def _make(context: Context, name: TableName, columns: Columns, definition: TableDefinition, names: list[str]) -> Table:
+    return _in_database(
+        context,
+        name,
+        lambda: context.lake.create_table(
+            name.full,
+            columns,
+            primary_key=[key_name(word, names) or word.text for word in definition.primary_key],
+            partitioned_by=[key_name(word, names) or word.text for word in definition.partition_keys],
+            options=definition.option_values,
+            comment=definition.table_comment,
+        ),
+    )
+
+
+def _in_database(context: Context, name: TableName, make: Callable[[], Table]) -> Table:
+    """Makes a table; the default database is made with its first table, once that is known to be a sound one."""
+    try:
+        return make()
+    except NotFoundError:
+        if name.database != DEFAULT_DATABASE or DEFAULT_DATABASE in context.lake.databases():
+            raise
+        context.ensure_database(name.database)
+        return make()
+
+
+def _create_like(context: Context, reader: WordReader, name: TableName, definition: TableDefinition) -> None:
+    """With the columns, keys, comments and options of another table."""
+    assert definition.like is not None
+    assert definition.like_at is not None
+    with placed(reader, definition.like_at):
+        source = context.table_name(definition.like)
+        if source.system is not None:
+            raise InvalidError(f"{'.'.join(definition.like)!r} names a system table; CREATE TABLE … AS keeps its rows")
+        schema = context.names.open(source).schema
+    for word in (definition.key_at, *definition.partition_keys):
+        if word is not None:
+            raise SqlError("the keys come from the other table", reader.text, word.start)
+    own = {option.name for option in _OWN}
+    taken = schema.options.items() if definition.like_options else ()
+    options = {key: text for key, text in taken if key not in own} | definition.option_values
+    comment = definition.table_comment
+    _in_database(
+        context,
+        name,
+        lambda: context.lake.create_table(
+            name.full,
+            schema.fields,
+            primary_key=schema.primary_keys,
+            partitioned_by=schema.partition_keys,
+            options=options,
+            comment=schema.comment if comment is None else comment,
+        ),
+    )
+
+
+def _create_from_query(
+    context: Context, statement: Statement, name: TableName, definition: TableDefinition
+) -> SqlResult:
+    """With the columns and rows of a query."""
+    reader = statement.reader
+    assert definition.query is not None
+    text = reader.source_in_place(*definition.query)
+    with context.query(text, statement.params, statement.frames) as result:
+        names = _column_names(result.schema)
+        if any(pa.types.is_time64(column.type) or pa.types.is_binary(column.type) for column in result.schema):
+            _check_duck_types(context, statement, text)
+        check_definition(reader, definition, names)
+        table = _make(context, name, result.schema, definition, names)
+        counted = _Counted(result.schema, result.to_batches)
+        if definition.with_data:
+            try:
+                table.write(counted.reader())
+            except CommitUnknownError:
+                raise
+            except (Exception, KeyboardInterrupt):
+                if table.latest_snapshot() is None:
+                    context.lake.drop_table(name.full, if_exists=True)
+                raise
+    if not definition.with_data:
+        return SqlResult.done(f"created table {name.full}")
+    return SqlResult.done(f"created table {name.full}, {counted.rows:,} {'row' if counted.rows == 1 else 'rows'}")
+
+
+def _column_names(schema: pa.Schema) -> list[str]:
+    """The names of a query's columns; InvalidError where a table cannot have such columns."""
+    seen: set[str] = set()
+    for column in schema:
+        if column.name.lower() in seen:
+            raise InvalidError(f"column {column.name!r} of the query is given twice: name one of them by AS")
+        if pa.types.is_null(column.type):
+            raise InvalidError(f"column {column.name!r} of the query is NULL without a type: CAST gives it one")
+        seen.add(column.name.lower())
+    return list(schema.names)
+
+
+def _check_duck_types(context: Context, statement: Statement, query: str) -> None:
+    """InvalidError for types that look like others in Arrow, and would become them without a word."""
+    for name, duck_type, *_ in context.query(f"DESCRIBE {query}", statement.params, statement.frames):
+        if duck_type in _DISGUISED:
+            raise InvalidError(
+                f"column {name!r} of the query is {duck_type}, which a table does not have: CAST it to {_DISGUISED[duck_type]}"
+            )
+
+
+class _Counted:
+    """Rows on their way, counted. DuckDB's HUGEINT comes as DECIMAL(38, 0) also where it has a digit more than that."""
+
+    def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        self.rows = 0
+        self._schema = schema
+        self._batches = batches
+        self._widest = [field.name for field in schema if field.type == _WIDEST]
+
+    def reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self._schema, self._counting())
+
+    def _counting(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches():
+            for name in self._widest:
+                if pc.any(pc.greater(pc.abs(batch.column(name)), _MOST)).as_py():
+                    raise InvalidError(f"column {name!r} of the query has more than the 38 digits of a DECIMAL")
+            self.rows += batch.num_rows
+            yield batch

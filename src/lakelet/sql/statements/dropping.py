@@ -1,0 +1,107 @@
+"""DROP TABLE, DROP DATABASE and TRUNCATE TABLE.
+
+TRUNCATE is a commit that replaces the table, or one partition, by nothing: older snapshots still have the rows.
+"""
+
+from __future__ import annotations
+
+from lakelet.sql.context import Context
+from lakelet.sql.errors import SqlError
+from lakelet.sql.names import matching
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Statement
+from lakelet.sql.statements.clauses import (
+    partition_words,
+    placed,
+    read_if_exists,
+    read_partition,
+    resolve_partition,
+)
+from lakelet.sql.statements.given_table import newest_schema, read_table
+from lakelet.sql.word_reader import WordReader
+
+_INSTEAD = {
+    "BRANCH": "CALL sys.delete_branch drops one",
+    "TAG": "CALL sys.delete_tag drops one",
+    "VIEW": "there are no views",
+    "INDEX": "there are no indexes",
+    "FUNCTION": "there are no functions but those of DuckDB",
+    "MACRO": "there are no functions but those of DuckDB",
+    "SEQUENCE": "there are no sequences",
+    "TYPE": "there are no types but those of the format",
+    "CATALOG": "a lake is a folder or a bucket; drop its databases",
+    "TEMPORARY": "there are no temporary tables",
+    "MATERIALIZED": "there are no views",
+}
+
+
+def run_drop(context: Context, statement: Statement) -> SqlResult:
+    """DROP TABLE or DROP DATABASE."""
+    reader = statement.reader
+    reader.expect("DROP")
+    if reader.accept("TABLE"):
+        return _drop_table(context, reader)
+    if reader.accept("DATABASE") or reader.accept("SCHEMA"):
+        return _drop_database(context, reader)
+    word = reader.peek()
+    if word.keyword in _INSTEAD:
+        raise SqlError(f"DROP {word.keyword}: {_INSTEAD[word.keyword]}", reader.text, word.start)
+    raise reader.error("TABLE or DATABASE")
+
+
+def _drop_table(context: Context, reader: WordReader) -> SqlResult:
+    if_exists = read_if_exists(reader)
+    given = read_table(context, reader)
+    if given.name.branch is not None:
+        raise SqlError("a branch is dropped by CALL sys.delete_branch", reader.text, given.word.start)
+    # Files are always removed at once.
+    reader.accept("PURGE")
+    reader.finish()
+    there = given.find()
+    if there is None:
+        if if_exists:
+            return SqlResult.done(f"table {given.shown} does not exist")
+        there = given.existing()
+    context.lake.drop_table(there.full, if_exists=if_exists)
+    return SqlResult.done(f"dropped table {there.full}")
+
+
+def _drop_database(context: Context, reader: WordReader) -> SqlResult:
+    if_exists = read_if_exists(reader)
+    word = reader.peek()
+    name = reader.name("the name of a database")
+    cascade = reader.accept("CASCADE")
+    if not cascade:
+        reader.accept("RESTRICT")
+    reader.finish()
+    there = matching(name, context.lake.databases())
+    if there is None:
+        if if_exists:
+            return SqlResult.done(f"database {name} does not exist")
+        with placed(reader, word):
+            there = context.names.database(name)
+    tables = context.lake.tables(there)
+    if tables and not cascade:
+        shown = ", ".join(tables[:5]) + (", …" if len(tables) > 5 else "")
+        raise SqlError(
+            f"database {there!r} holds {len(tables)} tables ({shown}): drop them first, or say CASCADE",
+            reader.text,
+            word.start,
+        )
+    context.lake.drop_database(there, cascade=cascade, if_exists=if_exists)
+    return SqlResult.done(f"dropped database {there}")
+
+
+def run_truncate(context: Context, statement: Statement) -> SqlResult:
+    """TRUNCATE TABLE, or one partition of it."""
+    reader = statement.reader
+    reader.expect("TRUNCATE")
+    reader.accept("TABLE")
+    target = read_table(context, reader)
+    given = read_partition(reader) if reader.accept("PARTITION") else {}
+    reader.finish()
+    table = target.open()
+    spec = resolve_partition(reader, given, newest_schema(table), target.shown)
+    made = table.new_commit().overwrite(spec).commit(())
+    what = f"partition {partition_words(spec)} of table {target.shown}" if spec else f"table {target.shown}"
+    return SqlResult.done(f"emptied {what}" if made is not None else f"{what} was empty")

@@ -1,0 +1,256 @@
+"""INSERT INTO and INSERT OVERWRITE: the rows of a query, in the table's types, straight into a write.
+
+    query ─ converted by DuckDB ─ batches ─ table.write ─ one commit
+
+Rows stream, and nothing is visible before all of them are written: a value that does not convert inserts nothing. An overwrite
+replaces the partition that PARTITION names in full; otherwise the partitions that rows belong to, or with the option
+`dynamic-partition-overwrite` off the whole of what PARTITION leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakelet.errors import InvalidError
+from lakelet.model.arrow_types import to_arrow
+from lakelet.model.schema import TableSchema
+from lakelet.options import DYNAMIC_PARTITION_OVERWRITE, TableOptions
+from lakelet.sink.cast import RowCaster
+from lakelet.sink.defaults import default_array
+from lakelet.sql.context import Context
+from lakelet.sql.errors import SqlError, nearest
+from lakelet.sql.names import matching
+from lakelet.sql.quoting import quoted
+from lakelet.sql.relation import Relation
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Statement
+from lakelet.sql.statements.change_query import DEFAULTS, check_defaults
+from lakelet.sql.statements.conversions import converted
+from lakelet.sql.statements.insert_values import ValuesQuery
+from lakelet.sql.statements.insert_words import Insert, ValuesRow, read_insert
+from lakelet.sql.statements.query_text import QueryText
+from lakelet.sql.words import Word
+
+_ROWS = "__lakelet_rows"
+
+
+def run_insert(context: Context, statement: Statement) -> SqlResult:
+    """Inserts rows; gives the last snapshot made and how many rows were inserted."""
+    insert = read_insert(context, statement)
+    schema = insert.target.table.schema
+    run = _InsertRun(context, statement, insert, schema)
+    return run.run()
+
+
+@dataclass(frozen=True, slots=True)
+class _InsertRun:
+    context: Context
+    statement: Statement
+    insert: Insert
+    schema: TableSchema
+
+    def run(self) -> SqlResult:
+        fixed = self._fixed()
+        rows = self._rows(fixed)
+        mode, partition = self._mode(fixed)
+        with rows.result as result:
+            counted = _Counted(result, rows.columns, {} if partition else fixed, self.schema)
+            made = self.insert.target.table.write(counted.batches(), mode=mode, partition=partition)
+        return SqlResult.changed(None if made is None else made.id, counted.rows)
+
+    # ------------------------------------------------------------------ what is replaced
+
+    def _mode(self, fixed: Mapping[str, Any]) -> tuple[str, Mapping[str, object] | None]:
+        """How the table is written."""
+        if not self.insert.overwrites:
+            return "append", None
+        keys = self.schema.partition_keys
+        if keys and len(fixed) < len(keys) and self._is_dynamic():
+            return "overwrite_partitions", None
+        return "overwrite", fixed or None
+
+    def _is_dynamic(self) -> bool:
+        chosen = self.context.settings.get(DYNAMIC_PARTITION_OVERWRITE.name)
+        options = self.schema.options if chosen is None else {DYNAMIC_PARTITION_OVERWRITE.name: chosen}
+        return TableOptions(options).get(DYNAMIC_PARTITION_OVERWRITE)
+
+    def _fixed(self) -> dict[str, Any]:
+        """The values that PARTITION gives to columns."""
+        found: dict[str, Any] = {}
+        named: set[str] = set()
+        for one in self.insert.partition:
+            name = matching(one.word.text, self.schema.partition_keys)
+            if name is None:
+                hint = nearest(one.word.text, self.schema.partition_keys)
+                raise self._error(f"{one.word.text!r} is no partition column of {self._table}{hint}", one.word)
+            if name in named:
+                raise self._error(f"partition column {name!r} is given twice", one.word)
+            named.add(name)
+            if one.value is None:
+                continue
+            field = self.schema.field(name)
+            text = QueryText(self.statement).add("SELECT (").add_span(one.value).add(") AS x")
+            value = converted("x", text.schema(self.context).field(0).type, field)
+            batch = (
+                text.inside(f"SELECT {value} AS {quoted(name)} FROM (", ")")
+                .run(self.context)
+                .to_arrow()
+                .to_batches()[0]
+            )
+            found[name] = RowCaster([field]).cast(batch).column(0)[0].as_py()
+        return found
+
+    # ------------------------------------------------------------------ rows
+
+    def _rows(self, fixed: Mapping[str, Any]) -> _Rows:
+        insert = self.insert
+        if insert.query is None and not insert.values:
+            check_defaults(self.schema, dict.fromkeys(fixed, True))
+            names = [name for name in self.schema.names if name not in fixed]
+            row = pa.table({name: default_array(self.schema.field(name), 1) for name in names})
+            return _Rows(names, SqlResult.of_table(row))
+        try:
+            return self._queried(self._query(insert.values, fixed), fixed)
+        except SqlError:
+            raise
+        except InvalidError as error:
+            if insert.values:
+                self._locate(insert.values, fixed, error)
+            raise
+
+    def _queried(self, query: QueryText, fixed: Mapping[str, Any]) -> _Rows:
+        relations = self._defaults()
+        given = query.schema(self.context, relations)
+        names = self._columns(given.names, fixed)
+        check_defaults(self.schema, dict.fromkeys((*names, *fixed), True))
+        places = [f"c{place}" for place in range(len(names))]
+        values = [
+            converted(place, kind, self.schema.field(name))
+            for place, kind, name in zip(places, given.types, names, strict=True)
+        ]
+        if values != places:
+            aliases = f") AS {_ROWS}({', '.join(places)})"
+            items = ", ".join(f"{value} AS {place}" for value, place in zip(values, places, strict=True))
+            query = query.inside(f"SELECT {items} FROM (", aliases)
+        return _Rows(names, query.run(self.context, relations))
+
+    def _query(self, values: Sequence[ValuesRow], fixed: Mapping[str, Any]) -> QueryText:
+        if self.insert.query is not None:
+            text = QueryText(self.statement)
+            if self.insert.common is not None:
+                text.add_span(self.insert.common).add(" ")
+            return text.add_span(self.insert.query)
+        names = self._columns(None, fixed)
+        for row in values:
+            if len(row.values) != len(names):
+                raise self._error(
+                    f"expected {len(names)} values for {', '.join(names)}, found {len(row.values)}", row.word
+                )
+        fields = [self.schema.field(name) for name in names]
+        return ValuesQuery(self.context, self.statement, self._defaults(), fields, self.insert.common).query(values)
+
+    def _columns(self, given: Sequence[str] | None, fixed: Mapping[str, Any]) -> list[str]:
+        """The columns that rows are for, in their order; `given` are the names of the query's, where it is one."""
+        if self.insert.by_name and given is not None:
+            return self._by_name(given, fixed)
+        if self.insert.by_name:
+            raise InvalidError("BY NAME goes with a query whose columns have names, and VALUES have none")
+        if self.insert.columns is None:
+            names = [name for name in self.schema.names if name not in fixed]
+        else:
+            names = [self._column(word, fixed) for word in self.insert.columns]
+        if given is not None and len(given) != len(names):
+            raise InvalidError(f"expected {len(names)} columns for {', '.join(names)}, found {len(given)}")
+        return names
+
+    def _by_name(self, given: Sequence[str], fixed: Mapping[str, Any]) -> list[str]:
+        names = []
+        for name in given:
+            found = matching(name, self.schema.names)
+            if found is None:
+                raise InvalidError(f"{self._table} has no column {name!r}{nearest(name, self.schema.names)}")
+            if found in names or found in fixed:
+                raise InvalidError(f"column {found!r} is given twice")
+            names.append(found)
+        return names
+
+    def _column(self, word: Word, fixed: Mapping[str, Any]) -> str:
+        found = matching(word.text, self.schema.names)
+        if found is None:
+            hint = nearest(word.text, self.schema.names)
+            raise self._error(f"{self._table} has no column {word.text!r}{hint}", word)
+        if found in fixed:
+            raise self._error(f"column {found!r} has its value from PARTITION", word)
+        return found
+
+    def _defaults(self) -> dict[str, Relation]:
+        return {DEFAULTS: pa.table({one.name: default_array(one, 1) for one in self.schema.fields})}
+
+    # ------------------------------------------------------------------ errors
+
+    def _locate(self, values: Sequence[ValuesRow], fixed: Mapping[str, Any], error: InvalidError) -> None:
+        """Says where in VALUES stands what does not convert: halves of the rows are tried until one value is left."""
+        rows = list(values)
+        while len(rows) > 1:
+            half = rows[: len(rows) // 2]
+            rows = half if self._fails(half, fixed) else rows[len(rows) // 2 :]
+        names = self._columns(None, fixed)
+        for name, value in zip(names, rows[0].values, strict=True):
+            if value is None:
+                continue
+            text = QueryText(self.statement).add("SELECT (").add_span(value).add(") AS c0")
+            try:
+                kind = text.schema(self.context).field(0).type
+                text.inside(f"SELECT {converted('c0', kind, self.schema.field(name))} FROM (", ")").run(
+                    self.context
+                ).rows()
+            except SqlError:
+                raise
+            except InvalidError as found:
+                word = self.statement.reader.words[value.first]
+                raise self._error(str(found), word) from error
+
+    def _fails(self, rows: Sequence[ValuesRow], fixed: Mapping[str, Any]) -> bool:
+        try:
+            self._queried(self._query(rows, fixed), fixed).result.rows()
+        except InvalidError:
+            return True
+        return False
+
+    def _error(self, message: str, word: Word) -> SqlError:
+        return SqlError(message, self.statement.reader.text, word.start)
+
+    @property
+    def _table(self) -> str:
+        return self.insert.target.table.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a query, and the columns they are for."""
+
+    columns: Sequence[str]
+    result: SqlResult
+
+
+class _Counted:
+    """Batches of a query under the names of the table's columns, with those of a static partition, and how many rows came."""
+
+    def __init__(
+        self, result: SqlResult, columns: Sequence[str], fixed: Mapping[str, Any], schema: TableSchema
+    ) -> None:
+        self._result = result
+        self._columns = list(columns)
+        self._fixed = {name: pa.scalar(value, to_arrow(schema.field(name).type)) for name, value in fixed.items()}
+        self.rows = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        names = [*self._columns, *self._fixed]
+        for batch in self._result.to_batches():
+            self.rows += batch.num_rows
+            constants = [pa.repeat(value, batch.num_rows) for value in self._fixed.values()]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *constants], names)

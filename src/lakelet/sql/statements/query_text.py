@@ -1,0 +1,174 @@
+"""A query put together from parts of a statement and text of Lakelet's own, that still knows where each part stood.
+
+    UPDATE t SET a = a + ? WHERE b > ?    ->    SELECT (a + $lakelet_1) AS … FROM … WHERE (b > $lakelet_2)
+
+Errors that DuckDB finds in the query point at the statement that people wrote. Parameters get names, so that parts can come in
+another order than they were written in, or be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
+
+from lakelet.errors import InvalidError
+from lakelet.sql.context import Context
+from lakelet.sql.errors import SqlError
+from lakelet.sql.relation import Relation
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Statement
+from lakelet.sql.word_reader import WordReader
+from lakelet.sql.words import Word
+
+_POSITIONAL = "lakelet_"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a statement: its words from `first` up to `behind`."""
+
+    first: int
+    behind: int
+
+
+class QueryText:
+    """A query in the making. `qualifier` are the parts of a table's name that columns may be qualified by in full."""
+
+    def __init__(self, statement: Statement, qualifier: Sequence[str] = ()) -> None:
+        self._statement = statement
+        self._words = statement.reader.words
+        self._qualifier = [part.lower() for part in qualifier]
+        self._names = _param_names(statement.reader)
+        self._given = _named_params(statement, self._names)
+        self._pieces: list[_Piece] = []
+        self._used: set[str] = set()
+
+    def add(self, text: str) -> Self:
+        """Adds text of ours."""
+        self._pieces.append(_Piece(text, None))
+        return self
+
+    def add_span(self, span: Span) -> Self:
+        """Adds a part of the statement."""
+        text, start = self._statement.reader.text, self._words[span.first].start
+        place = span.first
+        while place < span.behind:
+            word = self._words[place]
+            if word.kind == "parameter":
+                self._pieces.append(_Piece(text[start : word.start], start))
+                self._pieces.append(_Piece(f"${self._param(word)}", word.start))
+                start = word.end
+            elif self._is_qualified(place, span.behind):
+                # A table of a query has one name, whatever database it is in.
+                self._pieces.append(_Piece(text[start : word.start], start))
+                start, place = self._words[place + 2].start, place + 2
+            place += 1
+        self._pieces.append(_Piece(text[start : self._words[span.behind - 1].end], start))
+        return self
+
+    def followed_by(self, text: str) -> QueryText:
+        """The same query with more text of ours behind it."""
+        made = copy(self)
+        made._pieces, made._used = [*self._pieces, _Piece(text, None)], set(self._used)
+        return made
+
+    def inside(self, before: str, after: str) -> QueryText:
+        """The same query between texts of ours."""
+        made = self.followed_by(after)
+        made._pieces.insert(0, _Piece(before, None))
+        return made
+
+    @property
+    def text(self) -> str:
+        """The query."""
+        return "".join(piece.text for piece in self._pieces)
+
+    def run(self, context: Context, relations: Mapping[str, Relation] | None = None) -> SqlResult:
+        """Runs the query; what goes wrong points at the statement."""
+        params = {name: self._given[name] for name in sorted(self._used)} or None
+        try:
+            result = context.query(self.text, params, self._statement.frames, relations)
+        except SqlError as error:
+            raise self._as_written(error) from error
+        return SqlResult(result.schema, lambda: self._batches(result), close=result.close)
+
+    def schema(self, context: Context, relations: Mapping[str, Relation] | None = None) -> pa.Schema:
+        """The columns of the query, of which no row is read."""
+        with self.inside("SELECT * FROM (", "\n) LIMIT 0").run(context, relations) as result:
+            return result.schema
+
+    def _batches(self, result: SqlResult) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from result.to_batches()
+        except SqlError as error:
+            raise self._as_written(error) from error
+
+    def _as_written(self, error: SqlError) -> InvalidError:
+        """An error in the query as one of the statement, or as one of no place where the text is ours."""
+        lines = self.text.split("\n")
+        place = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
+        for piece in self._pieces:
+            if place < len(piece.text):
+                if piece.start is None:
+                    break
+                return SqlError(error.reason, self._statement.reader.text, piece.start + place)
+            place -= len(piece.text)
+        return InvalidError(error.reason)
+
+    def _param(self, word: Word) -> str:
+        name = self._names[word.start]
+        self._used.add(name)
+        return name
+
+    def _is_qualified(self, place: int, behind: int) -> bool:
+        """Whether database.table.column begins here."""
+        if len(self._qualifier) != 2 or place + 4 >= behind:
+            return False
+        words = self._words[place : place + 5]
+        if place and self._words[place - 1].keyword == ".":
+            return False
+        names = [words[0].text.lower(), words[2].text.lower()]
+        dots = words[1].keyword == "." and words[3].keyword == "."
+        return dots and names == self._qualifier and all(words[i].is_name for i in (0, 2, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    text: str
+    start: int | None = field(default=None)
+
+
+def _param_names(reader: WordReader) -> dict[int, str]:
+    """The names of the parameters of a statement, by where they stand."""
+    found: dict[int, str] = {}
+    marks = 0
+    for word in reader.words:
+        if word.kind != "parameter":
+            continue
+        if word.text == "?":
+            marks += 1
+            found[word.start] = f"{_POSITIONAL}{marks}"
+        else:
+            name = word.text[1:]
+            found[word.start] = f"{_POSITIONAL}{int(name)}" if name.isdigit() else name
+    return found
+
+
+def _named_params(statement: Statement, names: Mapping[int, str]) -> dict[str, object]:
+    """The values of parameters by the names they have in queries; InvalidError unless there is one for each."""
+    params, wanted = statement.params, list(dict.fromkeys(names.values()))
+    if isinstance(params, Mapping):
+        given = {str(name): value for name, value in params.items()}
+    else:
+        given = {f"{_POSITIONAL}{place}": value for place, value in enumerate(params or (), 1)}
+    missing = [name for name in wanted if name not in given]
+    surplus = [name for name in given if name not in wanted]
+    if missing or surplus:
+        name = (missing or surplus)[0].removeprefix(_POSITIONAL)
+        what = "there is no value for it" if missing else "the statement does not name it"
+        raise InvalidError(f"parameter {name}: {what}")
+    return given

@@ -1,0 +1,88 @@
+"""Where expressions and queries end inside a statement: what the parsers of INSERT, UPDATE, DELETE and MERGE share."""
+
+from __future__ import annotations
+
+from lakelet.errors import InvalidError
+from lakelet.sql.context import Context
+from lakelet.sql.statement import Statement
+from lakelet.sql.statements.query_text import Span
+from lakelet.sql.word_reader import WordReader
+from lakelet.table import Table
+
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
+
+
+class Target:
+    """The table that a statement changes: as it was written, opened, and the name its columns go by."""
+
+    def __init__(self, context: Context, parts: tuple[str, ...], alias: str | None) -> None:
+        name = context.table_name(parts)
+        if name.system is not None:
+            raise InvalidError(f"{'.'.join(parts)}: a system table cannot be changed")
+        self.parts = parts
+        self.table: Table = context.table(parts)
+        self.alias = alias or parts[-1]
+        self.full_name = f"{name.database}.{parts[-1]}"
+
+    @property
+    def qualifier(self) -> tuple[str, ...]:
+        """What columns may be qualified by, beside the alias."""
+        return self.parts if self.alias == self.parts[-1] else ()
+
+
+def read_target(context: Context, reader: WordReader, *stops: str) -> Target:
+    """Reads `table [[AS] alias]`, which ends before one of these keywords."""
+    parts = reader.name_parts("a table")
+    alias = None
+    if reader.accept("AS") or (reader.peek().is_name and reader.peek().keyword not in stops):
+        alias = reader.name("an alias")
+    return Target(context, parts, alias)
+
+
+def read_common_tables(statement: Statement, keyword: str) -> Span | None:
+    """Reads `WITH name AS (…), …` before a statement, up to the keyword that it begins with."""
+    reader = statement.reader
+    if not reader.at("WITH"):
+        return None
+    return read_span(reader, keyword)
+
+
+def read_span(reader: WordReader, *stops: str, what: str = "an expression") -> Span:
+    """Reads up to one of these keywords or signs, a closing parenthesis of an outer pair, or the end.
+
+    What stands in parentheses or between CASE and END is never a stop, nor is the FROM of IS DISTINCT FROM.
+    """
+    first = reader.place
+    depth = cases = 0
+    while not reader.at_end:
+        keyword = reader.peek().keyword
+        if depth == 0 and keyword in _CLOSING:
+            break
+        if depth == 0 and cases == 0 and keyword in stops and not _is_distinct_from(reader, first):
+            break
+        depth += (keyword in _OPENING) - (keyword in _CLOSING)
+        is_field = reader.place > first and reader.words[reader.place - 1].keyword == "."
+        if depth == 0 and not is_field:
+            cases += (keyword == "CASE") - (keyword == "END" and cases > 0)
+        reader.take()
+    if depth:
+        raise reader.error("a closing parenthesis")
+    if reader.place == first:
+        raise reader.error(what)
+    return Span(first, reader.place)
+
+
+def read_rest(reader: WordReader, what: str = "a query") -> Span:
+    """Reads all that is left."""
+    if reader.at_end:
+        raise reader.error(what)
+    first, reader.place = reader.place, len(reader.words)
+    return Span(first, reader.place)
+
+
+def _is_distinct_from(reader: WordReader, first: int) -> bool:
+    return (
+        reader.peek().keyword == "FROM"
+        and reader.place > first
+        and reader.words[reader.place - 1].keyword == "DISTINCT"
+    )

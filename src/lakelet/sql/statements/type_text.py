@@ -1,0 +1,94 @@
+"""Schemas as statements: the text of types, names and literals that `type_words` and the other readers take back unchanged.
+
+Names stand in backticks, so that the text is also good for the other engines that know the format.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import (
+    FLOATS,
+    INTEGERS,
+    Array,
+    Atomic,
+    DataType,
+    Field,
+    Kind,
+    Map,
+    Multiset,
+    Row,
+    with_nullable,
+)
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
+def quoted_name(name: str) -> str:
+    """A name as it stands in a statement."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_text(text: str) -> str:
+    """A text literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def type_text(data_type: DataType) -> str:
+    """A type with all that is inside it, comments too."""
+    match data_type:
+        case Atomic():
+            return str(data_type)
+        case Array(element):
+            text = f"ARRAY<{type_text(element)}>"
+        case Multiset(element):
+            text = f"MULTISET<{type_text(element)}>"
+        case Map(key, value):
+            text = f"MAP<{type_text(key)}, {type_text(value)}>"
+        case Row(fields):
+            text = f"ROW<{', '.join(_member(field) for field in fields)}>"
+    return text if data_type.nullable else f"{text} NOT NULL"
+
+
+def bare_type_text(data_type: DataType) -> str:
+    """A type without its own NOT NULL."""
+    return type_text(with_nullable(data_type, True))
+
+
+def create_text(name: str, schema: TableSchema) -> str:
+    """The CREATE TABLE statement that makes a table of that name (its parts quoted) with this schema."""
+    lines = [_column(field) for field in schema.fields]
+    if schema.primary_keys:
+        lines.append(f"PRIMARY KEY ({_names(schema.primary_keys)}) NOT ENFORCED")
+    text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + "\n)"
+    if schema.comment is not None:
+        text += f" COMMENT {quoted_text(schema.comment)}"
+    if schema.partition_keys:
+        text += f"\nPARTITIONED BY ({_names(schema.partition_keys)})"
+    if schema.options:
+        options = (f"{quoted_text(key)} = {quoted_text(value)}" for key, value in schema.options.items())
+        text += "\nWITH (\n  " + ",\n  ".join(options) + "\n)"
+    return text
+
+
+def default_text(field: Field) -> str | None:
+    """A column's default as a literal."""
+    if field.default is None:
+        return None
+    numeric = isinstance(field.type, Atomic) and field.type.kind in (*INTEGERS, *FLOATS, Kind.DECIMAL)
+    return field.default if numeric and _NUMBER.fullmatch(field.default) else quoted_text(field.default)
+
+
+def _column(field: Field) -> str:
+    default = default_text(field)
+    return _member(field) + ("" if default is None else f" DEFAULT {default}")
+
+
+def _member(field: Field) -> str:
+    comment = "" if field.description is None else f" COMMENT {quoted_text(field.description)}"
+    return f"{quoted_name(field.name)} {type_text(field.type)}{comment}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quoted_name, names))

@@ -1,0 +1,45 @@
+"""The version of a table that a system table speaks of, where it speaks of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.storage.home import TableHome
+from lakelet.table import Table
+from lakelet.table.named_version import named_version
+from lakelet.table.scanning import TableScan
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One version: where its files are, the schema it is shown in, and its snapshot, None before the first commit."""
+
+    home: TableHome
+    schema: TableSchema
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A snapshot by its id or a tag by its name, the newest up to a time, a tag; the newest where nothing is said."""
+
+    version: int | str | None = None
+    timestamp: datetime | str | int | None = None
+    tag: str | None = None
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether nothing is said."""
+        return self == Version()
+
+    def of(self, table: Table) -> TableVersion:
+        """That version for looking at its metadata: also of tables whose rows cannot be read here."""
+        schema, snapshot = named_version(table.home, self.version, self.timestamp, self.tag)
+        return TableVersion(table.home, schema, snapshot)
+
+    def scan(self, table: Table) -> TableScan:
+        """That version for reading its rows."""
+        return table.scan(version=self.version, timestamp=self.timestamp, tag=self.tag)
