@@ -4,7 +4,8 @@ import lakelet
 lake = lakelet.connect("./warehouse")
 """
 
-from lakelet.catalog import Lake, connect
+from typing import TYPE_CHECKING
+
 from lakelet.errors import (
     AlreadyExistsError,
     CommitUnknownError,
@@ -17,7 +18,10 @@ from lakelet.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
-from lakelet.table import Table
+
+if TYPE_CHECKING:
+    from lakelet.catalog import Lake, connect
+    from lakelet.table import Table
 
 __all__ = [
     "AlreadyExistsError",
@@ -34,3 +38,16 @@ __all__ = [
     "UnavailableError",
     "connect",
 ]
+
+_HOMES = {"Lake": "lakelet.catalog", "Table": "lakelet.table", "connect": "lakelet.catalog"}
+
+
+def __getattr__(name: str) -> object:
+    """Loads what stands for the whole of Lakelet at its first use, so that the command line starts at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lakelet' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - as above.
+
+    found: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found

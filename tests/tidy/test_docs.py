@@ -1,5 +1,7 @@
 """Every option and every command is documented."""
 
+import re
+
 from tests.tidy.sources import REPOSITORY
 
 
@@ -12,10 +14,27 @@ def test_every_option_is_documented() -> None:
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
-def test_every_command_is_documented() -> None:
+def test_every_command_is_documented_with_its_options() -> None:
     from lakelet.cli import commands
 
     page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
-    names = list(commands())
-    assert names
-    assert [name for name in names if f"lakelet {name}" not in page] == []
+    shared, *sections = re.split(r"^## ", page, flags=re.MULTILINE)
+    documented = {match.group(1): text for text in sections if (match := re.match(r"`lakelet ([a-z]+)", text))}
+    found = commands()
+    assert found
+    assert set(documented) == set(found)
+    assert [
+        f"{name} {option}"
+        for name, options in found.items()
+        for option in options
+        if not re.search(rf"{option}\b", shared) and not re.search(rf"{option}\b", documented[name])
+    ] == []
+
+
+def test_every_command_of_the_shell_is_documented() -> None:
+    from lakelet.cli.shell.backslash import BACKSLASHES
+
+    page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\\[^`]+)`", page, flags=re.MULTILINE)
+    told = [f"{name} {command.argument}".strip().replace("|", "\\|") for name, command in BACKSLASHES.items()]
+    assert rows == told

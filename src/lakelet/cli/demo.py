@@ -71,7 +71,7 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
         output.note(
             f"   [dim]step {number} of {len(steps)}, {title}: {SystemClock().monotonic() - started:.2f} s[/dim]\n"
         )
-    output.note(f"More: lakelet inspect {orders.name} snapshots")
+    output.note(f"More: lakelet history {orders.name}, lakelet files {orders.name} --tree, lakelet shell")
     output.note(f"[green]Done.[/green] The files are Apache Paimon's format: {orders.location}")
 
 

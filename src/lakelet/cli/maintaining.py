@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as RichProgress
-
-from lakelet.cli.output import ConsoleOutput, Output
+from lakelet.cli.output import Output, console
+from lakelet.cli.progress import spinner, watched
 from lakelet.compact.progress import CompactionProgress, Progress
 from lakelet.table import Table
 
@@ -38,7 +35,8 @@ def expire_table(
     table: Table, output: Output, *, retain_last: int | None, older_than: str | None, dry_run: bool
 ) -> None:
     """Expires snapshots."""
-    expired = table.expire_snapshots(retain_last, older_than=older_than, dry_run=dry_run)
+    with spinner(output, "looking for old snapshots"):
+        expired = table.expire_snapshots(retain_last, older_than=older_than, dry_run=dry_run)
     ids = expired.ids
     output.values(
         f"{'would expire' if dry_run else 'expired'} snapshots of {table.name}",
@@ -54,7 +52,8 @@ def expire_table(
 
 def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bool) -> None:
     """Removes files that nothing points at."""
-    found = table.remove_orphan_files(older_than, dry_run=dry_run)
+    with spinner(output, "looking for files that nothing points at"):
+        found = table.remove_orphan_files(older_than, dry_run=dry_run)
     output.values(
         f"{'found' if dry_run else 'removed'} orphans of {table.name}", {"files": found.count, "bytes": found.bytes}
     )
@@ -65,12 +64,14 @@ def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bo
 @contextmanager
 def compaction_bar(output: Output) -> Iterator[Progress | None]:
     """A bar for people at a terminal; nothing for programs."""
-    console = Console(stderr=True)
-    if not isinstance(output, ConsoleOutput) or not console.is_terminal:
+    if not watched(output):
         yield None
         return
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - only who watches
+    from rich.progress import Progress as Bars  # noqa: PLC0415 - needs it.
+
     columns = (TextColumn("compacting"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    with RichProgress(*columns, console=console, transient=True) as bar:
+    with Bars(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("compacting", total=None)
 
         def tell(state: CompactionProgress) -> None:

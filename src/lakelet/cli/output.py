@@ -1,20 +1,32 @@
-"""What commands show: tables for people, JSON for programs, behind one interface."""
+"""What commands show: text for people, JSON for programs, behind one interface.
+
+Everything goes through here, so that every command has both forms. Rich is loaded only where something is coloured or drawn.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from rich.console import Console
-from rich.table import Table as RichTable
+from lakelet.cli.text_table import drawn_table, shown_text
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_RED, _BOLD, _PLAIN = "\x1b[1;31m", "\x1b[1m", "\x1b[0m"
 
 
 class Output(Protocol):
     """Where a command's results go."""
 
-    def rows(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    # Whether a program reads the results, so that bars and pictures are out of place.
+    for_programs: bool
+
+    def rows(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """A table of results."""
         ...
 
@@ -23,60 +35,102 @@ class Output(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Something for people only."""
+        """Something for people only, with Rich's markup."""
         ...
 
-    def error(self, kind: str, message: str) -> None:
-        """What went wrong."""
+    def picture(self, picture: RenderableType) -> None:
+        """A drawing for people only."""
+        ...
+
+    def error(self, kind: str, message: str, more: Mapping[str, object] | None = None) -> None:
+        """What went wrong; `more` is where it did, for programs."""
         ...
 
 
 class ConsoleOutput:
     """Results as a person reads them."""
 
-    def __init__(self) -> None:
-        self._console = Console(highlight=False)
-        self._errors = Console(stderr=True, highlight=False)
+    for_programs = False
 
-    def rows(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    def rows(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """A drawn table."""
-        table = RichTable(title=title, title_justify="left")
-        for column in columns:
-            table.add_column(column)
-        for row in rows:
-            table.add_row(*("" if value is None else str(value) for value in row))
-        self._console.print(table)
+        listed = [tuple(row) for row in rows]
+        numeric = [
+            bool(listed) and all(isinstance(value, int | float) or value is None for value in cells)
+            for cells in zip(*listed, strict=True)
+        ]
+        texts = (["" if value is None else str(value) for value in row] for row in listed)
+        print(_bold(title))
+        for line in drawn_table(columns, texts, numeric=numeric, width=terminal_width(), bold=in_colour(sys.stdout)):
+            print(line)
 
     def values(self, title: str, values: Mapping[str, object]) -> None:
         """A line each."""
-        self._console.print(f"[bold]{title}[/bold]")
+        print(_bold(title))
         for name, value in values.items():
-            self._console.print(f"  {name}: {value}")
+            print(f"  {name}: {'' if value is None else shown_text(str(value))}")
 
     def note(self, text: str) -> None:
         """A line, with Rich markup."""
-        self._console.print(text)
+        console().print(text)
 
-    def error(self, kind: str, message: str) -> None:
+    def picture(self, picture: RenderableType) -> None:
+        """As Rich draws it."""
+        console().print(picture)
+
+    def error(self, kind: str, message: str, more: Mapping[str, object] | None = None) -> None:
         """On standard error."""
-        self._errors.print(f"[bold red]{kind}[/bold red]: ", end="")
-        self._errors.print(message, markup=False)
+        shown = f"{_RED}{kind}{_PLAIN}" if in_colour(sys.stderr) else kind
+        print(f"{shown}: {message}", file=sys.stderr)
 
 
 class JsonOutput:
     """One JSON object a result, a line each."""
 
-    def rows(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    for_programs = True
+
+    def rows(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """An object with the rows as objects."""
-        print(json.dumps({"title": title, "rows": [dict(zip(columns, row, strict=True)) for row in rows]}, default=str))
+        listed = [dict(zip(columns, row, strict=True)) for row in rows]
+        print(json.dumps({"title": title, "rows": listed}, default=str, ensure_ascii=False))
 
     def values(self, title: str, values: Mapping[str, object]) -> None:
         """An object of the values."""
-        print(json.dumps({"title": title, **values}, default=str))
+        print(json.dumps({"title": title, **values}, default=str, ensure_ascii=False))
 
     def note(self, text: str) -> None:
         """Nothing: programs do not read notes."""
 
-    def error(self, kind: str, message: str) -> None:
+    def picture(self, picture: RenderableType) -> None:
+        """Nothing: programs do not look at pictures."""
+
+    def error(self, kind: str, message: str, more: Mapping[str, object] | None = None) -> None:
         """An object on standard error."""
-        print(json.dumps({"error": kind, "message": message}), file=sys.stderr)
+        said = {"error": kind, "message": message, **(more or {})}
+        print(json.dumps(said, default=str, ensure_ascii=False), file=sys.stderr)
+
+
+def terminal_width() -> int | None:
+    """How wide lines may be: as the terminal is, or as COLUMNS says; None where results go to a file or a pipe."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def in_colour(stream: object) -> bool:
+    """Whether a stream is a terminal whose user has nothing against colours."""
+    is_terminal = getattr(stream, "isatty", None)
+    return is_terminal is not None and bool(is_terminal()) and not os.environ.get("NO_COLOR")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Rich's console; as wide as it takes where there is no terminal."""
+    from rich.console import Console  # noqa: PLC0415 - most results are drawn without it.
+
+    stream = sys.stderr if stderr else sys.stdout
+    wide = None if stream.isatty() or os.environ.get("COLUMNS") else 200
+    return Console(stderr=stderr, highlight=False, width=wide)
+
+
+def _bold(text: str) -> str:
+    return f"{_BOLD}{text}{_PLAIN}" if in_colour(sys.stdout) else text

@@ -1,0 +1,126 @@
+"""`lakelet import` and `lakelet export`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from lakelet.cli.call import Call, command, pairs_of
+from lakelet.cli.parameters import TableArgument, table_names
+
+
+class FileFormat(StrEnum):
+    """What a file holds; the formats of `file_formats`."""
+
+    csv = "csv"
+    json = "json"
+    ndjson = "ndjson"
+    parquet = "parquet"
+
+
+class Mode(StrEnum):
+    """What happens to the rows that are there."""
+
+    append = "append"
+    overwrite = "overwrite"
+    overwrite_partitions = "overwrite_partitions"
+
+
+class Compression(StrEnum):
+    """How a file is compressed."""
+
+    none = "none"
+    gzip = "gzip"
+    zstd = "zstd"
+    snappy = "snappy"
+
+
+FormatOption = Annotated[
+    FileFormat | None, typer.Option("--format", help="What the files are; by default as their names end.")
+]
+DelimiterOption = Annotated[
+    str | None, typer.Option("--delimiter", help="What separates values in CSV.", metavar="SIGN")
+]
+
+
+@command
+def import_(
+    call: Call,
+    table: TableArgument,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILES...", help="Files, or patterns such as 'orders-*.csv'.", show_default=False),
+    ],
+    create: Annotated[bool, typer.Option("--create", help="Make the table from what the files hold.")] = False,
+    primary_key: Annotated[
+        str | None, typer.Option("--primary-key", metavar="COLUMNS", help="Its primary key, with --create: a,b.")
+    ] = None,
+    partitioned_by: Annotated[
+        str | None,
+        typer.Option("--partitioned-by", metavar="COLUMNS", help="What it is partitioned by, with --create."),
+    ] = None,
+    table_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table-option", metavar="KEY=VALUE", help="An option of the table, with --create; may be repeated."
+        ),
+    ] = None,
+    mode: Annotated[Mode, typer.Option("--mode", help="What happens to the rows that are there.")] = Mode.append,
+    format: FormatOption = None,
+    delimiter: DelimiterOption = None,
+    header: Annotated[
+        bool, typer.Option("--header/--no-header", help="Whether the first line of CSV has names.")
+    ] = True,
+    null: Annotated[str | None, typer.Option("--null", metavar="TEXT", help="What stands for NULL in CSV.")] = None,
+) -> None:
+    """Load files into a table in one atomic commit: CSV, JSON, NDJSON, Parquet."""
+    if not create and (primary_key or partitioned_by or table_option):
+        raise typer.BadParameter("the table's keys and options are given with --create only", param_hint="'--create'")
+    options = pairs_of(table_option, "--table-option", "KEY=VALUE")
+    from lakelet.cli.file_formats import Source  # noqa: PLC0415 - loaded when it runs, as in all commands.
+    from lakelet.cli.importing import NewTable, import_files  # noqa: PLC0415
+
+    source = Source.of(files, format.value if format else None, delimiter=delimiter, header=header, null=null)
+    new = NewTable(_names(primary_key), _names(partitioned_by), options) if create else None
+    import_files(call, table, source, new=new, mode=mode.value)
+
+
+@command
+def export(
+    call: Call,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE|QUERY", help="A table, or a query in quotes.", autocompletion=table_names, show_default=False
+        ),
+    ],
+    file: Annotated[str, typer.Argument(help="The file to write; - is standard output.", show_default=False)],
+    format: FormatOption = None,
+    compression: Annotated[
+        Compression | None,
+        typer.Option(
+            "--compression", help="By default zstd for Parquet, and as the name ends (.gz, .zst) for the rest."
+        ),
+    ] = None,
+    delimiter: DelimiterOption = None,
+    header: Annotated[bool, typer.Option("--header/--no-header", help="Whether CSV begins with the names.")] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a table or the rows of a query to a file: CSV, JSON, NDJSON, Parquet."""
+    from lakelet.cli.exporting import Target, export_rows  # noqa: PLC0415
+
+    target = Target.of(
+        file,
+        format.value if format else None,
+        compression.value if compression else None,
+        delimiter=delimiter,
+        header=header,
+        overwrite=overwrite,
+    )
+    export_rows(call, source, target)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()

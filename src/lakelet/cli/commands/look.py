@@ -1,0 +1,109 @@
+"""Commands that look at tables: `tables`, `describe`, `inspect`, `history`, `files`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lakelet.cli.call import Call, command
+from lakelet.cli.parameters import TableArgument, table_names
+
+# What can be inspected, and whether that needs a name or a number, may have one, or has none.
+ASPECTS = {
+    "schema": "may",
+    "schemas": "none",
+    "snapshot": "may",
+    "snapshots": "none",
+    "manifest": "must",
+    "manifests": "none",
+    "file": "must",
+    "files": "none",
+    "options": "none",
+    "tags": "none",
+    "branches": "none",
+}
+
+
+def _aspects(ctx: typer.Context, incomplete: str) -> list[str]:
+    return [name for name in ASPECTS if name.startswith(incomplete)] or table_names(ctx, incomplete)
+
+
+@command
+def tables(
+    call: Call, database: Annotated[str | None, typer.Argument(help="Only this database.", show_default=False)] = None
+) -> None:
+    """List the tables of a database, or of all."""
+    from lakelet.cli.describing import list_tables  # noqa: PLC0415 - loaded when it runs, as in all commands.
+
+    list_tables(call.lake, call.output, database)
+
+
+@command
+def describe(call: Call, table: TableArgument) -> None:
+    """Show a table's columns, keys, options and size."""
+    from lakelet.cli.describing import describe_table  # noqa: PLC0415
+
+    describe_table(call.table(table), call.output)
+
+
+@command
+def inspect(
+    call: Call,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT", help=f"One of {', '.join(ASPECTS)}.", autocompletion=_aspects, show_default=False
+        ),
+    ],
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="DATABASE.TABLE", help="The table.", autocompletion=table_names, show_default=False),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The id of a schema or snapshot, or the name of a manifest or file.", show_default=False),
+    ] = None,
+) -> None:
+    """Show what stands in a table's files of metadata, and in its data files."""
+    if what not in ASPECTS:
+        # The older form has the table first, and then what is looked at.
+        what, table = table or "schema", what
+    if what not in ASPECTS:
+        raise typer.BadParameter(f"{what!r} is not one of {', '.join(ASPECTS)}", param_hint="'WHAT'")
+    if table is None:
+        raise typer.BadParameter("the table is missing", param_hint="'DATABASE.TABLE'")
+    if name is None and ASPECTS[what] == "must":
+        raise typer.BadParameter(f"the name of the {what} is missing", param_hint="'NAME'")
+    if name is not None and ASPECTS[what] == "none":
+        raise typer.BadParameter(f"inspect {what} takes no name, found {name!r}", param_hint="'NAME'")
+    from lakelet.cli.inspecting import inspect_table  # noqa: PLC0415
+
+    inspect_table(call.table(table), call.output, what, name)
+
+
+@command
+def history(
+    call: Call,
+    table: TableArgument,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, help="The most snapshots to show, newest first; 0 for all.")
+    ] = 50,
+) -> None:
+    """Draw a table's snapshots as a timeline, with tags and branches."""
+    from lakelet.cli.timeline import show_history  # noqa: PLC0415
+
+    show_history(call.table(table), call.output, limit)
+
+
+@command
+def files(
+    call: Call,
+    table: TableArgument,
+    tree: Annotated[bool, typer.Option("--tree", help="Draw partitions, buckets and levels as a tree.")] = False,
+    version: Annotated[int | None, typer.Option("--version", help="The files of an older snapshot.")] = None,
+) -> None:
+    """List a table's live data files, or draw where they stand."""
+    from lakelet.cli.file_tree import show_files  # noqa: PLC0415
+
+    show_files(call.table(table), call.output, tree=tree, version=version)

@@ -1,0 +1,63 @@
+"""Commands that keep a table in shape: `compact`, `expire`, `orphans`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lakelet.cli.call import Call, command, pairs_of
+from lakelet.cli.parameters import DryRunOption, TableArgument
+
+
+@command
+def compact(
+    call: Call,
+    table: TableArgument,
+    full: Annotated[bool, typer.Option("--full", help="Merge all there is.")] = False,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option("--partition", metavar="COLUMN=VALUE", help="Only partitions with this value; may be repeated."),
+    ] = None,
+) -> None:
+    """Rewrite a table's files into fewer ones, as its options say is due."""
+    chosen = pairs_of(partition, "--partition", "COLUMN=VALUE") or None
+    from lakelet.cli.maintaining import compact_table  # noqa: PLC0415 - loaded when it runs, as in all commands.
+
+    compact_table(call.table(table), call.output, full=full, partition=chosen)
+
+
+@command
+def expire(
+    call: Call,
+    table: TableArgument,
+    retain_last: Annotated[
+        int | None, typer.Option("--retain-last", metavar="N", min=1, help="Keep so many snapshots whatever their age.")
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="AGE", help="Let go only of what is older, such as 1d or 12h.")
+    ] = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Let go of old snapshots and of the files that only they need."""
+    from lakelet.cli.maintaining import expire_table  # noqa: PLC0415
+
+    expire_table(call.table(table), call.output, retain_last=retain_last, older_than=older_than, dry_run=dry_run)
+
+
+@command
+def orphans(
+    call: Call,
+    table: TableArgument,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            "--older-than", metavar="AGE", help="Spare younger files, which may be on their way into a commit."
+        ),
+    ] = "1d",
+    dry_run: DryRunOption = False,
+) -> None:
+    """Remove files that nothing points at."""
+    from lakelet.cli.maintaining import remove_orphans  # noqa: PLC0415
+
+    remove_orphans(call.table(table), call.output, older_than=older_than, dry_run=dry_run)

@@ -1,0 +1,126 @@
+"""Files outside the lake: which format they have, and the query that reads them.
+
+DuckDB reads them, in bounded memory. Into a table that exists, values are read as the types of its columns, never guessed: a
+guess would make 123 of the code 00123. For a new table the whole of the files is looked at before types are settled.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelet.errors import InvalidError, NotFoundError
+from lakelet.sql.quoting import listed, literal, quoted
+
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".json": "json",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+_SAMPLE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Files of one format and how they are to be read."""
+
+    paths: tuple[str, ...]
+    format: str
+    delimiter: str | None = None
+    header: bool = True
+    null: str | None = None
+
+    @staticmethod
+    def of(
+        patterns: Sequence[str], file_format: str | None, *, delimiter: str | None, header: bool, null: str | None
+    ) -> Source:
+        """The files that the patterns name, in order; NotFoundError where a pattern names none."""
+        paths: list[str] = []
+        for pattern in patterns:
+            found = (
+                [pattern] if "://" in pattern or os.path.isfile(pattern) else sorted(glob.glob(pattern, recursive=True))
+            )
+            found = [path for path in found if not os.path.isdir(path)]
+            if not found:
+                raise NotFoundError(f"no file is there for {pattern!r}")
+            paths += found
+        formats = {file_format or format_of(path) for path in paths}
+        if len(formats) > 1:
+            raise InvalidError(
+                f"the files are of several formats, {' and '.join(sorted(formats))}: import them one by one"
+            )
+        (chosen,) = formats
+        if delimiter is None and all(_stem(path).endswith(".tsv") for path in paths):
+            delimiter = "\t"
+        return Source(tuple(dict.fromkeys(paths)), chosen, delimiter, header, null)
+
+    def query(self, path: str | None = None, types: Mapping[str, str] | None = None) -> str:
+        """The query for all rows of one of the files, or of all; `types` are those of its columns, which are guessed else."""
+        files = listed(self.paths if path is None else [path])
+        columns = ", ".join(map(quoted, types)) if types else "*"
+        return f"SELECT {columns} FROM {self._reader(files, types)}"
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the files name their columns; those of others are the table's, in its order."""
+        return self.header or self.format != "csv"
+
+    def bytes_of(self, path: str) -> int | None:
+        """The size of a file, None for one that is not on this machine."""
+        return None if "://" in path else os.path.getsize(path)
+
+    def row_bytes(self, path: str) -> float | None:
+        """About how many bytes a row takes, by the first rows; None where nobody knows."""
+        if self.format not in ("csv", "ndjson") or "://" in path or path.endswith(tuple(COMPRESSED)):
+            return None
+        with open(path, "rb") as file:
+            sample = file.read(_SAMPLE_BYTES)
+        return len(sample) / max(sample.count(b"\n"), 1)
+
+    def _reader(self, files: str, types: Mapping[str, str] | None) -> str:
+        given = "{" + ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in (types or {}).items()) + "}"
+        match self.format:
+            case "parquet":
+                return f"read_parquet({files}, union_by_name = true)"
+            case "csv":
+                parts = [files, f"header = {str(self.header).lower()}"]
+                # One file at a time is read as given types; for a guess all are looked at, to their ends.
+                parts += [f"types = {given}"] if types else ["union_by_name = true", "sample_size = -1"]
+                if types and not self.header:
+                    parts.append(f"names = {listed(types)}")
+                if self.delimiter is not None:
+                    parts.append(f"delim = {literal(self.delimiter)}")
+                if self.null is not None:
+                    parts.append(f"nullstr = {literal(self.null)}")
+                return f"read_csv({', '.join(parts)})"
+            case _:
+                form = "newline_delimited" if self.format == "ndjson" else "auto"
+                parts = [files, f"format = '{form}'"]
+                parts += [f"columns = {given}"] if types else ["union_by_name = true", "sample_size = -1"]
+                return f"read_json({', '.join(parts)})"
+
+
+def format_of(path: str) -> str:
+    """The format that a name ends in; InvalidError names the known ones."""
+    ending = os.path.splitext(_stem(path))[1]
+    if ending not in _ENDINGS:
+        raise InvalidError(
+            f"{path!r}: what it holds is not to be seen from its name; say --format, or let it end in {', '.join(_ENDINGS)}"
+        )
+    return _ENDINGS[ending]
+
+
+def _stem(path: str) -> str:
+    """The name without the ending of a compression."""
+    lowered = path.lower()
+    for ending in COMPRESSED:
+        lowered = lowered.removesuffix(ending)
+    return lowered

@@ -1,0 +1,143 @@
+"""`lakelet import`: files into a table, in one atomic commit and in bounded memory.
+
+A table that was made for the import goes again if the import fails: it has never held a row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakelet.cli.call import Call
+from lakelet.cli.file_formats import Source
+from lakelet.cli.interrupts import stopped_by_interrupt
+from lakelet.cli.progress import Tell, byte_bar
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.sql.duck_types import duck_type
+from lakelet.sql.errors import nearest
+from lakelet.sql.names import DEFAULT_DATABASE, matching, split_name
+from lakelet.sql.session import Session
+from lakelet.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """What a table that is made has beside its columns."""
+
+    primary_key: tuple[str, ...]
+    partitioned_by: tuple[str, ...]
+    options: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Count:
+    rows: int = 0
+
+
+def import_files(call: Call, name: str, source: Source, *, new: NewTable | None, mode: str) -> None:
+    """Writes all rows of the files, and says how many."""
+    session = Session(call.lake)
+    count = _Count()
+    try:
+        table = call.table(name) if new is None else _created(call, name, new, session, source)
+        try:
+            with byte_bar(call.output, "importing") as tell, stopped_by_interrupt(session.interrupt):
+                batches = _batches(session, source, table.schema, count, tell)
+                snapshot = table.write(batches, mode=mode)
+        except BaseException:
+            if new is not None:
+                call.lake.drop_table(table.name, if_exists=True)
+            raise
+    finally:
+        session.close()
+    call.output.values(
+        f"imported into {table.name}",
+        {"files": len(source.paths), "rows": count.rows, "snapshot": snapshot.id if snapshot else None},
+    )
+
+
+def _created(call: Call, name: str, new: NewTable, session: Session, source: Source) -> Table:
+    asked = split_name(name.split("."), DEFAULT_DATABASE)
+    if asked.branch is not None or asked.system is not None:
+        raise InvalidError(f"{name!r}: a table that is made has a plain name, database.table")
+    with session.run(f"{source.query()} LIMIT 0") as result:
+        schema = result.schema
+    session.context.ensure_database(asked.database)
+    return call.lake.create_table(
+        asked.full,
+        pa.schema([_plain(field) for field in schema]),
+        primary_key=new.primary_key,
+        partitioned_by=new.partitioned_by,
+        options=new.options,
+    )
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """A column of the files as one of a table: what is known to be JSON or a UUID is a text, and nothing but NULL is text."""
+    kind = field.type
+    if isinstance(kind, pa.BaseExtensionType) or pa.types.is_null(kind):
+        kind = pa.string()
+    elif pa.types.is_unsigned_integer(kind):
+        kind = {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}[kind.bit_width]
+    return pa.field(field.name, kind)
+
+
+def _batches(
+    session: Session, source: Source, schema: TableSchema, count: _Count, tell: Tell
+) -> Iterator[pa.RecordBatch]:
+    """The rows of file after file; how far it is, is told in bytes."""
+    sizes = [source.bytes_of(path) for path in source.paths]
+    known = [size for size in sizes if size is not None]
+    total = float(sum(known)) if len(known) == len(sizes) else None
+    done = 0.0
+    for path, size in zip(source.paths, sizes, strict=True):
+        types = _types(session, source, path, schema)
+        row_bytes = source.row_bytes(path)
+        rows = 0
+        with _told_briefly(path), session.run(source.query(path, types)) as result:
+            for batch in result.to_batches():
+                rows += batch.num_rows
+                count.rows += batch.num_rows
+                inside = min(rows * row_bytes, size or 0) if row_bytes is not None else 0
+                tell(done + inside, total, count.rows)
+                yield batch.rename_columns([_column(name, schema) for name in batch.schema.names])
+        done += size or 0
+        tell(done, total, count.rows)
+
+
+@contextmanager
+def _told_briefly(path: str) -> Iterator[None]:
+    """DuckDB tells all its settings with an error in CSV; people want the file, the line and the value."""
+    try:
+        yield
+    except InvalidError as error:
+        _, found, told = str(error).partition("CSV Error on Line: ")
+        if not found:
+            raise
+        parts = itertools.takewhile(lambda part: not part.startswith(("Column ", "Possible ")), told.split("; "))
+        raise InvalidError(f"{path}, line {'; '.join(parts)}") from error
+
+
+def _types(session: Session, source: Source, path: str, schema: TableSchema) -> dict[str, str]:
+    """The types to read each column of a file as: those of the table's columns."""
+    with session.run(f"{source.query(path)} LIMIT 0") as result:
+        names = result.columns
+    if not source.has_names:
+        if len(names) > len(schema.fields):
+            raise InvalidError(f"{path} has {len(names)} columns, the table has {len(schema.fields)}")
+        names = tuple(field.name for field in schema.fields[: len(names)])
+    return {name: duck_type(schema.field(_column(name, schema)).type) for name in names}
+
+
+def _column(name: str, schema: TableSchema) -> str:
+    """The table's column of that name; InvalidError names the nearest."""
+    there = [field.name for field in schema.fields]
+    found = matching(name, there)
+    if found is None:
+        raise InvalidError(f"column {name!r} of the file is not in the table{nearest(name, there)}")
+    return found

@@ -1,0 +1,31 @@
+"""Arguments that several commands have, and what the user's shell completes them with."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from lakelet.errors import LakeletError
+
+
+def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The tables of the warehouse that the command line names, for the completion of the user's shell."""
+    from lakelet.catalog import connect  # noqa: PLC0415 - only a completion of tables needs it.
+
+    found: list[str] = []
+    # Whoever presses the tabulator wants names or nothing, no errors.
+    with suppress(LakeletError, OSError):
+        pairs = [pair.split("=", 1) for pair in ctx.params.get("option") or () if "=" in pair]
+        lake = connect(ctx.params.get("warehouse") or "./warehouse", dict(pairs))
+        database, dot, _ = incomplete.rpartition(".")
+        for name in [database] if dot else lake.databases():
+            found += [f"{name}.{table}" for table in lake.tables(name)]
+    return [name for name in found if name.startswith(incomplete)]
+
+
+TableArgument = Annotated[
+    str, typer.Argument(metavar="DATABASE.TABLE", help="The table.", autocompletion=table_names, show_default=False)
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]

@@ -1,0 +1,70 @@
+"""Bars and spinners on standard error, for people at a terminal; nothing for programs and pipes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TypeAlias
+
+from lakelet.cli.output import Output, console
+
+# How far something has come: units that are done, units in all if they are known, and rows so far.
+Tell: TypeAlias = Callable[[float, float | None, int], None]
+
+
+@contextmanager
+def byte_bar(output: Output, doing: str) -> Iterator[Tell]:
+    """A bar of bytes, with rows beside it."""
+    if not watched(output):
+        yield lambda done, total, rows: None
+        return
+    from rich.progress import (  # noqa: PLC0415 - only who watches needs it.
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
+        task = bars.add_task(doing, total=None, rows=0)
+        yield lambda done, total, rows: bars.update(task, completed=done, total=total, rows=rows)
+
+
+@contextmanager
+def row_bar(output: Output, doing: str) -> Iterator[Tell]:
+    """A bar of rows."""
+    if not watched(output):
+        yield lambda done, total, rows: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above.
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
+        task = bars.add_task(doing, total=None, rows=0)
+        yield lambda done, total, rows: bars.update(task, completed=done, total=total, rows=rows)
+
+
+def spinner(output: Output, doing: str) -> AbstractContextManager[object]:
+    """Something that moves while nobody knows how long it takes."""
+    return console(stderr=True).status(f"{doing} …") if watched(output) else nullcontext()
+
+
+def watched(output: Output) -> bool:
+    """Whether somebody looks on."""
+    return not output.for_programs and sys.stderr.isatty()

@@ -1,0 +1,78 @@
+"""Opening a shell, and its loop: at a terminal with a prompt, else over the lines of standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TypeAlias
+
+from lakelet.catalog import Lake
+from lakelet.cli.output import Output
+from lakelet.cli.shell.backslash import Quit, run_backslash
+from lakelet.cli.shell.running import Shell
+from lakelet.cli.statements import complete_part
+
+# Gives texts of whole statements, or one line with a command of the shell, until the user leaves.
+Texts: TypeAlias = Iterable[str]
+
+
+def open_shell(lake: Lake, output: Output, *, database: str | None, debug: bool) -> bool:
+    """Runs a shell to its end. Whether a statement failed, which counts where nobody looks on."""
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    shell = Shell(lake, output, interactive=interactive, debug=debug)
+    try:
+        if database is not None:
+            shell.use(database)
+        if interactive:
+            from lakelet.cli.shell.prompting import prompted  # noqa: PLC0415 - only a terminal needs it.
+
+            shell.timing = True
+            print(f"Lakelet at {lake.location}. \\? for help, Ctrl-D to leave.")
+            _run(shell, prompted(shell))
+        else:
+            _run(shell, _whole(sys.stdin))
+    finally:
+        shell.close()
+    return shell.failed and not interactive
+
+
+def _run(shell: Shell, texts: Texts) -> None:
+    with suppress(Quit):
+        for text in texts:
+            try:
+                if text.lstrip().startswith("\\"):
+                    _run_own(shell, text)
+                else:
+                    shell.run_text(text)
+            except KeyboardInterrupt:
+                # It came between two statements.
+                if not shell.interactive:
+                    raise
+                shell.tell_interrupted()
+
+
+def _run_own(shell: Shell, line: str) -> None:
+    try:
+        run_backslash(shell, line)
+    except (Quit, BrokenPipeError):
+        raise
+    except Exception as error:
+        shell.tell(error)
+
+
+def _whole(lines: Iterable[str]) -> Iterator[str]:
+    """The statements of lines that come in, as soon as they are whole; the last one may do without its semicolon."""
+    waiting = ""
+    for line in lines:
+        if not waiting.strip() and line.lstrip().startswith("\\"):
+            yield line
+            continue
+        ready, waiting = complete_part(waiting + line)
+        if ready:
+            yield ready
+        if waiting.lstrip().startswith("\\"):
+            yield waiting
+            waiting = ""
+    if waiting.strip():
+        yield waiting

@@ -1,0 +1,98 @@
+"""The prompt at a terminal: history, completion, colours, and lines that go on until the statement is whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import HTML
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+from pygments.lexers.sql import SqlLexer
+
+from lakelet.cli.shell.completing import suggest
+from lakelet.cli.shell.lake_names import KeptNames
+from lakelet.cli.shell.running import Shell
+from lakelet.cli.statements import complete_part
+
+
+def prompted(shell: Shell) -> Iterator[str]:
+    """What the user types, statement by statement, until Ctrl-D. Ctrl-C drops what stands on the line."""
+    names = KeptNames(shell)
+    session: PromptSession[str] = PromptSession(
+        history=_history(),
+        lexer=PygmentsLexer(SqlLexer),
+        completer=_LakeCompleter(names),
+        complete_in_thread=True,
+        complete_while_typing=False,
+        auto_suggest=AutoSuggestFromHistory(),
+        key_bindings=_bindings(),
+        multiline=True,
+        prompt_continuation=lambda width, line, wrapped: "…".rjust(width - 1) + " ",
+    )
+    while True:
+        try:
+            text = session.prompt(HTML("<ansicyan>{}</ansicyan>> ").format(shell.database))
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        if text.strip():
+            yield text
+            names.forget()
+
+
+def is_whole(text: str) -> bool:
+    """Whether what was typed can run: it ends with a semicolon, or is a command of the shell, or nothing."""
+    bare = text.strip()
+    if not bare or bare.startswith("\\"):
+        return True
+    ready, waiting = complete_part(text)
+    return bool(ready) and not waiting.strip()
+
+
+def history_path() -> str:
+    """Where typed statements are kept: in the user's folder for state."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(state, "lakelet", "history")
+
+
+class _LakeCompleter(Completer):
+    def __init__(self, names: KeptNames) -> None:
+        self._names = names
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        found = suggest(document.text_before_cursor, self._names, document.text_after_cursor)
+        for text in found.texts:
+            yield Completion(text, start_position=-found.length)
+
+
+def _history() -> History:
+    path = history_path()
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        # Statements may hold what is nobody else's business.
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)
+
+
+def _bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def enter(event: KeyPressEvent) -> None:
+        buffer: Buffer = event.current_buffer
+        if is_whole(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return bindings

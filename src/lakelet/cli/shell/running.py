@@ -1,0 +1,111 @@
+"""The state of a shell and how it runs what was typed."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TextIO
+
+from lakelet.catalog import Lake
+from lakelet.cli.failures import tell
+from lakelet.cli.interrupts import stopped_by_interrupt
+from lakelet.cli.output import Output
+from lakelet.cli.result_forms import write_result
+from lakelet.cli.statements import PLACED_ERRORS, StatementText, cut, placed_error
+from lakelet.clock import SystemClock
+from lakelet.errors import InvalidError
+from lakelet.sql.errors import SqlError
+from lakelet.sql.quoting import quoted
+from lakelet.sql.session import Session
+
+
+class Shell:
+    """Runs statements, and remembers how results are to look. An error is told, and the shell goes on."""
+
+    def __init__(self, lake: Lake, output: Output, *, interactive: bool = False, debug: bool = False) -> None:
+        self.lake = lake
+        self.debug = debug
+        # Whether a person types, who goes on after Ctrl-C.
+        self.interactive = interactive
+        self.output = output
+        self.session = Session(lake)
+        self.timing = False
+        self.expanded = False
+        self.form = "object" if output.for_programs else "table"
+        self.limit: int | None = None
+        self.failed = False
+        self._clock = SystemClock()
+        self._file: TextIO | None = None
+
+    @property
+    def out(self) -> TextIO:
+        """Where results go."""
+        return self._file or sys.stdout
+
+    @property
+    def database(self) -> str:
+        """The database in use."""
+        return self.session.context.database
+
+    def use(self, database: str) -> None:
+        """Makes a database the one in use."""
+        self.session.run(f"USE {quoted(database)}").close()
+
+    def send_to(self, path: str | None) -> None:
+        """Sends results to a file from now on, or to the screen again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if path is not None:
+            try:
+                self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - it stays open until the next \o.
+            except OSError as error:
+                raise InvalidError(f"results cannot go to {path!r}: {error.strerror}") from error
+
+    def run_text(self, text: str) -> None:
+        """Runs every statement of a text; an error is told and the next statement runs all the same."""
+        try:
+            statements = cut(text)
+        except SqlError as error:
+            self.tell(error)
+            return
+        for statement in statements:
+            self._run(statement, text)
+
+    def tell(self, error: Exception) -> None:
+        """Says what went wrong."""
+        self.failed = True
+        sys.stdout.flush()
+        tell(error, self.output, debug=self.debug)
+
+    def close(self) -> None:
+        """Lets everything go."""
+        self.send_to(None)
+        self.session.close()
+
+    def _run(self, statement: StatementText, whole: str) -> None:
+        started = self._clock.monotonic()
+        try:
+            with stopped_by_interrupt(self.session.interrupt):
+                result = self.session.run(statement.text)
+                form = "vertical" if self.expanded and self.form == "table" else self.form
+                write_result(result, form, self.out, self.limit)
+        except KeyboardInterrupt:
+            if not self.interactive:
+                raise
+            self.tell_interrupted()
+        except PLACED_ERRORS as error:
+            self.tell(placed_error(error, whole, statement))
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            self.tell(error)
+        if self.timing and not self.output.for_programs:
+            with contextlib.suppress(KeyboardInterrupt):
+                print(f"{(self._clock.monotonic() - started) * 1000:,.0f} ms")
+
+    def tell_interrupted(self) -> None:
+        """Says that Ctrl-C was heard."""
+        self.failed = True
+        sys.stdout.flush()
+        self.output.error("Interrupted", "the statement was stopped; what it had not committed is not there")
