@@ -30,6 +30,7 @@ from measure_metadata import measure_avro, measure_commits, measure_plan
 from measure_rows import measure_memory, measure_read, measure_write
 from measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
 from measure_spark_peers import measure_spark_peers
+from measure_sql import measure_cli_start, measure_sql
 from measure_upsert import measure_upsert
 from results_page import PAGE, put_section
 from rounds import REPOSITORY, ContenderError
@@ -56,6 +57,8 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "spark_write": measure_spark_write,
     "spark_upsert": measure_spark_upsert,
     "spark_peers": measure_spark_peers,
+    "sql": measure_sql,
+    "cli_start": measure_cli_start,
 }
 _PACKAGES = ("pyarrow", "numpy", "numba", "pyiceberg", "deltalake", "fastavro", "pyspark")
 RESULTS = Path(__file__).parent / "results"
