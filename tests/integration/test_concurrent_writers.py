@@ -79,9 +79,9 @@ def test_eight_processes_mix_operations_on_a_disk(tmp_path: Path) -> None:
 
 def test_eight_processes_append_on_minio(s3_minio: S3Service) -> None:
     address = new_table(on_service(s3_minio))
-    acknowledged = race(address, ["append"] * 8, 50)
+    acknowledged = race(address, ["append"] * 8, 25)
     check_race(address, acknowledged)
-    assert commits(address) == 400
+    assert commits(address) == 200
 
 
 def test_processes_mix_operations_on_minio(s3_minio: S3Service) -> None:

@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelet import ConflictError, InvalidError, Lake, NotFoundError, UnavailableError, connect
-from lakelet.spark.jobs import adopted_file
-from lakelet.spark.jobs import migrate as migrating
+from lakelet.catalog.migration import adopted_file, migrating
+from lakelet.catalog.migration.journal import NAME, Journal, begin_journal, read_journal
+from lakelet.catalog.migration.source_files import SourceFile, open_folder
 from lakelet.spark.jobs.migrate import migrate
-from lakelet.spark.jobs.migration_journal import NAME, Journal, begin_journal, read_journal
-from lakelet.spark.jobs.source_files import SourceFile, open_folder
 from lakelet.spark.read import table
 from lakelet.storage.open import open_store
 from tests.services.server import S3Service
@@ -272,7 +271,7 @@ def test_another_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     def refuses(source: str, target: str) -> None:
         raise OSError(18, "Invalid cross-device link")
 
-    monkeypatch.setattr(adopted_file.os, "link", refuses)
+    monkeypatch.setattr(os, "link", refuses)
     with pytest.raises(InvalidError, match="different file systems"):
         adopted_file._link(str(tmp_path / "a"), str(tmp_path / "b"))
 

@@ -16,7 +16,7 @@ from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.snapshot import Snapshot
 from lakelet.spark.compact_tasks import CompactTasks
 from lakelet.spark.opened import OpenedTable, open_table
-from lakelet.table.compacting import partition_scope
+from lakelet.table.compaction_scope import partition_scope
 from lakelet.table.table import check_usable
 
 

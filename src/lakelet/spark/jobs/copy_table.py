@@ -13,12 +13,10 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from lakelet.catalog import Lake
+from lakelet.catalog.copying import create_like
 from lakelet.errors import InvalidError
-from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Map, Multiset, Row
-from lakelet.options import PATH
+from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Map, Multiset, Row
 from lakelet.spark.jobs.pinned import Where, pinned_scan
 from lakelet.spark.opened_lake import open_lake
 from lakelet.spark.read import scan_frame
@@ -77,7 +75,7 @@ def copy_table(
     into = warehouse if target_warehouse is None else target_warehouse
     theirs = options if target_options is None else target_options
     if create:
-        _create(open_lake(into, theirs), target, scan.schema, fields)
+        create_like(open_lake(into, theirs), target, scan.schema, fields)
     return write(
         scan_frame(spark, scan),
         into,
@@ -89,28 +87,6 @@ def copy_table(
         commit_identifier=commit_identifier,
         options=theirs,
         parallelism=parallelism,
-    )
-
-
-def _create(lake: Lake, name: str, schema: TableSchema, fields: Sequence[Field]) -> None:
-    if lake.table_exists(name):
-        return
-    names = {field.name for field in fields}
-    missing = [key for key in (*schema.primary_keys, *schema.partition_keys) if key not in names]
-    if missing:
-        raise InvalidError(
-            f"{name} cannot be made like the source without its key columns {', '.join(dict.fromkeys(missing))}: "
-            "copy them as well, or make the table first"
-        )
-    lake.create_database(name.split(".", 1)[0], if_not_exists=True)
-    lake.create_table(
-        name,
-        fields,
-        primary_key=schema.primary_keys,
-        partitioned_by=schema.partition_keys,
-        options={key: text for key, text in schema.options.items() if key != PATH.name},
-        comment=schema.comment,
-        if_not_exists=True,
     )
 
 

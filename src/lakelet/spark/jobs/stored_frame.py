@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from lakelet.catalog.migration.adoption_check import fields_of
+from lakelet.catalog.migration.parquet_footers import read_footer
+from lakelet.catalog.migration.source_files import SourceFile, source_files
 from lakelet.errors import CorruptionError, NotFoundError
 from lakelet.format.parquet_file import ParquetFormat
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.partition_path import parse_partition_value
 from lakelet.model.types import Field, string
-from lakelet.spark.jobs.adoption_check import fields_of
-from lakelet.spark.jobs.parquet_footers import read_footer
-from lakelet.spark.jobs.source_files import SourceFile, source_files
 from lakelet.spark.merge_scan import small_batches
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.storage.open import open_store

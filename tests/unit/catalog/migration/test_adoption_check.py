@@ -13,14 +13,14 @@ import pytest
 pytest.importorskip("pyspark")
 
 from lakelet import InvalidError
+from lakelet.catalog.migration.adopted_file import Adoption, data_file
+from lakelet.catalog.migration.adoption_check import fields_of, problems
+from lakelet.catalog.migration.parquet_footers import Footer, footer_of
+from lakelet.catalog.migration.source_files import source_files
 from lakelet.format.binary_row import decode_row, encode_row
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.spark.jobs.adopted_file import Adoption, data_file
-from lakelet.spark.jobs.adoption_check import fields_of, problems
-from lakelet.spark.jobs.parquet_footers import Footer, footer_of
-from lakelet.spark.jobs.source_files import source_files
 from lakelet.storage.home import TableHome
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
