@@ -5,7 +5,6 @@ between is which files are pruned, who reads them, under which schema, and what 
 """
 
 import math
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -27,7 +26,6 @@ from tests.property.sql_tables import RandomTable, Source
 from tests.property.test_predicates import KINDS, conditions, some_columns
 from tests.property.test_predicates import tables as typed_rows
 
-EXAMPLES = 400 if os.environ.get("LAKELET_SOAK") else 12
 QUERIES = 20
 
 
@@ -99,9 +97,14 @@ def all_sources(tables: list[RandomTable], judge: duckdb.DuckDBPyConnection) -> 
     return [*found, *shorter]
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**40))
 def test_a_query_over_the_lake_gives_the_rows_of_plain_tables(seed: int) -> None:
+    judge_queries(seed)
+
+
+def judge_queries(seed: int) -> None:
+    """Tables, queries, more changes, and queries again, all of it decided by a number."""
     rng = random.Random(seed)
     with TemporaryDirectory() as folder:
         lake = lakelet.connect(Path(folder))
@@ -131,9 +134,17 @@ def conditioned(draw: st.DrawFn) -> tuple[pa.Table, list[str]]:
     return draw(typed_rows(names)), draw(st.lists(conditions(names), min_size=6, max_size=10))
 
 
-@settings(max_examples=EXAMPLES)
-@given(case=conditioned(), layout=st.sampled_from(["append", "append", "keyed", "compacted"]))
+LAYOUTS = ["append", "append", "keyed", "compacted"]
+
+
+@settings(max_examples=12)
+@given(case=conditioned(), layout=st.sampled_from(LAYOUTS))
 def test_a_condition_prunes_no_row_that_it_keeps(case: tuple[pa.Table, list[str]], layout: str) -> None:
+    judge_conditions(case, layout)
+
+
+def judge_conditions(case: tuple[pa.Table, list[str]], layout: str) -> None:
+    """Conditions on a table that has a file for each of its rows."""
     rows_of_table, texts = case
     # A file for each row: whatever can be pruned is.
     numbered = rows_of_table.append_column("row_number", pa.array(range(rows_of_table.num_rows), pa.int32()))

@@ -142,10 +142,10 @@ class _Reader:
         if kind in _COMPARISONS:
             return self._comparison(kind, node["left"], node["right"])
         if kind == "COMPARE_BETWEEN":
-            column = self._column(node["input"])
-            return f"({column} BETWEEN {self._constant(node['lower'])} AND {self._constant(node['upper'])})"
+            lower, upper = self._constants((node["lower"], node["upper"]))
+            return f"({self._column(node['input'])} BETWEEN {lower} AND {upper})"
         if kind == "COMPARE_IN":
-            values = ", ".join(self._constant(child) for child in children[1:])
+            values = ", ".join(self._constants(children[1:]))
             return f"({self._column(children[0])} IN ({values}))"
         if kind == "OPERATOR_IS_NULL":
             return f"({self._column(children[0])} IS NULL)"
@@ -172,6 +172,14 @@ class _Reader:
         if found is None:
             raise _Unknown
         return quoted(found)
+
+    def _constants(self, nodes: Sequence[Node]) -> list[str]:
+        """Constants that a column is compared with at once: DuckDB finds one type for all of them and the column, so that
+        1e0 makes the others floating-point numbers."""
+        found = [self._constant(node) for node in nodes]
+        if len({_kind(constant) for constant in found}) > 1:
+            raise _Unknown
+        return found
 
     def _constant(self, node: Node) -> str:
         kind = node.get("type", "")
@@ -201,6 +209,17 @@ class _Reader:
         elif self._params is not None and name.isdigit() and 0 < int(name) <= len(self._params):
             return self._params[int(name) - 1]
         raise _Unknown
+
+
+def _kind(constant: str) -> str:
+    """What a constant is: those of one kind are compared with a column together as they are one by one."""
+    if constant.startswith("'"):
+        return "text"
+    if constant.startswith("CAST("):
+        return constant.rsplit(" ", 1)[-1]
+    if constant.lower() in ("true", "false"):
+        return "boolean"
+    return "floating point" if "e" in constant.lower() else "number"
 
 
 def _value_text(value: object) -> str:

@@ -56,13 +56,16 @@ class Engine:
     def space(self) -> Space:
         """Room for one query."""
         with self._lock:
-            if self._database is None:
-                self._database = duckdb.connect(":memory:", config=dict(_SETTINGS))
-            cursor = self._database.cursor()
+            cursor = self._instance().cursor()
             number = next(self._numbers)
         space = Space(cursor, _CATALOG.format(number=number), dict(self._changed))
         self._spaces.add(space)
         return space
+
+    def _instance(self) -> duckdb.DuckDBPyConnection:
+        if self._database is None:
+            self._database = duckdb.connect(":memory:", config=dict(_SETTINGS))
+        return self._database
 
     def interrupt(self) -> None:
         """Stops all that is running; any thread may call it."""
@@ -77,9 +80,16 @@ class Engine:
 
     def reset(self, name: str) -> None:
         """Gives a setting of DuckDB its default back."""
-        with self.space() as space:
-            space.run(f"RESET {quoted(name)}")
         self._changed.pop(name, None)
+        # Without a space: the setting may be the reason that none can be made.
+        with self._lock:
+            cursor = self._instance().cursor()
+        try:
+            cursor.execute(f"RESET {quoted(name)}")
+        except duckdb.Error as error:
+            raise lakelet_error(error) from error
+        finally:
+            cursor.close()
 
     def close(self) -> None:
         """Lets DuckDB go."""
@@ -99,19 +109,23 @@ class Space:
         self._schemas = {"main"}
         self._failures: list[BaseException] = []
         self._explain: Callable[[BaseException], BaseException | None] = lambda _: None
-        cursor.execute(f"ATTACH ':memory:' AS {catalog}")
-        cursor.execute(f"USE {catalog}")
-        # A setting of the cursor, not of the instance, and the machine's zone unless it is set.
-        cursor.execute("SET TimeZone = 'UTC'")
-        for name, value in settings.items():
-            cursor.execute(f"SET {quoted(name)} = {literal(value)}")
+        try:
+            cursor.execute(f"ATTACH ':memory:' AS {catalog}")
+            cursor.execute(f"USE {catalog}")
+            # A setting of the cursor, not of the instance, and the machine's zone unless it is set.
+            cursor.execute("SET TimeZone = 'UTC'")
+            for name, value in settings.items():
+                cursor.execute(f"SET {quoted(name)} = {literal(value)}")
+        except duckdb.Error as error:
+            cursor.close()
+            raise lakelet_error(error) from error
 
     # ------------------------------------------------------------------ what is visible
 
     def use(self, schema: str) -> None:
         """Where names without a database are looked for."""
         self._schema(schema)
-        self._cursor.execute(f"USE {self._catalog}.{quoted(schema)}")
+        self.run(f"USE {self._catalog}.{quoted(schema)}")
 
     def add_view(self, schema: str, name: str, query: str) -> None:
         """Shows a query under a name."""
@@ -143,18 +157,15 @@ class Space:
 
     def _schema(self, name: str) -> None:
         if name.lower() not in self._schemas:
-            self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {self._catalog}.{quoted(name)}")
+            self.run(f"CREATE SCHEMA IF NOT EXISTS {self._catalog}.{quoted(name)}")
             self._schemas.add(name.lower())
 
     # ------------------------------------------------------------------ running
 
     def tree(self, query: str) -> dict[str, Any]:
         """The parsed form of a query as DuckDB gives it, or what it says is wrong with it (`error`)."""
-        row = self._cursor.execute(
-            "SELECT json_serialize_sql($1, skip_null := true, skip_empty := true, skip_default := true)", [query]
-        ).fetchone()
-        assert row is not None
-        found: dict[str, Any] = json.loads(row[0])
+        serialize = "SELECT json_serialize_sql($1, skip_null := true, skip_empty := true, skip_default := true)"
+        found: dict[str, Any] = json.loads(self.run(serialize, [query])[0][0])
         return found
 
     def run(self, text: str, params: Params = None, placed: Placed | None = None) -> list[tuple[Any, ...]]:

@@ -39,7 +39,7 @@ class Plans:
             (scan.snapshot.id, scan.snapshot.delta_manifest_list, scan.snapshot.base_manifest_list),
             # The options too: some of them decide how files are read together.
             (scan.schema.id, tuple(sorted(scan.schema.options.items()))),
-            (scan.columns, scan.limit, scan.ordered, tuple(texts)),
+            (scan.columns, scan.limit, scan.ordered, scan.level, tuple(texts)),
         )
         with self._lock:
             found = self._views.get(key)

@@ -27,7 +27,7 @@ from lakelet.sql.relation import Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.shortcuts import counted, limited
 from lakelet.sql.statement import Params
-from lakelet.sql.table_view import TableView, table_view
+from lakelet.sql.table_view import TableView, scanned_sql, table_view
 from lakelet.sql.time_travel import Travel, travels
 from lakelet.sql.tree import Node, Reference, references
 from lakelet.sql.words import Word, words_of
@@ -43,8 +43,8 @@ def run_query(
 ) -> SqlResult:
     """The rows of a query."""
     query = Query(context, text, params, frames, relations)
+    query.prepare()
     try:
-        query.prepare()
         count = query.count()
         if count is not None:
             query.space.close()
@@ -71,9 +71,16 @@ class Query:
     _tree: Node = field(init=False, default_factory=dict)
 
     def prepare(self) -> None:
-        """Shows every table to DuckDB."""
+        """Shows every table to DuckDB, in a space that is then the caller's to close."""
         self.space = self.context.engine.space()
         self.space.on_error(self._explain)
+        try:
+            self._show_tables()
+        except BaseException:
+            self.space.close()
+            raise
+
+    def _show_tables(self) -> None:
         words = words_of(self.text)
         found, edits = travels(self.text, words, self._value)
         changes, more = incrementals(self.text, words, self._value)
@@ -215,8 +222,10 @@ class Query:
             return f"SELECT * FROM {self.space.add_rows(relation)}"
         if not isinstance(relation, TableScan):
             return f"SELECT * FROM {self._frame(relation)}"
+        if relation.where is not None or relation.limit is not None:
+            return scanned_sql(relation, self.space)
         texts: tuple[str, ...] = ()
-        plain = relation.where is None and relation.limit is None and relation.fallback is None
+        plain = relation.fallback is None
         if plain:
             texts = pruning_texts(uses, self._comparable(relation), self.params)
             limit = limited(self._tree, uses)

@@ -82,6 +82,16 @@ def table_view(scan: TableScan, texts: Sequence[str], location: str | None, outd
     return TableView(scan, plan, dealer.deal(scan.chosen_splits(plan)), location or "")
 
 
+def scanned_sql(scan: TableScan, space: Space) -> str:
+    """The query that gives the rows of a scan with a condition or a limit of its own, which our reader alone heeds."""
+
+    def read(wanted: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        names = scan.columns if wanted is None else tuple(name for name in scan.columns if name in wanted)
+        return replace(scan, columns=names).to_batches()
+
+    return f"SELECT {_cast_columns(scan)} FROM {space.add_rows(Rows(scan.arrow_schema, read))}"
+
+
 def outdated_rows(scan: TableScan) -> Outdated:
     """Finds the rows of merged files that do not count, by their keys."""
     schema = scan.schema

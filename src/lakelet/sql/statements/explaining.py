@@ -23,6 +23,7 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.table_view import TableView
 
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
 _COLUMNS = {"explain_key": pa.string(), "explain_value": pa.string()}
 
 
@@ -31,7 +32,8 @@ def run_explain(context: Context, statement: Statement) -> SqlResult:
     reader = statement.reader
     reader.expect("EXPLAIN")
     analyze = reader.accept("ANALYZE")
-    if reader.at_end:
+    if reader.peek().keyword not in _QUERIES:
+        # DuckDB would explain its own statements, and run them with ANALYZE.
         raise reader.error("a query")
     text = reader.source_in_place(reader.place, len(reader.words))
     reader.place = len(reader.words)

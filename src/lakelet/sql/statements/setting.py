@@ -14,7 +14,13 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.settings import OWN_SETTINGS
 from lakelet.sql.statement import Statement
 
-_REFUSED = ("default_collation", "errors_as_json", "python_enable_replacements", "search_path", "schema")
+_REFUSED = frozenset(
+    (
+        *("default_collation", "errors_as_json", "python_enable_replacements", "search_path", "schema"),
+        # These cannot be taken back, and nothing would be readable any more.
+        *("lock_configuration", "enable_external_access", "disabled_filesystems"),
+    )
+)
 
 
 def run_set(context: Context, statement: Statement) -> SqlResult:
