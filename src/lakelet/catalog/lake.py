@@ -23,6 +23,7 @@ from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.format.table_metadata import TableMetadata, encode_metadata
 from lakelet.ids import Ids, RandomIds
 from lakelet.model.arrow_types import from_arrow
+from lakelet.model.given_type import TypeLike, as_type
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.text import check_text
@@ -31,7 +32,6 @@ from lakelet.options import PARTITION, PATH, PRIMARY_KEY, Option, TableOptions, 
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
-from lakelet.table.altering import TypeLike, as_type
 
 if TYPE_CHECKING:
     from lakelet.sql import Session, SqlResult

@@ -56,7 +56,7 @@ def membership(column: str, arrow: pa.DataType, literals: list[pa.Scalar]) -> Pr
     kinds = {literal.type for literal in literals if literal.is_valid}
     if len({_domain(kind) for kind in kinds}) > 1:
         return None
-    if arrow == pa.float32() and len(kinds) > 1 and pa.float64() in kinds:
+    if mixes_floats(arrow, literals):
         return None
     has_null = any(not literal.is_valid for literal in literals)
     if len(kinds) == 1 and pa.types.is_string(next(iter(kinds))):
@@ -73,6 +73,13 @@ def membership(column: str, arrow: pa.DataType, literals: list[pa.Scalar]) -> Pr
     if not kept and not has_null:
         return never(column)
     return InList(column, _array([*kept, pa.scalar(None, arrow)] if has_null else kept, arrow))
+
+
+def mixes_floats(arrow: pa.DataType, literals: list[pa.Scalar]) -> bool:
+    """Whether DuckDB compares a column with several literals in a type that none of them alone would be compared in, and that
+    does not hold them all: `f BETWEEN 16777217 AND 1e300` is decided in DOUBLE, `f >= 16777217` in FLOAT."""
+    kinds = {literal.type for literal in literals if literal.is_valid}
+    return len(kinds) > 1 and any(pa.types.is_floating(kind) for kind in (arrow, *kinds))
 
 
 def _array(scalars: list[pa.Scalar], arrow: pa.DataType) -> pa.Array:

@@ -160,6 +160,8 @@ class _Reader:
             case exp.NullSafeEQ() | exp.NullSafeNEQ():
                 return self.distinct(node)
             case exp.Between() if not node.args.get("symmetric"):
+                if self.mixes_floats(node):
+                    return None
                 low = self.comparison(node.this, ">=", node.args["low"])
                 high = self.comparison(node.this, "<=", node.args["high"])
                 return None if low is None or high is None else And((low, high))
@@ -172,6 +174,13 @@ class _Reader:
             case exp.Escape() if isinstance(node.this, exp.Like):
                 return self.like(node.this, escape=node.expression)
         return None
+
+    def mixes_floats(self, node: exp.Between) -> bool:
+        """Whether both ends are decided in a type of their own."""
+        field = self.atomic(node.this)
+        ends = [self.constant(node.args[name]) for name in ("low", "high")]
+        values = [end.value for end in ends if end is not None]
+        return field is not None and literal.mixes_floats(to_arrow(field.type), values)
 
     def comparison(self, left: exp.Expr, operator: Operator, right: exp.Expr) -> Predicate | None:
         if self.column(left) is None and self.column(right) is not None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
 from lakelet.sql.engine import Engine
 from lakelet.sql.frames import Frames
 from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, TableName, split_name
-from lakelet.sql.plans import Plans
 from lakelet.sql.relation import Relation
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
 
 if TYPE_CHECKING:
+    from lakelet.sql.plans import Plans
     from lakelet.table import Table
 
 
@@ -27,7 +28,13 @@ class Context:
         self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         self.engine = Engine()
-        self.plans = Plans()
+
+    @cached_property
+    def plans(self) -> Plans:
+        """The plans of the latest queries."""
+        from lakelet.sql.plans import Plans  # noqa: PLC0415 - a query without tables does without.
+
+        return Plans()
 
     def table_name(self, parts: Sequence[str]) -> TableName:
         """What a name says, as it is written; one part is a table of the database in use."""

@@ -15,7 +15,6 @@ from types import FrameType
 import pyarrow as pa
 
 from lakelet.sql.result import SqlResult
-from lakelet.table.scanning import TableScan
 
 
 class Frames:
@@ -43,6 +42,8 @@ class Frames:
 
 
 def _holds_rows(value: object) -> bool:
+    from lakelet.table.scanning import TableScan  # noqa: PLC0415 - few queries name a variable.
+
     if isinstance(value, (pa.Table, pa.RecordBatch, pa.RecordBatchReader, TableScan, SqlResult)):
         return True
     kind = type(value)

@@ -19,7 +19,6 @@ from lakelet.sql.quoting import quoted
 from lakelet.sql.relation import Rows
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word, words_of
-from lakelet.table.changing import changes_schema
 
 if TYPE_CHECKING:
     from lakelet.table import Table
@@ -45,6 +44,8 @@ class Incremental:
             from lakelet.sql.system.change_log import changes_relation  # noqa: PLC0415 - few queries ask for it.
 
             return changes_relation(table, system, self.start, self.end)
+        from lakelet.table.changing import changes_schema  # noqa: PLC0415 - few queries ask for changes.
+
         whole = changes_schema(table.schema)
         kept = whole if self.with_kinds else pa.schema([field for field in whole if field.name != _ROW_KIND])
 

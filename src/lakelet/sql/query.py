@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.model.types import Field, Kind
@@ -27,11 +29,13 @@ from lakelet.sql.relation import Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.shortcuts import counted, limited
 from lakelet.sql.statement import Params
-from lakelet.sql.table_view import TableView, scanned_sql, table_view
 from lakelet.sql.time_travel import Travel, travels
 from lakelet.sql.tree import Node, Reference, references
 from lakelet.sql.words import Word, words_of
-from lakelet.table.scanning import TableScan
+
+if TYPE_CHECKING:
+    from lakelet.sql.table_view import TableView
+    from lakelet.table.scanning import TableScan
 
 _FILE_SIGNS = frozenset("./*:")
 _DUCKDBS_SCHEMAS = ("information_schema", "pg_catalog")
@@ -218,6 +222,10 @@ class Query:
     # ------------------------------------------------------------------ rows
 
     def _relation_sql(self, relation: object, uses: Sequence[Reference], name: str) -> str:
+        # A query without tables does without all that reads them.
+        from lakelet.sql.table_view import scanned_sql, table_view  # noqa: PLC0415
+        from lakelet.table.scanning import TableScan  # noqa: PLC0415
+
         if isinstance(relation, Rows):
             return f"SELECT * FROM {self.space.add_rows(relation)}"
         if not isinstance(relation, TableScan):
@@ -320,6 +328,6 @@ def _used(expression: str, params: Params) -> Params:
 
 def _as_arrow(frame: object) -> object:
     """Data that DuckDB takes."""
-    if isinstance(frame, (SqlResult, TableScan)):
-        return frame.to_reader()
-    return frame
+    # A scan or a result of ours, among others.
+    reader = getattr(frame, "to_reader", None)
+    return frame if reader is None or isinstance(frame, pa.Table) else reader()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.table.scanning import TableScan
+if TYPE_CHECKING:
+    from lakelet.table.scanning import TableScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,4 +22,4 @@ class Rows:
     read: Callable[[Sequence[str] | None, pc.Expression | None], Iterator[pa.RecordBatch]]
 
 
-Relation = TableScan | Rows | pa.Table
+Relation: TypeAlias = "TableScan | Rows | pa.Table"

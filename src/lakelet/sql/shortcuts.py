@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,8 +16,10 @@ from lakelet.model.types import Field
 from lakelet.sql.conditions import whole_condition
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
-from lakelet.sql.table_view import TableView
 from lakelet.sql.tree import Node, Reference, only_select
+
+if TYPE_CHECKING:
+    from lakelet.sql.table_view import TableView
 
 _PLAIN = frozenset(("type", "cte_map", "select_list", "from_table", "aggregate_handling", "modifiers"))
 _LIMIT = frozenset(("type", "limit", "offset"))

@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
-
-import pyarrow as pa
 
 from lakelet.commit.branches import branch_home
 from lakelet.commit.callback_classes import check_callbacks
@@ -16,17 +13,14 @@ from lakelet.commit.snapshots import latest_id
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.format.table_metadata import decode_metadata, encode_metadata
 from lakelet.model import evolution
-from lakelet.model.arrow_types import from_arrow
 from lakelet.model.evolution import Path
+from lakelet.model.given_type import TypeLike, as_type
 from lakelet.model.schema import TableSchema
-from lakelet.model.type_parser import parse_type
-from lakelet.model.types import DataType
 from lakelet.options import PARTITION, PATH, PRIMARY_KEY, SCAN_FALLBACK_BRANCH, check_alter, check_options
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
 _FIXED = (PARTITION, PATH, PRIMARY_KEY)
-TypeLike: TypeAlias = str | pa.DataType | DataType
 
 
 class Altering:
@@ -136,17 +130,6 @@ def note_schema(home: TableHome, schema: TableSchema) -> None:
         return
     except LakeletError as error:
         _LOG.warning("schema %d stands, but %s could not be updated: %s", schema.id, path, error)
-
-
-def as_type(data_type: TypeLike, where: str) -> DataType:
-    """A logical type from its text, an Arrow type or itself."""
-    if isinstance(data_type, str):
-        return parse_type(data_type)
-    if isinstance(data_type, pa.DataType):
-        return from_arrow(data_type, where=where)
-    if isinstance(data_type, DataType):
-        return data_type
-    raise InvalidError(f"{where}: expected a type such as 'BIGINT' or pyarrow.int64(), found {data_type!r}")
 
 
 def _literal(value: object) -> str:

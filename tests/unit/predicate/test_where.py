@@ -250,3 +250,17 @@ def test_column_names() -> None:
 def test_bad_conditions_are_told_where_and_why(text: str, message: str) -> None:
     with pytest.raises(InvalidError, match=message):
         where(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f BETWEEN 16777217 AND 1e300",
+        "f IN (16777217, 1e300)",
+        "b IN (9007199254740993, 1e0)",
+        "b BETWEEN 1e0 AND 9007199254740993",
+    ],
+)
+def test_literals_of_several_kinds_beside_floats_are_left_to_duckdb(text: str) -> None:
+    fields = [Field(number, name, parse_type(COLUMNS[name])) for number, name in enumerate(("f", "b"))]
+    assert isinstance(parse_where(text, fields), Opaque)
