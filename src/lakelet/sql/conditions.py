@@ -14,8 +14,9 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from lakelet.errors import InvalidError
-from lakelet.model.types import Field
+from lakelet.model.types import TIMESTAMPS, Atomic, Field
 from lakelet.predicate.tree import Predicate, disjunction
+from lakelet.sql.duck_types import duck_type
 from lakelet.sql.quoting import literal, quoted
 from lakelet.sql.statement import Params
 from lakelet.sql.tree import Node, Reference
@@ -65,7 +66,7 @@ def condition_text(use: Reference, fields: Sequence[Field], params: Params) -> s
     source = select.get("from_table")
     if select.get("sample") or source is None or not _counts_whole(source, use.node):
         return None
-    reader = _Reader(use.alias, {field.name.lower(): field.name for field in fields}, params)
+    reader = _Reader(use.alias, {field.name.lower(): field for field in fields}, params)
     terms = [*_terms(select.get("where_clause")), *_joined(source, use.node)]
     kept = [text for text in (reader.optional(term) for term in terms) if text is not None]
     return " AND ".join(kept) if kept else None
@@ -74,7 +75,7 @@ def condition_text(use: Reference, fields: Sequence[Field], params: Params) -> s
 def whole_condition(use: Reference, fields: Sequence[Field], params: Params) -> str | None:
     """The WHERE of a query of one table as SQL over its columns, if all of it is understood; None otherwise."""
     assert use.select is not None
-    reader = _Reader(use.alias, {field.name.lower(): field.name for field in fields}, params)
+    reader = _Reader(use.alias, {field.name.lower(): field for field in fields}, params)
     try:
         return reader.text(use.select["where_clause"])
     except _Unknown:
@@ -120,7 +121,7 @@ def _joined(source: Node, table: Node) -> Iterable[Node]:
 class _Reader:
     """Writes conditions on one table."""
 
-    def __init__(self, alias: str, columns: Mapping[str, str], params: Params) -> None:
+    def __init__(self, alias: str, columns: Mapping[str, Field], params: Params) -> None:
         self._alias = alias.lower()
         self._columns = columns
         self._params = params
@@ -142,27 +143,31 @@ class _Reader:
         if kind in _COMPARISONS:
             return self._comparison(kind, node["left"], node["right"])
         if kind == "COMPARE_BETWEEN":
-            lower, upper = self._constants((node["lower"], node["upper"]))
-            return f"({self._column(node['input'])} BETWEEN {lower} AND {upper})"
+            column = self._column(node["input"])
+            lower, upper = self._constants((node["lower"], node["upper"]), column)
+            return f"({quoted(column.name)} BETWEEN {lower} AND {upper})"
         if kind == "COMPARE_IN":
-            values = ", ".join(self._constants(children[1:]))
-            return f"({self._column(children[0])} IN ({values}))"
+            column = self._column(children[0])
+            values = ", ".join(self._constants(children[1:], column))
+            return f"({quoted(column.name)} IN ({values}))"
         if kind == "OPERATOR_IS_NULL":
-            return f"({self._column(children[0])} IS NULL)"
+            return f"({quoted(self._column(children[0]).name)} IS NULL)"
         if kind == "OPERATOR_IS_NOT_NULL":
-            return f"({self._column(children[0])} IS NOT NULL)"
+            return f"({quoted(self._column(children[0]).name)} IS NOT NULL)"
         if kind == "FUNCTION" and node.get("function_name") == "~~":
-            column, pattern = (argument["expression"] for argument in node["arguments"])
-            return f"({self._column(column)} LIKE {self._constant(pattern)})"
+            matched, pattern = (argument["expression"] for argument in node["arguments"])
+            return f"({quoted(self._column(matched).name)} LIKE {self._constant(pattern)})"
         raise _Unknown
 
     def _comparison(self, kind: str, left: Node, right: Node) -> str:
         sign = _COMPARISONS[kind]
         if left.get("type") == "COLUMN_REF":
-            return f"({self._column(left)} {sign} {self._constant(right)})"
-        return f"({self._constant(left)} {sign} {self._column(right)})"
+            column = self._column(left)
+            return f"({quoted(column.name)} {sign} {_against(column, self._constant(right))})"
+        column = self._column(right)
+        return f"({_against(column, self._constant(left))} {sign} {quoted(column.name)})"
 
-    def _column(self, node: Node) -> str:
+    def _column(self, node: Node) -> Field:
         names = node.get("column_names", ())
         if node.get("type") != "COLUMN_REF" or not 1 <= len(names) <= 2:
             raise _Unknown
@@ -171,15 +176,15 @@ class _Reader:
         found = self._columns.get(names[-1].lower())
         if found is None:
             raise _Unknown
-        return quoted(found)
+        return found
 
-    def _constants(self, nodes: Sequence[Node]) -> list[str]:
+    def _constants(self, nodes: Sequence[Node], column: Field) -> list[str]:
         """Constants that a column is compared with at once: DuckDB finds one type for all of them and the column, so that
         1e0 makes the others floating-point numbers."""
         found = [self._constant(node) for node in nodes]
         if len({_kind(constant) for constant in found}) > 1:
             raise _Unknown
-        return found
+        return [_against(column, constant) for constant in found]
 
     def _constant(self, node: Node) -> str:
         kind = node.get("type", "")
@@ -209,6 +214,15 @@ class _Reader:
         elif self._params is not None and name.isdigit() and 0 < int(name) <= len(self._params):
             return self._params[int(name) - 1]
         raise _Unknown
+
+
+def _against(column: Field, constant: str) -> str:
+    """A constant beside a column, in the type that DuckDB gives it there: queries see coarser timestamps in microseconds, and
+    a text is read in these."""
+    moment = column.type
+    if not constant.startswith("'") or not isinstance(moment, Atomic) or moment.kind not in TIMESTAMPS:
+        return constant
+    return f"CAST({constant} AS {duck_type(moment)})"
 
 
 def _kind(constant: str) -> str:
