@@ -9,13 +9,13 @@ beforehand. Statements that change something have done so when the result is the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
+from lakelet.table.data_frames import pandas_frame, polars_frame, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,18 +107,13 @@ class SqlResult:
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a pandas frame."""
-        _require("pandas", "to_pandas()")
-        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
-        return frame
+        require("pandas", "to_pandas()")
+        return pandas_frame(self.to_arrow(), **options)
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a polars frame."""
-        _require("polars", "to_polars()")
-        import polars  # noqa: PLC0415
-
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+        require("polars", "to_polars()")
+        return polars_frame(self.to_arrow())
 
     def close(self) -> None:
         """Lets go of what an unread result holds."""
@@ -136,9 +131,3 @@ class SqlResult:
 
     def __repr__(self) -> str:
         return f"SqlResult({', '.join(f'{field.name} {field.type}' for field in self.schema)})"
-
-
-def _require(package: str, what: str) -> None:
-    """InvalidError unless an optional package is installed."""
-    if find_spec(package) is None:
-        raise InvalidError(f"{what} needs the {package} package: pip install {package}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import EMPTY_PLAN, Plan, Planner, Where
 from lakelet.storage.home import TableHome
+from lakelet.table.data_frames import pandas_frame, polars_frame, require
 from lakelet.table.fallback import Fallback, missing_splits
 
 if TYPE_CHECKING:
@@ -101,18 +101,13 @@ class TableScan:
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a pandas frame."""
-        _require("pandas", "to_pandas()")
-        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
-        return frame
+        require("pandas", "to_pandas()")
+        return pandas_frame(self.to_arrow(), **options)
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a polars frame."""
-        _require("polars", "to_polars()")
-        import polars  # noqa: PLC0415
-
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+        require("polars", "to_polars()")
+        return polars_frame(self.to_arrow())
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """A DuckDB relation that reads this scan as often as it is asked, with its own filters and columns pushed down."""
@@ -209,9 +204,3 @@ class TableScan:
 
     def _schema_versions(self) -> SchemaVersions:
         return SchemaVersions(self.home, {self.schema.id: self.schema})
-
-
-def _require(package: str, what: str) -> None:
-    """InvalidError unless an optional package is installed."""
-    if find_spec(package) is None:
-        raise InvalidError(f"{what} needs the {package} package: pip install {package}")
