@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelet.catalog.lake import Lake
-from lakelet.options import check_connection
+from lakelet.options import CATALOG_PREFIX, check_connection
 from lakelet.storage.open import open_store
 
 
 def connect(location: str, options: Mapping[str, str] | None = None) -> Lake:
-    """The lake at a folder (`./warehouse`) or in a bucket (`s3://bucket/prefix`, with options such as `s3.endpoint`)."""
+    """The lake at a folder (`./warehouse`) or in a bucket (`s3://bucket/prefix`, with options such as `s3.endpoint`).
+
+    Options `catalog.<name>.<property>` make Iceberg catalogs known, with pyiceberg's properties.
+    """
     check_connection(options or {})
-    return Lake(open_store(str(location), dict(options or {})))
+    storage = {key: text for key, text in (options or {}).items() if not key.startswith(CATALOG_PREFIX)}
+    return Lake(open_store(str(location), storage), options=options)

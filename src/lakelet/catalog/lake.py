@@ -34,6 +34,7 @@ from lakelet.storage.paths import TablePaths, check_name, database_folder, datab
 from lakelet.storage.store import ObjectStore
 
 if TYPE_CHECKING:
+    from lakelet.iceberg.catalogs import Catalogs
     from lakelet.sql import Session, SqlResult
     from lakelet.table.table import Table
 
@@ -43,11 +44,20 @@ Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field
 class Lake:
     """Databases and tables in one store."""
 
-    def __init__(self, store: ObjectStore, *, clock: Clock | None = None, ids: Ids | None = None) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        *,
+        options: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
         self._store = store
+        self._options = dict(options or {})
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
         self._session: Session | None = None
+        self._catalogs: Catalogs | None = None
 
     def __repr__(self) -> str:
         return f"Lake({self._store.location!r})"
@@ -56,6 +66,15 @@ class Lake:
     def location(self) -> str:
         """The warehouse's folder or bucket."""
         return self._store.location
+
+    @property
+    def catalogs(self) -> Catalogs:
+        """The Iceberg catalogs that the lake knows."""
+        from lakelet.iceberg.catalogs import Catalogs  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+
+        if self._catalogs is None:
+            self._catalogs = Catalogs(self._store, self._options)
+        return self._catalogs
 
     def sql(
         self,

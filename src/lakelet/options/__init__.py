@@ -22,6 +22,7 @@ from lakelet.options.compaction import (
     NUM_SORTED_RUN_STOP_TRIGGER,
 )
 from lakelet.options.connection import (
+    CATALOG_PREFIX,
     CONNECTION_OPTIONS,
     S3_ACCESS_KEY,
     S3_ALLOW_HTTP,
@@ -180,6 +181,7 @@ __all__ = [
     "BRANCH",
     "BUCKET",
     "BUCKET_KEY",
+    "CATALOG_PREFIX",
     "CHANGELOG_NUM_RETAINED_MAX",
     "CHANGELOG_NUM_RETAINED_MIN",
     "CHANGELOG_PRODUCER",

@@ -25,6 +25,9 @@ S3_ALLOW_HTTP = declare(
     "s3.allow-http", BOOL, None, "Whether unencrypted HTTP may be used; unset means yes for an http:// endpoint.", ACTED
 )
 
+# What Iceberg catalogs are made known by: catalog.<name>.<property of pyiceberg>.
+CATALOG_PREFIX = "catalog."
+
 CONNECTION_OPTIONS: tuple[Option[Any], ...] = (
     S3_ENDPOINT,
     S3_ACCESS_KEY,

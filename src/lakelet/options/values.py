@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from lakelet.errors import InvalidError
-from lakelet.options.connection import CONNECTION_OPTIONS
+from lakelet.options.connection import CATALOG_PREFIX, CONNECTION_OPTIONS
 from lakelet.options.layout import DELETION_VECTORS_ENABLED, DELETION_VECTORS_MODIFIABLE
 from lakelet.options.merging import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from lakelet.options.option import Option
@@ -136,6 +136,10 @@ def check_alter(old: Mapping[str, str], new: Mapping[str, str]) -> None:
 def check_connection(options: Mapping[str, str]) -> None:
     """Refuse unknown names and bad values among the options a connection is opened with."""
     for key, text in options.items():
+        if key.startswith(CATALOG_PREFIX):
+            if key.count(".") < 2 or not all(key.split(".")[1:3]):
+                raise InvalidError(f"connection option '{key}': expected {CATALOG_PREFIX}<name>.<property>")
+            continue
         if key not in _CONNECTION_BY_NAME:
             raise InvalidError(f"unknown connection option '{key}'{_suggestion(key, _CONNECTION_BY_NAME)}")
         _CONNECTION_BY_NAME[key].parse(text)

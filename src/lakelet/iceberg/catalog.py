@@ -1,0 +1,84 @@
+"""One Iceberg catalog: namespaces, tables, and making, renaming and dropping them. The catalog itself is pyiceberg's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError
+
+from lakelet.errors import InvalidError
+from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.table import IcebergTable
+
+
+class IcebergCatalog:
+    """A catalog by its name and pyiceberg's properties for it. It is opened when it is first asked."""
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self.properties = dict(properties)
+
+    def __repr__(self) -> str:
+        # Properties may hold secrets.
+        return f"IcebergCatalog({self.name!r})"
+
+    @cached_property
+    def library(self) -> Catalog:
+        """pyiceberg's catalog, for this package."""
+        with lakelet_errors(f"catalog {self.name}"):
+            return load_catalog(self.name, **self.properties)
+
+    def namespaces(self) -> list[str]:
+        """The names of all databases; levels are joined by a dot."""
+        with lakelet_errors(f"catalog {self.name}"):
+            return sorted(".".join(parts) for parts in self.library.list_namespaces())
+
+    def create_namespace(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Makes a database."""
+        with lakelet_errors(f"database {self.name}.{name}"):
+            if if_not_exists:
+                self.library.create_namespace_if_not_exists(name)
+            else:
+                self.library.create_namespace(name)
+
+    def drop_namespace(self, name: str) -> None:
+        """Removes an empty database."""
+        with lakelet_errors(f"database {self.name}.{name}"):
+            self.library.drop_namespace(name)
+
+    def tables(self, namespace: str) -> list[str]:
+        """The names of a database's tables."""
+        with lakelet_errors(f"database {self.name}.{namespace}"):
+            return sorted(parts[-1] for parts in self.library.list_tables(namespace))
+
+    def table(self, name: str) -> IcebergTable:
+        """The table `database.table`; NotFoundError where there is none."""
+        parts = name.split(".")
+        if len(parts) < 2 or not all(parts):
+            raise InvalidError(f"table name {name!r}: expected database.table")
+        with lakelet_errors(f"table {self.name}.{name}"):
+            return IcebergTable(self.name, self.library.load_table(name))
+
+    def table_exists(self, name: str) -> bool:
+        """Whether there is a table of that name."""
+        with lakelet_errors(f"table {self.name}.{name}"):
+            try:
+                self.library.load_table(name)
+            except NoSuchTableError:
+                return False
+            return True
+
+    def drop_table(self, name: str, *, purge: bool = False) -> None:
+        """Takes a table out of the catalog; its files go with `purge`."""
+        with lakelet_errors(f"table {self.name}.{name}"):
+            if purge:
+                self.library.purge_table(name)
+            else:
+                self.library.drop_table(name)
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Gives a table another name."""
+        with lakelet_errors(f"table {self.name}.{name}"):
+            self.library.rename_table(name, new_name)

@@ -1,0 +1,109 @@
+"""What a writer has to know, prepared once and handed to every task: one small frozen value.
+
+It is the table sink of the design: the schema and all partition specs as JSON, the id of the spec that rows are written by, sort
+order, format, compression, size of files, location. Nothing in it is looked up again while rows are written, so that all files
+of one job are made alike; the commit refuses them if the table's spec is another one by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import TableProperties
+from pyiceberg.table.locations import LocationProvider, load_location_provider
+from pyiceberg.table.sorting import SortOrder
+
+from lakelet.errors import InvalidError
+from lakelet.iceberg.table import IcebergTable
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """How the files of one job are written."""
+
+    table: str
+    job: str
+    schema_json: str
+    partition_specs_json: Mapping[int, str]
+    partition_spec_id: int
+    sort_order_json: str
+    location: str
+    target_file_size: int
+    properties: Mapping[str, str]
+    # May hold secrets.
+    io_properties: Mapping[str, str] = field(repr=False)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema that rows are written in."""
+        return Schema.model_validate_json(self.schema_json)
+
+    @cached_property
+    def spec(self) -> PartitionSpec:
+        """The partition spec that rows are written by."""
+        return PartitionSpec.model_validate_json(self.partition_specs_json[self.partition_spec_id])
+
+    @cached_property
+    def sort_order(self) -> SortOrder:
+        """The order of rows in a file; unsorted has no fields."""
+        return SortOrder.model_validate_json(self.sort_order_json)
+
+    @cached_property
+    def io(self) -> FileIO:
+        """The files."""
+        return load_file_io(dict(self.io_properties), self.location)
+
+    @cached_property
+    def locations(self) -> LocationProvider:
+        """Where data files stand."""
+        return load_location_provider(self.location, dict(self.properties))
+
+    def __getstate__(self) -> dict[str, object]:
+        # What is worked out is worked out again where it is needed.
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+
+def write_plan(table: IcebergTable, job: str) -> WritePlan:
+    """The plan for writing rows into a table as it is now."""
+    metadata = table.metadata
+    properties = dict(metadata.properties)
+    kind = properties.get(TableProperties.WRITE_FILE_FORMAT, TableProperties.WRITE_FILE_FORMAT_DEFAULT)
+    if kind.lower() != "parquet":
+        raise InvalidError(
+            f"table {table.full_name}: '{TableProperties.WRITE_FILE_FORMAT}' = {kind!r}, and only Parquet is written"
+        )
+    if metadata.format_version > 2:
+        raise InvalidError(
+            f"table {table.full_name} has format version {metadata.format_version}: it can be read, but only versions 1 and 2 "
+            "are written"
+        )
+    return WritePlan(
+        table=table.full_name,
+        job=job,
+        schema_json=metadata.schema().model_dump_json(),
+        partition_specs_json={number: spec.model_dump_json() for number, spec in metadata.specs().items()},
+        partition_spec_id=metadata.default_spec_id,
+        sort_order_json=table.library.sort_order().model_dump_json(),
+        location=metadata.location,
+        target_file_size=_positive(
+            properties,
+            TableProperties.WRITE_TARGET_FILE_SIZE_BYTES,
+            TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT,
+        ),
+        properties=properties,
+        io_properties=dict(table.library.io.properties),
+    )
+
+
+def _positive(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    if not text.isdigit() or int(text) < 1:
+        raise InvalidError(f"table property '{name}': expected a number from 1 on, found {text!r}")
+    return int(text)

@@ -1,0 +1,1 @@
+"""Statements and queries over Iceberg tables, which are named catalog.database.table."""
