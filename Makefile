@@ -15,6 +15,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYPAIMON_STAMP := .venv-pypaimon/.installed
 PYPAIMON_LOCK := tests/conformance/pypaimon/requirements.lock
+ICEBERG_STAMP := .venv-iceberg/.installed
+ICEBERG_LOCK := tests/conformance/iceberg_spark/requirements.lock
 
 PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
@@ -42,11 +44,15 @@ setup-java: ## Find Java 17 or later with javac, or install it from Debian's pac
 setup-services: ## Get the servers the integration tests talk to (MinIO; SeaweedFS comes with .venv).
 	@bash scripts/install-minio.sh
 
-setup-conformance: $(PYPAIMON_STAMP) setup-java ## Get Java Paimon's jars and pypaimon's own environment.
-	@scripts/setup-jars.sh
+setup-conformance: $(PYPAIMON_STAMP) $(ICEBERG_STAMP) setup-java ## Get the other engines: Java Paimon, pypaimon, Iceberg's Spark, DuckDB's Iceberg.
+	@scripts/setup-jars.sh tests/conformance/java tests/spark/s3a tests/conformance/iceberg_spark
 
 $(PYPAIMON_STAMP): $(PYPAIMON_LOCK) scripts/make-venv.sh | $(STAMP)
 	@scripts/make-venv.sh .venv-pypaimon $(PYPAIMON_LOCK)
+	touch $@
+
+$(ICEBERG_STAMP): $(ICEBERG_LOCK) scripts/make-venv.sh | $(STAMP)
+	@scripts/make-venv.sh .venv-iceberg $(ICEBERG_LOCK)
 	touch $@
 
 # ---------------------------------------------------------------- daily work
@@ -84,5 +90,5 @@ lock: setup ## Regenerate the lock files from pyproject.toml (UPGRADE=1 takes ne
 	@scripts/lock.sh $(BIN)/uv $(if $(UPGRADE),--upgrade)
 
 clean: ## Remove what the targets above made in this folder (caches outside it stay).
-	@rm -rf .venv .venv-pypaimon .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist warehouse
+	@rm -rf .venv .venv-pypaimon .venv-iceberg .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -63,7 +63,9 @@ def _has_s3a(spark: SparkSession) -> bool:
     if not any(key.startswith(_S3A_SETTINGS) for key, _ in spark.sparkContext.getConf().getAll()):
         return False
     try:
-        _jvm(spark).java.lang.Class.forName(_S3A_CLASS)
+        # Jars of --jars and --packages are known to the thread's loader alone.
+        java = _jvm(spark).java.lang
+        java.Class.forName(_S3A_CLASS, False, java.Thread.currentThread().getContextClassLoader())
     except Exception as error:
         if "ClassNotFoundException" not in str(error):
             raise
