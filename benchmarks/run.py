@@ -25,6 +25,7 @@ from typing import Any
 from benchmark import Result, Scale
 from measure_cleaning import measure_expiry, measure_orphans
 from measure_compaction import measure_compaction, measure_compaction_inline, measure_compaction_memory
+from measure_iceberg import measure_iceberg, measure_iceberg_large, measure_iceberg_memory
 from measure_keyed import measure_get, measure_keyed_memory, measure_keyed_write, measure_merge_read, measure_winners
 from measure_metadata import measure_avro, measure_commits, measure_plan
 from measure_rows import measure_memory, measure_read, measure_write
@@ -53,6 +54,9 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "compaction_inline": measure_compaction_inline,
     "expiry": measure_expiry,
     "orphans": measure_orphans,
+    "iceberg": measure_iceberg,
+    "iceberg_large": measure_iceberg_large,
+    "iceberg_memory": measure_iceberg_memory,
     "spark_read": measure_spark_read,
     "spark_write": measure_spark_write,
     "spark_upsert": measure_spark_upsert,

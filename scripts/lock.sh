@@ -13,3 +13,6 @@ compile=("$uv" pip compile --quiet --universal --generate-hashes --no-annotate -
 # pypaimon needs an Arrow too old for Lakelet, so it lives in an environment, and a lock, of its own.
 pypaimon=tests/conformance/pypaimon
 "${compile[@]}" "$@" --python-version 3.11 -o "$pypaimon/requirements.lock" "$pypaimon/requirements.in"
+# Iceberg's runtime is made for an older Spark than Lakelet's, DuckDB's extension for an older DuckDB.
+iceberg=tests/conformance/iceberg_spark
+"${compile[@]}" "$@" --python-version 3.11 -o "$iceberg/requirements.lock" "$iceberg/requirements.in"

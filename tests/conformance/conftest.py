@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.iceberg_spark import client as iceberg_client
+from tests.conformance.iceberg_spark.client import IcebergSpark
 from tests.conformance.java.client import JavaPaimon
 from tests.conformance.pypaimon.client import PYTHON, PyPaimon
 from tests.conformance.tables import Warehouse
@@ -24,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the tests by what they ask for."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        for fixture, mark in (("java_paimon", "java"), ("pypaimon", "pypaimon")):
+        for fixture, mark in (("java_paimon", "java"), ("pypaimon", "pypaimon"), ("iceberg_spark", "iceberg_spark")):
             if fixture in fixtures:
                 item.add_marker(mark)
 
@@ -49,6 +51,22 @@ def pypaimon() -> Iterator[PyPaimon]:
     if not PYTHON.exists():
         _unavailable(f"{PYTHON.parents[1].name} does not exist (make setup-conformance)")
     client = PyPaimon()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def iceberg_spark() -> Iterator[IcebergSpark]:
+    """Iceberg 1.12 in Spark 4.1, and DuckDB 1.5 with its Iceberg extension."""
+    home = subprocess.run(
+        [REPOSITORY / "scripts" / "setup-java.sh", "--runtime", "--print-home"], capture_output=True, text=True
+    )
+    if home.returncode != 0:
+        _unavailable("no Java 17 or later (make setup-java)")
+    missing = [path.name for path in [*iceberg_client.jars(), iceberg_client.PYTHON] if not path.exists()]
+    if missing:
+        _unavailable(f"{', '.join(missing)} not there (make setup-conformance)")
+    client = IcebergSpark(home.stdout.strip())
     yield client
     client.close()
 

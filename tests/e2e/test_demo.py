@@ -28,7 +28,7 @@ def test_the_demo_loads_and_upserts_with_spark(tmp_path: Path) -> None:
     shown = demo(tmp_path, "--rows", "2000", JAVA_HOME=home)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "Starting Spark" in shown.stdout
-    assert shown.stdout.count("Spark tasks: ") == 2
+    assert shown.stdout.count("Spark tasks: ") == 3
     assert "records: 2000" in shown.stdout
     assert "after: 2100" in shown.stdout
     orders = connect(str(tmp_path)).table(ORDERS)

@@ -26,7 +26,7 @@ compared in their order, or sorted with `rowsort`. `statement changes` says how 
 
 A script runs once for each of its `layouts`, which say what `${key}` and `${with}` are; whatever the layout, the results
 are the same. `settle` lets a layout do to the tables what makes it up (a full compaction). `only local` and `only s3` before
-a part leave it out elsewhere. Time stands still but for a minute before every part, from 2026-01-01 00:00 on, so that commits
+a part leave it out elsewhere; alone they do so with all that follows. Time stands still but for a minute before every part, from 2026-01-01 00:00 on, so that commits
 have known times. With LAKELET_REWRITE=1 the rows of a file are written anew, as the first layout gives them.
 """
 
@@ -118,9 +118,14 @@ def read_script(path: Path) -> Script:
     """Reads a file; ScriptError where it does not keep the form."""
     layouts: tuple[str, ...] = ("plain",)
     parts = []
+    everywhere: str | None = None
     for start, whole in _blocks(path.read_text(encoding="utf-8")):
-        only = whole[0].split()[1] if whole[0].startswith("only ") else None
-        line, block = (start, whole) if only is None else (start + 1, whole[1:])
+        has_only = whole[0].startswith("only ")
+        only = whole[0].split()[1] if has_only else everywhere
+        line, block = (start + 1, whole[1:]) if has_only else (start, whole)
+        if not block:
+            everywhere = only
+            continue
         head = tuple(block[0].split())
         if head[0] == "layouts" and not set(head[1:]) - set(LAYOUTS):
             layouts = head[1:]

@@ -68,9 +68,17 @@ class Lake:
         return self._store.location
 
     @property
+    def opened_with(self) -> Mapping[str, str]:
+        """The options that it was opened with, for opening it elsewhere. Secrets may be among them."""
+        return dict(self._options)
+
+    @property
     def catalogs(self) -> Catalogs:
-        """The Iceberg catalogs that the lake knows."""
-        from lakelet.iceberg.catalogs import Catalogs  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+        """The Iceberg catalogs that the lake knows; InvalidError where pyiceberg is not installed."""
+        try:
+            from lakelet.iceberg.catalogs import Catalogs  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+        except ImportError as error:
+            raise InvalidError(f"Iceberg tables need pyiceberg: pip install lakelet[iceberg] ({error})") from error
 
         if self._catalogs is None:
             self._catalogs = Catalogs(self._store, self._options)

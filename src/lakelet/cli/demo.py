@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib.util import find_spec
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.catalog import connect
+from lakelet.catalog.lake import Lake
 from lakelet.cli.demo_engines import Engine, open_engine
 from lakelet.cli.maintaining import compaction_bar
 from lakelet.cli.output import Output
@@ -30,8 +32,9 @@ _BATCH_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class _Demo:
-    """What every step gets: the table, where results go, how many orders there are at first, and who writes them."""
+    """What every step gets: the lake and the table, where results go, how many orders there are at first, and who writes them."""
 
+    lake: Lake
     orders: Table
     output: Output
     rows: int
@@ -39,7 +42,7 @@ class _Demo:
 
 
 def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
-    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes."""
+    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, insert into Iceberg."""
     with open_engine(engine, warehouse, options, output) as opened:
         _run(warehouse, options, output, rows, opened)
 
@@ -63,8 +66,8 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
         options={"bucket": "2"},
         comment="made-up orders",
     )
-    demo = _Demo(orders, output, rows, engine)
-    steps = (_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes)
+    demo = _Demo(lake, orders, output, rows, engine)
+    steps = (_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes, _iceberg)
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
         title = step(demo, number)
@@ -187,6 +190,34 @@ def _changes(demo: _Demo, number: int) -> str:
     kinds = changes.group_by("_row_kind").aggregate([([], "count_all")]).sort_by("_row_kind").to_pylist()
     output.values("all of them", {row["_row_kind"]: row["count_all"] for row in kinds})
     return "changes"
+
+
+def _iceberg(demo: _Demo, number: int) -> str:
+    lake, output, name = demo.lake, demo.output, f"iceberg.{DATABASE}.orders"
+    output.note(
+        f"[bold]{number}. Iceberg[/bold]: big orders into an Iceberg table, each row into the partition it belongs to"
+    )
+    if find_spec("pyiceberg") is None or not lake.catalogs.names():
+        output.note("   left out: it takes pip install 'lakelet[iceberg]', and a catalog (docs/iceberg.md)")
+        return "iceberg"
+    lake.sql(f"CREATE DATABASE IF NOT EXISTS iceberg.{DATABASE}")
+    lake.sql(f"DROP TABLE IF EXISTS {name}")
+    lake.sql(
+        f"CREATE TABLE {name} (order_id BIGINT NOT NULL, day DATE, country STRING, amount DECIMAL(12, 2)) USING iceberg "
+        "PARTITIONED BY (days(day), bucket(4, order_id))"
+    )
+    demo.engine.insert_iceberg(lake, demo.orders, f"{DATABASE}.orders")
+    made = lake.sql(f"SELECT count(*) AS files, sum(record_count) AS rows FROM {name}$files").to_arrow().to_pylist()[0]
+    output.values("one snapshot", made)
+    joined = lake.sql(
+        f"SELECT big.day, count(*) AS big_orders, round(100.0 * sum(big.amount) / any_value(whole.amount), 1) AS share "
+        f"FROM {name} AS big JOIN (SELECT day, sum(amount) AS amount FROM {DATABASE}.orders GROUP BY day) AS whole "
+        "ON whole.day = big.day GROUP BY big.day ORDER BY big.day LIMIT 3"
+    ).to_arrow()
+    output.rows(
+        "joined with the other table", tuple(joined.column_names), [tuple(row.values()) for row in joined.to_pylist()]
+    )
+    return "iceberg"
 
 
 def _orders(rows: int, only_day: int | None = None, first: int = 1) -> Iterator[pa.RecordBatch]:

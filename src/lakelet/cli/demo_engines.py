@@ -15,12 +15,15 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from lakelet.catalog.lake import Lake
 from lakelet.cli.output import ConsoleOutput, Output
 from lakelet.errors import UnavailableError
 from lakelet.model.snapshot import Snapshot
 from lakelet.table import Table
 
 ENGINES = ("spark", "local")
+_BIG = "amount >= 900"
+_ICEBERG_COLUMNS = ("order_id", "day", "country", "amount")
 _CONFIG = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"}
 
 
@@ -33,6 +36,10 @@ class Engine(Protocol):
 
     def double_amounts(self, orders: Table, up_to: int, new: Iterator[pa.RecordBatch]) -> Snapshot | None:
         """Doubles the amounts of the first orders, and puts new ones in, in one commit."""
+        ...
+
+    def insert_iceberg(self, lake: Lake, orders: Table, name: str) -> None:
+        """Puts big orders into a table of the lake's own Iceberg catalog, as one snapshot."""
         ...
 
 
@@ -49,6 +56,11 @@ class LocalEngine:
         amounts = pc.multiply(changed.column("amount"), pa.scalar(2)).cast(pa.decimal128(12, 2))
         place = changed.schema.get_field_index("amount")
         return orders.write([changed.set_column(place, "amount", amounts), pa.Table.from_batches(new)])
+
+    def insert_iceberg(self, lake: Lake, orders: Table, name: str) -> None:
+        """A statement does it."""
+        columns = ", ".join(_ICEBERG_COLUMNS)
+        lake.sql(f"INSERT INTO iceberg.{name} SELECT {columns} FROM {orders.name} WHERE {_BIG}")
 
 
 class SparkEngine:
@@ -86,6 +98,17 @@ class SparkEngine:
         with self._watched("upserting"):
             made: Snapshot | None = write(rows, self._warehouse, orders.name, mode="upsert", options=self._options)
         return made
+
+    def insert_iceberg(self, lake: Lake, orders: Table, name: str) -> None:
+        """The plan is made here, executors find each row's partition and write, and one snapshot is committed here."""
+        from lakelet.spark.iceberg_write import insert_iceberg  # noqa: PLC0415 - as above.
+        from lakelet.spark.read import table  # noqa: PLC0415
+
+        rows = table(self._spark, self._warehouse, orders.name, where=_BIG, options=self._options)
+        with self._watched("inserting"):
+            insert_iceberg(
+                rows.select(*_ICEBERG_COLUMNS), "iceberg", name, warehouse=self._warehouse, options=self._options
+            )
 
     def _watched(self, doing: str) -> AbstractContextManager[object]:
         from lakelet.spark.task_progress import task_progress  # noqa: PLC0415 - as above.

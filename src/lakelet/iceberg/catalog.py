@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError, ValidationError
+from pyiceberg.table import Table
 
-from lakelet.errors import InvalidError
+from lakelet.errors import CorruptionError, InvalidError
 from lakelet.iceberg.library_errors import lakelet_errors
 from lakelet.iceberg.table import IcebergTable
 
@@ -27,8 +28,21 @@ class IcebergCatalog:
     @cached_property
     def library(self) -> Catalog:
         """pyiceberg's catalog, for this package."""
+        kind = self.properties.get("type")
+        known = sorted(one.value for one in AVAILABLE_CATALOGS)
+        if kind is not None and kind.lower() not in known:
+            raise InvalidError(f"catalog {self.name}: type {kind!r} is unknown; there are {', '.join(known)}")
         with lakelet_errors(f"catalog {self.name}"):
-            return load_catalog(self.name, **self.properties)
+            try:
+                return load_catalog(self.name, **self.properties)
+            except ValueError as error:
+                if "URI missing" in str(error):
+                    raise InvalidError(f"catalog {self.name}: expected the property 'uri', its address") from error
+                raise
+
+    def check(self) -> None:
+        """Opens the catalog and asks it something; an error of ours where it cannot be used."""
+        self.namespaces()
 
     def namespaces(self) -> list[str]:
         """The names of all databases; levels are joined by a dot."""
@@ -58,17 +72,29 @@ class IcebergCatalog:
         parts = name.split(".")
         if len(parts) < 2 or not all(parts):
             raise InvalidError(f"table name {name!r}: expected database.table")
-        with lakelet_errors(f"table {self.name}.{name}"):
-            return IcebergTable(self.name, self.library.load_table(name))
+        return IcebergTable(self.name, self._load(name))
 
     def table_exists(self, name: str) -> bool:
         """Whether there is a table of that name."""
         with lakelet_errors(f"table {self.name}.{name}"):
+            library = self.library
             try:
-                self.library.load_table(name)
+                library.load_table(name)
             except NoSuchTableError:
                 return False
+            except (ValueError, ValidationError, FileNotFoundError):
+                # The catalog knows it, and says no more of its metadata than that it cannot be read.
+                return True
             return True
+
+    def _load(self, name: str) -> Table:
+        with lakelet_errors(f"table {self.name}.{name}"):
+            library = self.library
+            try:
+                return library.load_table(name)
+            except (ValueError, ValidationError) as error:
+                said = "; ".join(line.strip() for line in str(error).splitlines()[:3])
+                raise CorruptionError(f"table {self.name}.{name}: its metadata cannot be understood: {said}") from error
 
     def drop_table(self, name: str, *, purge: bool = False) -> None:
         """Takes a table out of the catalog; its files go with `purge`."""

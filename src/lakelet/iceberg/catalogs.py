@@ -4,7 +4,10 @@
     CREATE CATALOG ice WITH ('type' = 'rest', 'uri' = '…')                      kept in the lake: catalogs/ice.json
     iceberg                                     the lake's own, where it is a folder: SQLite and files below iceberg/
 
-What is given when the lake is opened goes before what is kept, property by property, so that secrets need not be kept.
+What is given when the lake is opened goes before what is kept, property by property, so that secrets need not be kept. A catalog
+that says nothing of S3 gets what the lake itself was opened with. A kept catalog is one JSON object of texts:
+
+    {"type": "rest", "uri": "https://…", "warehouse": "…"}
 """
 
 from __future__ import annotations
@@ -14,13 +17,32 @@ from collections.abc import Mapping
 
 from lakelet.errors import AlreadyExistsError, CorruptionError, InvalidError, NotFoundError
 from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.options import (
+    CATALOG_PREFIX,
+    S3_ACCESS_KEY,
+    S3_ENDPOINT,
+    S3_PATH_STYLE_ACCESS,
+    S3_REGION,
+    S3_SECRET_KEY,
+    S3_SESSION_TOKEN,
+)
 from lakelet.storage.paths import check_name
 from lakelet.storage.store import ObjectStore
 
 OWN_CATALOG = "iceberg"
 _FOLDER = "catalogs"
-_OPTION = "catalog."
+_SUFFIX = ".json"
 _SECRET = ("secret", "password", "token", "credential", "access-key")
+# The lake's options for S3 and what pyiceberg calls the same.
+_S3 = {
+    S3_ENDPOINT.name: "s3.endpoint",
+    S3_ACCESS_KEY.name: "s3.access-key-id",
+    S3_SECRET_KEY.name: "s3.secret-access-key",
+    S3_SESSION_TOKEN.name: "s3.session-token",
+    S3_REGION.name: "s3.region",
+}
+# A server of one's own has no regions, but requests are signed with one.
+_REGION_OF_OWN_SERVER = "us-east-1"
 
 
 class Catalogs:
@@ -33,8 +55,9 @@ class Catalogs:
 
     def names(self) -> list[str]:
         """All of them."""
-        found = {key[len(_OPTION) :].split(".", 1)[0] for key in self._options if key.startswith(_OPTION)}
-        found |= {info.path.rsplit("/", 1)[-1].removesuffix(".json") for info in self._store.list(_FOLDER)}
+        found = {key.removeprefix(CATALOG_PREFIX).split(".", 1)[0] for key in self._given_keys()}
+        files = [info.path.rsplit("/", 1)[-1] for info in self._store.list(_FOLDER)]
+        found |= {name.removesuffix(_SUFFIX) for name in files if name.endswith(_SUFFIX)}
         if self._own() is not None:
             found.add(OWN_CATALOG)
         return sorted(found)
@@ -42,48 +65,93 @@ class Catalogs:
     def open(self, name: str) -> IcebergCatalog:
         """The catalog of that name; NotFoundError where the lake knows none."""
         if name not in self._opened:
-            if name == OWN_CATALOG and self._own() is not None:
+            there = self.names()
+            if name not in there:
+                raise NotFoundError(
+                    f"catalog {name!r} is not known to {self._store.location}; there are {', '.join(there) or 'none'}"
+                )
+            properties = self._properties(name, self._kept(name))
+            own = self._own()
+            if own is not None and properties.get("uri") == own["uri"]:
                 self._store.make_folder(OWN_CATALOG)
-            self._opened[name] = IcebergCatalog(name, self._properties(name))
+            self._opened[name] = IcebergCatalog(name, properties)
         return self._opened[name]
 
     def create(self, name: str, properties: Mapping[str, str]) -> None:
-        """Keeps a catalog in the lake. Secrets are refused: they are given when the lake is opened."""
+        """Keeps a catalog in the lake, once it is found that it can be opened. Secrets are refused: they are given when the lake
+        is opened."""
         check_name(name, "catalog")
-        if name in self.names():
-            raise AlreadyExistsError(f"catalog {name!r} exists in {self._store.location}")
+        exists = AlreadyExistsError(f"catalog {name!r} exists in {self._store.location}")
+        if name.lower() in (other.lower() for other in self.names()) and not self._is_only_given(name):
+            raise exists
         secret = next((key for key in properties if any(word in key.lower() for word in _SECRET)), None)
+        if secret is None and _has_password(properties.get("uri", "")):
+            secret = "uri"
         if secret is not None:
             raise InvalidError(
-                f"catalog {name!r}: {secret!r} would be readable in the lake's folder: pass '{_OPTION}{name}.{secret}' to "
-                "connect() instead"
+                f"catalog {name!r}: {secret!r} would be readable in the lake's folder: pass "
+                f"'{CATALOG_PREFIX}{name}.{secret}' to connect() instead"
             )
-        self._store.put(self._path(name), json.dumps(dict(properties), indent=2, sort_keys=True).encode())
+        catalog = IcebergCatalog(name, self._properties(name, properties))
+        catalog.check()
+        kept = json.dumps(dict(properties), indent=2, sort_keys=True).encode()
+        if not self._store.put_if_absent(self._path(name), kept):
+            raise exists
+        self._opened[name] = catalog
 
     def drop(self, name: str) -> None:
         """Forgets a catalog that is kept in the lake; its tables stay where they are."""
         if self._store.head(self._path(name)) is None:
-            raise NotFoundError(f"catalog {name!r} is not kept in {self._store.location}")
+            if name not in self.names():
+                raise NotFoundError(f"catalog {name!r} is not known to {self._store.location}")
+            reason = "it was given to connect()" if self._given(name) else "it is the lake's own"
+            raise InvalidError(f"catalog {name!r} cannot be dropped: {reason}")
         self._store.delete([self._path(name)])
         self._opened.pop(name, None)
 
-    def _properties(self, name: str) -> dict[str, str]:
-        if name not in self.names():
-            raise NotFoundError(
-                f"catalog {name!r} is not known to {self._store.location}; there are {', '.join(self.names()) or 'none'}"
-            )
-        properties = dict(self._kept(name) or (self._own() if name == OWN_CATALOG else None) or {})
-        prefix = f"{_OPTION}{name}."
-        given = {key.removeprefix(prefix): text for key, text in self._options.items() if key.startswith(prefix)}
-        return properties | given
+    def _is_only_given(self, name: str) -> bool:
+        """Whether a catalog is known by some properties of `connect()`, such as secrets, and nothing says yet what it is."""
+        given = self._given(name)
+        is_kept = self._store.head(self._path(name)) is not None
+        return bool(given) and not is_kept and not {"type", "uri", "py-catalog-impl"} & set(given)
+
+    def _properties(self, name: str, kept: Mapping[str, str] | None) -> dict[str, str]:
+        given = self._given(name)
+        base = dict(kept or {})
+        own = self._own()
+        if not base and name == OWN_CATALOG and own is not None and not {"type", "uri", "py-catalog-impl"} & set(given):
+            base = own
+        properties = base | given
+        return self._lake_s3() | properties if not any(key.startswith("s3.") for key in properties) else properties
+
+    def _lake_s3(self) -> dict[str, str]:
+        """How the lake reaches S3, in pyiceberg's words. All of it or nothing goes to a catalog, so that a secret of the lake
+        is never sent to a server that a catalog names."""
+        found = {known: self._options[key] for key, known in _S3.items() if key in self._options}
+        if "s3.endpoint" in found:
+            found.setdefault("s3.region", _REGION_OF_OWN_SERVER)
+        path_style = self._options.get(S3_PATH_STYLE_ACCESS.name)
+        if path_style is not None:
+            found["s3.force-virtual-addressing"] = "false" if path_style.lower() == "true" else "true"
+        return found
+
+    def _given_keys(self) -> list[str]:
+        return [key for key in self._options if key.startswith(CATALOG_PREFIX)]
+
+    def _given(self, name: str) -> dict[str, str]:
+        prefix = f"{CATALOG_PREFIX}{name}."
+        return {key.removeprefix(prefix): self._options[key] for key in self._given_keys() if key.startswith(prefix)}
 
     def _kept(self, name: str) -> dict[str, str] | None:
-        if self._store.head(self._path(name)) is None:
+        path = self._path(name)
+        if self._store.head(path) is None:
             return None
         try:
-            found = json.loads(self._store.get(self._path(name)))
+            found = json.loads(self._store.get(path))
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise CorruptionError(f"{self._store.location}/{self._path(name)} is no JSON: {error}") from error
+            raise CorruptionError(f"{self._store.location}/{path} is no JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise CorruptionError(f"{self._store.location}/{path}: expected an object, found {type(found).__name__}")
         return {str(key): str(value) for key, value in found.items()}
 
     def _own(self) -> dict[str, str] | None:
@@ -96,4 +164,10 @@ class Catalogs:
 
     @staticmethod
     def _path(name: str) -> str:
-        return f"{_FOLDER}/{name}.json"
+        return f"{_FOLDER}/{name}{_SUFFIX}"
+
+
+def _has_password(uri: str) -> bool:
+    """Whether an address is of the form scheme://user:password@host."""
+    user, at, _ = uri.partition("://")[2].partition("@")
+    return bool(at) and ":" in user and "/" not in user

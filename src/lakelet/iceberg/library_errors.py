@@ -1,4 +1,8 @@
-"""Errors of pyiceberg, SQLAlchemy and the file systems below, as errors of ours."""
+"""Errors of pyiceberg, of the drivers it reaches catalogs by, and of the file systems below, as errors of ours.
+
+Every call of the library stands inside `lakelet_errors`: a catalog that is down, refuses the caller or has no driver here is told
+in one line that begins with what was asked, and never as a page of another library's frames.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +31,23 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], type[LakeletError]], ...] = (
             library.NoSuchNamespaceError,
             library.NoSuchIdentifierError,
             library.NoSuchViewError,
+            library.NoSuchPropertyException,
         ),
         NotFoundError,
     ),
     ((library.TableAlreadyExistsError, library.NamespaceAlreadyExistsError), AlreadyExistsError),
     (
-        (library.UnauthorizedError, library.ForbiddenError, library.AuthorizationExpiredError, library.OAuthError),
+        (
+            library.UnauthorizedError,
+            library.ForbiddenError,
+            library.AuthorizationExpiredError,
+            library.OAuthError,
+            library.SignError,
+        ),
         PermissionDeniedError,
     ),
-    ((library.RESTError, ConnectionError, TimeoutError), UnavailableError),
+    ((library.BadRequestError,), InvalidError),
+    ((library.RESTError, library.DynamoDbError, ConnectionError, TimeoutError), UnavailableError),
     ((FileNotFoundError,), NotFoundError),
     ((PermissionError,), PermissionDeniedError),
     ((OSError,), UnavailableError),
@@ -49,6 +61,7 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], type[LakeletError]], ...] = (
             ValueError,
             TypeError,
             NotImplementedError,
+            ImportError,
         ),
         InvalidError,
     ),
@@ -67,14 +80,48 @@ def lakelet_errors(what: str) -> Iterator[None]:
 
 
 def _translated(error: Exception, what: str) -> Exception:
-    if type(error).__module__.startswith(("sqlalchemy.", "requests.")):
-        return UnavailableError(f"{what}: the catalog does not answer: {_first_line(error)}")
     for kinds, made in _KINDS:
-        if isinstance(error, kinds):
+        if isinstance(error, kinds) and not _is_driver(error):
             return made(f"{what}: {_first_line(error)}")
-    return error
+    found = _driver_kind(error)
+    if found is None:
+        return error
+    says = {UnavailableError: "the catalog does not answer", PermissionDeniedError: "the catalog refused the caller"}
+    return found(f"{what}: {says.get(found, 'the catalog cannot be opened')}: {_first_line(error)}")
+
+
+# Libraries between pyiceberg and a catalog. Some of their errors are kinds of OSError or ValueError too.
+_DRIVERS = ("sqlalchemy", "requests", "urllib3", "thrift", "botocore", "boto3", "google", "psycopg2", "pydantic")
+# What the names of their errors say; the first that fits counts.
+_SAID: tuple[tuple[tuple[str, ...], type[LakeletError]], ...] = (
+    (("NoCredentials", "PartialCredentials", "Forbidden", "AccessDenied", "TokenRetrieval"), PermissionDeniedError),
+    (("ArgumentError", "NoSuchModule", "InvalidURL", "MissingSchema", "InvalidSchema", "NoRegion"), InvalidError),
+    (("ValidationError", "ProfileNotFound", "ParamValidation"), InvalidError),
+    (("IntegrityError",), ConflictError),
+)
+# What servers answer to a wrong password: in the message alone, for databases have one kind of error for all that.
+_REFUSED = ("password", "authentication failed", "access denied", "permission denied", "accessdenied", "not authorized")
+
+
+def _is_driver(error: Exception) -> bool:
+    return type(error).__module__.split(".")[0] in _DRIVERS
+
+
+def _driver_kind(error: Exception) -> type[LakeletError] | None:
+    """What an error of a driver comes to; None for one of no driver, which is a defect and stays as it is."""
+    if not _is_driver(error) and not type(error).__module__.startswith("pydantic_core"):
+        return None
+    name = type(error).__name__
+    for words, made in _SAID:
+        if any(word in name for word in words):
+            return made
+    text = str(error).lower()
+    return PermissionDeniedError if any(word in text for word in _REFUSED) else UnavailableError
 
 
 def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    if not lines:
+        return type(error).__name__
+    # pydantic counts its findings in the first line and tells them in those below.
+    return "; ".join(lines[:3]) if "validation error" in lines[0] else lines[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.refs import SnapshotRefType
 
 from lakelet.errors import ConflictError
 from lakelet.iceberg.library_errors import lakelet_errors
@@ -38,6 +39,63 @@ class IcebergTable:
     def column_names(self) -> tuple[str, ...]:
         """The columns of the current schema."""
         return tuple(field.name for field in self.metadata.schema().fields)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties."""
+        return dict(self.metadata.properties)
+
+    @property
+    def location(self) -> str:
+        """The folder of its files."""
+        return self.metadata.location
+
+    @property
+    def format_version(self) -> int:
+        """The version of Iceberg's format that it has."""
+        return int(self.metadata.format_version)
+
+    @property
+    def spec_id(self) -> int:
+        """The partition spec that rows are written by."""
+        return self.metadata.default_spec_id
+
+    def snapshot_id(self, branch: str | None = None) -> int | None:
+        """The newest snapshot of a branch, None where it has none."""
+        if branch is None:
+            return self.metadata.current_snapshot_id
+        found = self.metadata.refs.get(branch)
+        return None if found is None else found.snapshot_id
+
+    def branch_names(self) -> list[str]:
+        """Its branches; main is one as soon as it has a snapshot."""
+        return self._refs(SnapshotRefType.BRANCH)
+
+    def tag_names(self) -> list[str]:
+        """Its tags."""
+        return self._refs(SnapshotRefType.TAG)
+
+    def row_count(self) -> int | None:
+        """How many rows the newest snapshot of main says it has; None where it says nothing."""
+        snapshot = self.metadata.current_snapshot()
+        if snapshot is None:
+            return 0
+        text = None if snapshot.summary is None else snapshot.summary.additional_properties.get("total-records")
+        return int(text) if text is not None and text.isdigit() else None
+
+    def _refs(self, kind: SnapshotRefType) -> list[str]:
+        return sorted(name for name, ref in self.metadata.refs.items() if ref.snapshot_ref_type == kind)
+
+    def version_json(self) -> str:
+        """This version of the table, for a process that has a catalog of its own."""
+        return self.metadata.model_dump_json()
+
+    def at_version(self, text: str) -> IcebergTable:
+        """The table in the version of another process, which `version_json` told."""
+        own = self.library
+        metadata = TableMetadataUtil.parse_raw(text)
+        then = Table(own.name(), metadata, own.metadata_location, own.io, own.catalog, own.config)
+        return IcebergTable(self.catalog, then)
 
     def reloaded(self) -> IcebergTable:
         """The table as it is now; ConflictError where another has taken its name meanwhile."""

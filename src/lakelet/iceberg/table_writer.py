@@ -1,103 +1,244 @@
 """Rows of one task into the files of their partitions.
 
-    batch ─ fitted to the schema ─ grouped by transformed partition ─ the open writer of each ─ commit data of every file
+    batch ─ fitted to the schema ─ collected ─ grouped by transformed partition ─ files ─ commit data of every file
+                                                             │  memory full           ▲
+                                                             ├ large partitions ── row groups
+                                                             └ small ones ── runs on local disk, read back at the end
+
+As long as memory holds all rows, every partition is written once, at the end. When it is full, partitions with enough rows for a
+decent row group get an open file, of which there are at most `most_open`; the rows of all others wait on local disk. So a task
+writes one file for each partition, or as many as the target size asks for, however many partitions there are. Where the table has
+a sort order, a file is sorted as a whole and written at once.
 
 Files have the job's id in their names. What a task wrote is part of nothing until the driver commits it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
-    schema_to_pyarrow,
-)
-from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 
+from lakelet.iceberg.commit.removing import remove_paths
 from lakelet.iceberg.commit_data import CommitData
+from lakelet.iceberg.data_file_writer import DataFileWriter, FileMaking
+from lakelet.iceberg.dictionary_choice import SAMPLE_ROWS, dictionary_columns
+from lakelet.iceberg.file_schema import leaf_columns
+from lakelet.iceberg.file_statistics import NanCounts, statistics_plan
+from lakelet.iceberg.parquet_settings import parquet_settings
+from lakelet.iceberg.partition_folder import KnownPartition
+from lakelet.iceberg.partition_groups import PartitionGroups, partition_columns
+from lakelet.iceberg.row_fit import RowFit
+from lakelet.iceberg.row_order import row_order
+from lakelet.iceberg.spilled_partitions import HeldRows, SpilledPartitions
 from lakelet.iceberg.write_plan import WritePlan
+
+MEMORY_BYTES = 256 << 20
+MOST_OPEN = 64
+_MOST_THREADS = 4
+# A batch that is sorted at once, and a part of a partition that is worth a row group of its own.
+_CHUNK_SHARE, _DIRECT_SHARE = 16, 16
+_CHUNK_BYTES, _DIRECT_BYTES = 8 << 20, 16 << 20
 
 
 class TableWriter:
-    """Writes the rows of one task; `task` is a name that no other writer of the job has."""
+    """Writes the rows of one task; `task` is a name that no other writer of the job has. `memory` bounds the rows that are held,
+    in bytes; `threads` is how many files are encoded side by side."""
 
-    def __init__(self, plan: WritePlan, task: str) -> None:
+    def __init__(
+        self,
+        plan: WritePlan,
+        task: str,
+        *,
+        memory: int = MEMORY_BYTES,
+        most_open: int = MOST_OPEN,
+        threads: int | None = None,
+    ) -> None:
         self._plan = plan
         self._task = task
-        self._schema = schema_to_pyarrow(plan.schema)
-        self._batches: list[pa.RecordBatch] = []
+        self._most_open = most_open
+        self._most_held = memory // 2
+        self._chunk_bytes = min(_CHUNK_BYTES, memory // _CHUNK_SHARE)
+        self._direct_bytes = min(_DIRECT_BYTES, memory // _DIRECT_SHARE)
+        self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
+        self._fit = RowFit(plan.schema)
+        self._order = row_order(plan.sort_order, plan.schema)
+        self._columns = partition_columns(plan.spec, plan.schema)
+        self._groups = PartitionGroups(self._columns)
+        self._leaves = leaf_columns(plan.schema)
+        self._settings = parquet_settings(plan.properties, self._leaves)
+        self._making: FileMaking | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._held: dict[int, HeldRows] = {}
+        self._held_bytes = 0
+        self._spilled = SpilledPartitions(self._fit.schema)
+        self._writers: dict[int, DataFileWriter] = {}
+        self._folders: dict[int, KnownPartition] = {}
+        self._numbers = count()
         self._paths: list[str] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Takes rows; columns are matched by name and cast to the table's types."""
-        self._batches.append(batch.select(self._schema.names).cast(self._schema))
+        """Takes rows; columns are matched by name and brought to the table's types. InvalidError for rows that do not fit."""
+        if not batch.num_rows:
+            self._fit.check_schema(batch.schema)
+            return
+        for part in _parts(batch, 4 * self._chunk_bytes):
+            fitted = self._fit.fit(part)
+            self._waiting.append(fitted)
+            self._waiting_bytes += fitted.nbytes
+            if self._waiting_bytes >= self._chunk_bytes:
+                self._group()
+            if self._held_bytes >= self._most_held:
+                self._make_room()
 
     def close(self) -> list[CommitData]:
-        """Finishes all files."""
-        table = pa.Table.from_batches(self._batches, self._schema)
-        if not table.num_rows:
-            return []
-        spec, names = self._plan.spec, []
-        for number, field in enumerate(spec.fields):
-            source = self._plan.schema.find_field(field.source_id)
-            names.append(f"__p{number}")
-            moved = field.transform.pyarrow_transform(source.field_type)(table.column(source.name))
-            table = table.append_column(names[-1], moved)
-        made = []
-        for row in table.select(names).group_by(names).aggregate([]).to_pylist() if names else [{}]:
-            part = table
-            for name in names:
-                part = part.filter(
-                    pa.compute.field(name).is_null() if row[name] is None else pa.compute.field(name) == row[name]
-                )
-            made.append(self._file(part.select(self._schema.names), tuple(row[name] for name in names)))
+        """Finishes all files. Where it fails, `abort` removes them."""
+        self._group()
+        partitions = list(dict.fromkeys([*self._writers, *self._held, *self._spilled.partitions]))
+        made: list[CommitData] = []
+        with ThreadPoolExecutor(self._threads) as pool:
+            running: deque[Future[list[CommitData]]] = deque()
+            for partition in partitions:
+                writer, rest = self._writer(partition), self._rest_of(partition)
+                if self._spilled.bytes_of(partition) <= self._direct_bytes:
+                    running.append(pool.submit(self._finish, writer, list(rest)))
+                    # What waits for a thread is held in memory.
+                    while len(running) > 2 * self._threads:
+                        made += running.popleft().result()
+                else:
+                    made += self._finish(writer, rest)
+            for future in running:
+                made += future.result()
+        self._spilled.close()
+        self._writers.clear()
         return made
 
     def abort(self) -> None:
         """Removes all files."""
-        for path in self._paths:
-            self._plan.io.delete(path)
+        for writer in self._writers.values():
+            writer.abandon()
+        self._writers.clear()
+        self._waiting, self._held = [], {}
+        self._spilled.close()
+        remove_paths(self._plan.io, self._paths)
+        self._paths = []
 
-    def _file(self, rows: pa.Table, values: tuple[Any, ...]) -> CommitData:
-        plan = self._plan
-        key = PartitionKey(
-            [PartitionFieldValue(field, value) for field, value in zip(plan.spec.fields, values, strict=True)],
-            plan.spec,
-            plan.schema,
-        )
-        name = f"{plan.job}-{self._task}-{len(self._paths):05d}.parquet"
-        path = plan.locations.new_data_location(name, key if plan.spec.fields else None)
-        self._paths.append(path)
-        output = plan.io.new_output(path)
-        with output.create(overwrite=True) as sink, pq.ParquetWriter(sink, rows.schema, compression="zstd") as writer:
-            writer.write_table(rows)
-            writer.close()
-            found = data_file_statistics_from_parquet_metadata(
-                writer.writer.metadata,
-                compute_statistics_plan(plan.schema, dict(plan.properties)),
-                parquet_path_to_id_mapping(plan.schema),
-            ).to_serialized_dict()
-        return CommitData(
-            path,
-            rows.num_rows,
-            len(output),
+    def _group(self) -> None:
+        """Brings the rows that wait to those of their partitions."""
+        if not self._waiting:
+            return
+        batch = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
+        self._waiting, self._waiting_bytes = [], 0
+        size = batch.nbytes
+        grouped = self._groups.group(batch)
+        starts = grouped.starts.tolist()
+        for index, partition in enumerate(grouped.partitions.tolist()):
+            count = starts[index + 1] - starts[index]
+            rows = grouped.rows.slice(starts[index], count)
+            if partition not in self._held:
+                self._held[partition] = HeldRows()
+            self._held[partition].add(rows, size * count // batch.num_rows)
+        self._held_bytes += size
+        if self._making is None:
+            self._making = self._new_making()
+
+    def _make_room(self) -> None:
+        """Writes partitions that are large enough, and puts the others on disk."""
+        least = self._direct_bytes if self._order is None else self._most_held // 2
+        direct: dict[int, HeldRows] = {}
+        spilled: dict[int, HeldRows] = {}
+        for number, rows in sorted(self._held.items(), key=lambda held: -held[1].size):
+            large = rows.size >= least and (self._order is not None or self._may_open(number, direct))
+            (direct if large else spilled)[number] = rows
+        self._held, self._held_bytes = {}, 0
+        with ThreadPoolExecutor(self._threads) as pool:
+            writing = [
+                pool.submit(self._write_part, self._writer(number), rows.batch(), rows.size)
+                for number, rows in direct.items()
+            ]
+            self._spilled.add(spilled)
+            for future in writing:
+                future.result()
+
+    def _may_open(self, number: int, direct: dict[int, HeldRows]) -> bool:
+        opened = {other for other, writer in self._writers.items() if writer.is_open} | set(direct)
+        return number in opened or len(opened) < self._most_open
+
+    def _write_part(self, writer: DataFileWriter, batch: pa.RecordBatch, size: int) -> None:
+        rows = pa.Table.from_batches([batch])
+        if self._order is None:
+            writer.write(rows, size)
+        else:
+            writer.write(self._order.sorted(rows), size)
+            writer.finish_file()
+
+    def _rest_of(self, partition: int) -> Iterator[HeldRows]:
+        """What is left of a partition, as much at a time as makes a row group or, sorted, a file."""
+        most = self._most_held if self._order is not None else min(self._most_held, self._settings.row_group_bytes)
+        collected = HeldRows()
+        for batch in self._spilled.rows_of(partition):
+            collected.add(batch, batch.nbytes)
+            if collected.size >= most:
+                yield collected
+                collected = HeldRows()
+        held = self._held.pop(partition, None)
+        for batch in held.batches if held else ():
+            collected.add(batch, 0)
+        collected.size += held.size if held else 0
+        if collected.batches:
+            yield collected
+
+    def _finish(self, writer: DataFileWriter, rest: Iterable[HeldRows]) -> list[CommitData]:
+        """Writes the last rows of a partition and closes its file."""
+        for rows in rest:
+            self._write_part(writer, rows.batch(), rows.size)
+        return writer.close()
+
+    def _new_making(self) -> FileMaking:
+        """What files have in common; the first rows decide on dictionaries."""
+        plan, order = self._plan, self._order
+        columns = statistics_plan(self._leaves, plan.properties)
+        sample = max(self._held.values(), key=lambda rows: rows.size).batches[0].slice(0, SAMPLE_ROWS)
+        return FileMaking(
+            plan.table,
+            plan.io,
+            self._fit.schema,
+            self._settings,
+            columns,
+            NanCounts(columns),
+            plan.target_file_size,
             plan.partition_spec_id,
-            tuple(key.partition._data),
-            split_offsets=tuple(found.pop("split_offsets") or ()),
-            **{name: found[name] for name in _STATISTICS},
+            None if order is None else order.order_id,
+            dictionary_columns(self._leaves, sample),
         )
 
+    def _writer(self, partition: int) -> DataFileWriter:
+        assert self._making is not None, "there were rows"
+        if partition not in self._writers:
+            self._writers[partition] = DataFileWriter(
+                self._making, self._groups.values[partition], lambda: self._new_path(partition)
+            )
+        return self._writers[partition]
 
-_STATISTICS = (
-    "column_sizes",
-    "value_counts",
-    "null_value_counts",
-    "nan_value_counts",
-    "lower_bounds",
-    "upper_bounds",
-)
+    def _new_path(self, partition: int) -> str:
+        plan = self._plan
+        if self._columns and partition not in self._folders:
+            values = self._groups.values[partition]
+            self._folders[partition] = KnownPartition(plan.spec, plan.schema, self._columns, values)
+        name = f"{plan.job}-{self._task}-{next(self._numbers):05d}.parquet"
+        path = plan.locations.new_data_location(name, self._folders.get(partition))
+        # Noted before it exists, so that `abort` finds it.
+        self._paths.append(path)
+        return path
+
+
+def _parts(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The batch, in parts of about that size."""
+    rows = max(1, int(batch.num_rows * most_bytes / max(1, batch.nbytes)))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)

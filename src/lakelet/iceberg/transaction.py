@@ -5,55 +5,97 @@ plan = transaction.begin_insert(mode, partition)      to every writer
 transaction.update_commit_data(files)                 from every writer
 transaction.finish_insert()                           one snapshot, or none
 transaction.rollback()                                the files go
+
+Whatever goes wrong before the catalog is asked, or is answered by it with no, leaves nothing: `finish_insert` removes the
+files it was told of. Only a commit of which nobody knows whether it stands keeps its files; `finish_insert` may be called again
+then, for a commit that stands is found by its id, and the catalog takes at most one of two requests for the same head.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
-from lakelet.errors import InvalidError
+from pyiceberg.table.snapshots import Snapshot
+
+from lakelet.clock import Clock, SystemClock
+from lakelet.errors import ConflictError, InternalError, InvalidError, NotFoundError
+from lakelet.iceberg.commit.attempts import MadeSnapshot, SnapshotCommit, find_commit, head_of, made_snapshot
+from lakelet.iceberg.commit.change import Change, added_file, operation_of
+from lakelet.iceberg.commit.live_files import LiveFiles
+from lakelet.iceberg.commit.overwriting import (
+    Overwrite,
+    Replaced,
+    StaticPartition,
+    WholeTable,
+    static_partition,
+    written_partitions,
+)
+from lakelet.iceberg.commit.removing import remove_paths
+from lakelet.iceberg.commit.schema_changes import check_schema
+from lakelet.iceberg.commit.summary import COMMIT_ID
 from lakelet.iceberg.commit_data import CommitData
+from lakelet.iceberg.leftovers import remove_files_of_job
 from lakelet.iceberg.library_errors import lakelet_errors
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.write_plan import WritePlan, write_plan
 from lakelet.ids import Ids, RandomIds
 
+__all__ = ["COMMIT_ID", "MODES", "IcebergTransaction", "MadeSnapshot"]
+
 MODES = ("append", "overwrite", "overwrite_partitions")
-COMMIT_ID = "lakelet.commit-id"
-
-
-@dataclass(frozen=True, slots=True)
-class MadeSnapshot:
-    """A snapshot that an insert made."""
-
-    id: int
-    operation: str
-    added_files: int
-    added_rows: int
-    removed_files: int
 
 
 class IcebergTransaction:
-    """One insert. `commit_id` names it in the snapshot's summary, by which its outcome can be looked up."""
+    """One insert. `commit_id` names it in the snapshot's summary, by which its outcome can be looked up; one that is given by the
+    caller is committed once, however often it is sent."""
 
     def __init__(
-        self, table: IcebergTable, *, branch: str | None = None, commit_id: str | None = None, ids: Ids | None = None
+        self,
+        table: IcebergTable,
+        *,
+        branch: str | None = None,
+        commit_id: str | None = None,
+        ids: Ids | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._table = table
         self._branch = branch or "main"
-        self._job = (ids or RandomIds()).uuid()
+        self._ids = ids or RandomIds()
+        self._clock = clock or SystemClock()
+        self._job = self._ids.uuid()
+        self._named = commit_id is not None
         self._commit_id = commit_id or self._job
         self._mode = "append"
+        self._plan: WritePlan | None = None
+        self._static: StaticPartition | None = None
+        self._base: Snapshot | None = None
         self._data: list[CommitData] = []
+        self._commit: SnapshotCommit | None = None
+        self._made: MadeSnapshot | None = None
 
-    def begin_insert(self, mode: str = "append", partition: Mapping[str, object] | None = None) -> WritePlan:
-        """Pins the table's version and gives what writers need. `partition` holds values of identity partition columns, for
-        a static overwrite."""
+    def applied(self) -> MadeSnapshot | None:
+        """The snapshot that this commit id made before, as far as the table's history goes back: nothing need be written then."""
+        found = find_commit(self._table.metadata, self._commit_id) if self._named else None
+        return made_snapshot(found) if found is not None else None
+
+    def begin_insert(
+        self,
+        mode: str = "append",
+        partition: Mapping[str, object] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> WritePlan:
+        """Pins the table's version and gives what writers need. `partition` holds values of identity partition columns: all rows
+        have to have them, and a static overwrite replaces the rows that have them. `options` are table properties for this
+        write alone."""
         if mode not in MODES:
             raise InvalidError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
         self._mode = mode
-        return write_plan(self._table, self._job)
+        with lakelet_errors(f"table {self._table.full_name}"):
+            self._base = head_of(self._table, self._branch)
+            self._plan = write_plan(self._table, self._job, options)
+            if partition:
+                self._static = static_partition(self._table.metadata, self._plan.spec, partition)
+        return self._plan
 
     def update_commit_data(self, data: Iterable[CommitData]) -> None:
         """Takes the files of a writer."""
@@ -61,18 +103,93 @@ class IcebergTransaction:
 
     def finish_insert(self) -> MadeSnapshot | None:
         """Commits all files as one snapshot; None where there is nothing to commit."""
-        if not self._data:
-            return None
-        table = self._table.library
-        with lakelet_errors(f"table {self._table.full_name}"), table.transaction() as change:
-            update = change.update_snapshot({COMMIT_ID: self._commit_id}, self._branch).fast_append()
-            with update:
-                for data in self._data:
-                    update.append_data_file(data.data_file())
-        rows = sum(data.row_count for data in self._data)
-        return MadeSnapshot(update.snapshot_id, "append", len(self._data), rows, 0)
+        if self._plan is None:
+            raise InternalError("finish_insert before begin_insert")
+        if self._made is not None:
+            return self._made
+        if self._commit is None:
+            self._commit = SnapshotCommit(
+                branch=self._branch,
+                commit_id=self._commit_id,
+                job=self._job,
+                ids=self._ids,
+                clock=self._clock,
+                spec_id=self._plan.partition_spec_id,
+            )
+        try:
+            if self._static is not None:
+                self._static.check_written(data.partition_values for data in self._data)
+            made = self._commit.run(self._table, self._change, look_first=self._named)
+        except BaseException:
+            self._remove_told()
+            raise
+        if made is None or not self._commit.is_ours(made.id):
+            self._remove_told()
+        self._made = made
+        return made
 
     def rollback(self) -> None:
-        """Removes the files that writers told of."""
-        for data in self._data:
-            self._table.library.io.delete(data.file_path)
+        """Removes the files of this insert, also those that lost writers did not tell of, unless they are in the table or nobody
+        knows whether they are. It may be called again."""
+        if self._made is None and self._remove_told() and self._plan is not None:
+            remove_files_of_job(self._plan, ())
+
+    def _remove_told(self) -> bool:
+        """Removes the files that writers told of; False where they may be part of the table."""
+        if self._commit is not None and self._commit.undecided:
+            return False
+        remove_paths(self._table.library.io, (data.file_path for data in self._data))
+        self._data = []
+        return True
+
+    def _change(self, now: IcebergTable, head: Snapshot | None, live: LiveFiles) -> Change | None:
+        plan = self._plan
+        assert plan is not None
+        _check_spec(now, plan)
+        check_schema(now.full_name, plan.schema, now.metadata.schema())
+        added = tuple(added_file(data) for data in self._data)
+        overwrite = self._overwrite(plan)
+        if overwrite is None:
+            return Change(operation_of(len(added), 0), added)
+        replaced = overwrite.replaced(now.metadata, head, live)
+        self._check_unchanged(now, overwrite, replaced, head, live)
+        return Change(
+            operation_of(len(added), len(replaced.paths)), added, replaced.data, removed_deletes=replaced.deletes
+        )
+
+    def _overwrite(self, plan: WritePlan) -> Overwrite | None:
+        if self._mode == "append" or (self._mode == "overwrite_partitions" and not self._data):
+            return None
+        if self._mode == "overwrite_partitions":
+            return written_partitions(plan.spec, (data.partition_values for data in self._data))
+        return self._static or WholeTable()
+
+    def _check_unchanged(
+        self, now: IcebergTable, overwrite: Overwrite, replaced: Replaced, head: Snapshot | None, live: LiveFiles
+    ) -> None:
+        """ConflictError where what is replaced is no longer what it was when the insert began: rows that came meanwhile were not
+        known to whoever decided to replace them."""
+        base = self._base
+        if (base.snapshot_id if base else None) == (head.snapshot_id if head else None):
+            return
+        try:
+            before = overwrite.replaced(now.metadata, base, live).paths
+        except (FileNotFoundError, NotFoundError) as error:
+            raise ConflictError(
+                f"table {now.full_name}: the snapshot that this overwrite began from has expired meanwhile"
+            ) from error
+        changed = sorted(before ^ replaced.paths)
+        if changed:
+            raise ConflictError(
+                f"table {now.full_name}: {overwrite.shown} changed while it was overwritten ({len(changed)} files, such as "
+                f"{changed[0]}); nothing was committed"
+            )
+
+
+def _check_spec(now: IcebergTable, plan: WritePlan) -> None:
+    found = now.metadata.default_spec_id
+    if found != plan.partition_spec_id:
+        raise ConflictError(
+            f"table {now.full_name}: rows were written by partition spec {plan.partition_spec_id}, and the table's is {found} by "
+            "now; nothing was committed"
+        )

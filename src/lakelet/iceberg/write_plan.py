@@ -7,7 +7,8 @@ of one job are made alike; the commit refuses them if the table's spec is anothe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,6 +20,11 @@ from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.table.sorting import SortOrder
 
 from lakelet.errors import InvalidError
+from lakelet.iceberg.file_schema import leaf_columns
+from lakelet.iceberg.file_statistics import statistics_plan
+from lakelet.iceberg.parquet_settings import codec_of, parquet_settings, positive
+from lakelet.iceberg.partition_groups import partition_columns
+from lakelet.iceberg.row_order import row_order
 from lakelet.iceberg.table import IcebergTable
 
 
@@ -32,6 +38,8 @@ class WritePlan:
     partition_specs_json: Mapping[int, str]
     partition_spec_id: int
     sort_order_json: str
+    file_format: str
+    compression: str
     location: str
     target_file_size: int
     properties: Mapping[str, str]
@@ -68,10 +76,11 @@ class WritePlan:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
 
-def write_plan(table: IcebergTable, job: str) -> WritePlan:
-    """The plan for writing rows into a table as it is now."""
+def write_plan(table: IcebergTable, job: str, options: Mapping[str, str] | None = None) -> WritePlan:
+    """The plan for writing rows into a table as it is now. `options` are table properties for this write alone. InvalidError for
+    what no writer could do, before any begins: another format, a transform that is not known, a property that makes no sense."""
     metadata = table.metadata
-    properties = dict(metadata.properties)
+    properties = {**metadata.properties, **(options or {})}
     kind = properties.get(TableProperties.WRITE_FILE_FORMAT, TableProperties.WRITE_FILE_FORMAT_DEFAULT)
     if kind.lower() != "parquet":
         raise InvalidError(
@@ -82,28 +91,37 @@ def write_plan(table: IcebergTable, job: str) -> WritePlan:
             f"table {table.full_name} has format version {metadata.format_version}: it can be read, but only versions 1 and 2 "
             "are written"
         )
-    return WritePlan(
-        table=table.full_name,
-        job=job,
-        schema_json=metadata.schema().model_dump_json(),
-        partition_specs_json={number: spec.model_dump_json() for number, spec in metadata.specs().items()},
-        partition_spec_id=metadata.default_spec_id,
-        sort_order_json=table.library.sort_order().model_dump_json(),
-        location=metadata.location,
-        target_file_size=_positive(
+    schema, order = metadata.schema(), table.library.sort_order()
+    leaves = leaf_columns(schema)
+    with _named(table.full_name):
+        parquet_settings(properties, leaves)
+        statistics_plan(leaves, properties)
+        partition_columns(metadata.spec(), schema)
+        row_order(order, schema)
+        target_file_size = positive(
             properties,
             TableProperties.WRITE_TARGET_FILE_SIZE_BYTES,
             TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT,
-        ),
+        )
+    return WritePlan(
+        table=table.full_name,
+        job=job,
+        schema_json=schema.model_dump_json(),
+        partition_specs_json={number: spec.model_dump_json() for number, spec in metadata.specs().items()},
+        partition_spec_id=metadata.default_spec_id,
+        sort_order_json=order.model_dump_json(),
+        file_format="parquet",
+        compression=codec_of(properties),
+        location=metadata.location,
+        target_file_size=target_file_size,
         properties=properties,
         io_properties=dict(table.library.io.properties),
     )
 
 
-def _positive(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name)
-    if text is None:
-        return default
-    if not text.isdigit() or int(text) < 1:
-        raise InvalidError(f"table property '{name}': expected a number from 1 on, found {text!r}")
-    return int(text)
+@contextmanager
+def _named(table: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidError as error:
+        raise InvalidError(f"table {table}: {error}") from error

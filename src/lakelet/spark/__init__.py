@@ -3,7 +3,11 @@
 import lakelet.spark as ls
 ls.write(df, "./warehouse", "shop.orders", mode="upsert")
 ls.table(spark, "./warehouse", "shop.orders", where="dt = '2026-01-01'")
+ls.insert_iceberg(df, "iceberg", "shop.orders", warehouse="./warehouse")
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from lakelet.spark.jobs.bulk_load import bulk_load
 from lakelet.spark.jobs.checksum import checksum
@@ -18,6 +22,11 @@ from lakelet.spark.session import local_session
 from lakelet.spark.sql import sql
 from lakelet.spark.views import views
 from lakelet.spark.write import write
+from lakelet.sql.execution import EngineInsert, register_engine
+
+if TYPE_CHECKING:
+    from lakelet.spark.iceberg_read import iceberg_table
+    from lakelet.spark.iceberg_write import insert_iceberg
 
 __all__ = [
     "bulk_load",
@@ -25,6 +34,8 @@ __all__ = [
     "compact",
     "copy_table",
     "count",
+    "iceberg_table",
+    "insert_iceberg",
     "local_session",
     "migrate",
     "register",
@@ -35,3 +46,21 @@ __all__ = [
     "views",
     "write",
 ]
+
+# pyiceberg loads with them, and need not be there.
+_ICEBERG = {"iceberg_table": "lakelet.spark.iceberg_read", "insert_iceberg": "lakelet.spark.iceberg_write"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ICEBERG:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ICEBERG[name]), name)
+
+
+def _insert_rows_of_query(insert: EngineInsert) -> tuple[int | None, int]:
+    found: tuple[int | None, int] = import_module("lakelet.spark.iceberg_engine").insert_rows_of_query(insert)
+    return found
+
+
+# What `SET execution.engine = 'spark'` in lake.sql() runs inserts on.
+register_engine("spark", _insert_rows_of_query)

@@ -67,9 +67,9 @@ def matched(df: DataFrame, schema: TableSchema, *, fixed: Mapping[str, object], 
                     narrowed.append(field)
             chosen.append(column.alias(field.name))
         elif field.name in fixed:
-            chosen.append(_literal(fixed[field.name], field).alias(field.name))
+            chosen.append(literal(fixed[field.name], field).alias(field.name))
         elif field.name in _routing(schema):
-            chosen.append(_literal(default_array(field, 1)[0].as_py(), field).alias(field.name))
+            chosen.append(literal(default_array(field, 1)[0].as_py(), field).alias(field.name))
     if kind_column is not None and kind_column.name not in schema.names:
         chosen.append(F.col(positions[kind_column.index]).alias(kind_column.name))
     if not columns.index_of:
@@ -218,7 +218,7 @@ def _widens(found: T.DataType, field: Field) -> bool:
     return isinstance(target, T.DoubleType) and isinstance(found, T.FloatType)
 
 
-def _literal(value: object, field: Field) -> Column:
+def literal(value: object, field: Field) -> Column:
     """A value of a table's type as a Spark literal."""
     target = spark_type(field.type)
     if value is None:

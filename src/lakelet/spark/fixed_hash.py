@@ -9,83 +9,86 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-_MASK = 0xFFFFFFFF
-_WORD_BITS = 32
+MASK = 0xFFFFFFFF
+WORD_BITS = 32
 _SEED = 42
 _C1 = 0xCC9E2D51
 _C2 = 0x1B873593
-_ADD = 0xE6546B64
-_MIX1 = 0x85EBCA6B
-_MIX2 = 0xC2B2AE35
-_ROUND = 5
-_WORD_ROTATION, _STATE_ROTATION = 15, 13
+ADD = 0xE6546B64
+MIX1 = 0x85EBCA6B
+MIX2 = 0xC2B2AE35
+ROUND = 5
+_WORD_ROTATION, STATE_ROTATION = 15, 13
 _INT_BYTES, _LONG_BYTES, _ROW_BYTES = 4, 8, 16
 
 
 def hash_of_slot(slot: Column) -> Column:
     """The hash of rows with an empty header and this BIGINT as their only slot, as INT; NULL for NULL."""
-    state = _low(F.hash(F.lit(_HEADER_KEY), slot).cast("bigint"))
-    state = _shifted_in(state, 16)
-    state = _product(state, _inverse(_MIX2))
+    state = low(F.hash(F.lit(_HEADER_KEY), slot).cast("bigint"))
+    state = shifted_in(state, 16)
+    state = product(state, inverse(MIX2))
     # Undoing a shift by 13 takes two of them.
     state = state.bitwiseXOR(F.shiftright(state, 13)).bitwiseXOR(F.shiftright(state, 26))
     # Between this product and the next, the shift by 16 undone and the one done anew cancel out; the lengths remain.
-    state = _product(state, _inverse(_MIX1)).bitwiseXOR(F.lit(_LONG_BYTES ^ _ROW_BYTES).cast("bigint"))
-    state = _product(state, _MIX1)
-    state = _product(_shifted_in(state, 13), _MIX2)
-    state = _shifted_in(state, 16)
+    state = product(state, inverse(MIX1)).bitwiseXOR(F.lit(_LONG_BYTES ^ _ROW_BYTES).cast("bigint"))
+    state = product(state, MIX1)
+    state = product(shifted_in(state, 13), MIX2)
+    state = shifted_in(state, 16)
     # Spark's hash passes over NULL; the zero that is NULL where the slot is brings it back.
     state = state.bitwiseOR(slot.bitwiseAND(F.lit(0).cast("bigint")))
     # The upper half is filled with the sign, so that the cast has nothing to cut off.
-    return F.shiftright(F.shiftleft(state, _WORD_BITS), _WORD_BITS).cast("int")
+    return F.shiftright(F.shiftleft(state, WORD_BITS), WORD_BITS).cast("int")
 
 
-def _low(value: Column) -> Column:
-    return value.bitwiseAND(F.lit(_MASK).cast("bigint"))
+def low(value: Column) -> Column:
+    """The low 32 bits of a BIGINT, as an unsigned number."""
+    return value.bitwiseAND(F.lit(MASK).cast("bigint"))
 
 
-def _shifted_in(value: Column, bits: int) -> Column:
+def shifted_in(value: Column, bits: int) -> Column:
+    """A number with its upper bits mixed into the lower ones."""
     return value.bitwiseXOR(F.shiftright(value, bits))
 
 
-def _product(value: Column, factor: int) -> Column:
+def product(value: Column, factor: int) -> Column:
     """The low 32 bits of a product; the factor is taken as signed, so that 64 bits hold all of it."""
-    return _low(value * F.lit(_signed(factor)).cast("bigint"))
+    return low(value * F.lit(_signed(factor)).cast("bigint"))
 
 
 def _signed(number: int) -> int:
-    return number - (1 << _WORD_BITS) if number >> _WORD_BITS - 1 else number
+    return number - (1 << WORD_BITS) if number >> WORD_BITS - 1 else number
 
 
-def _inverse(factor: int) -> int:
-    return pow(factor, -1, 1 << _WORD_BITS)
+def inverse(factor: int) -> int:
+    """What undoes a product."""
+    return pow(factor, -1, 1 << WORD_BITS)
 
 
 def _rotated(number: int, bits: int) -> int:
-    return (number << bits | number >> _WORD_BITS - bits) & _MASK
+    return (number << bits | number >> WORD_BITS - bits) & MASK
 
 
-def _key_with_hash(state: int) -> int:
+def key_with_hash(state: int) -> int:
     """The INT whose hash in Spark is the given number: all steps of hashing one word with seed 42, backwards."""
     state ^= state >> 16
-    state = state * _inverse(_MIX2) & _MASK
+    state = state * inverse(MIX2) & MASK
     state ^= state >> 13 ^ state >> 26
-    state = state * _inverse(_MIX1) & _MASK
+    state = state * inverse(MIX1) & MASK
     state ^= state >> 16
     state ^= _INT_BYTES
-    state = (state - _ADD) * _inverse(_ROUND) & _MASK
-    word = _rotated(state, _WORD_BITS - _STATE_ROTATION) ^ _SEED
-    word = word * _inverse(_C2) & _MASK
-    word = _rotated(word, _WORD_BITS - _WORD_ROTATION)
-    return _signed(word * _inverse(_C1) & _MASK)
+    state = (state - ADD) * inverse(ROUND) & MASK
+    word = _rotated(state, WORD_BITS - STATE_ROTATION) ^ _SEED
+    word = word * inverse(_C2) & MASK
+    word = _rotated(word, WORD_BITS - _WORD_ROTATION)
+    return _signed(word * inverse(_C1) & MASK)
 
 
 def _state_after_header() -> int:
     """Murmur's state after the eight zero bytes of a header without NULLs: a zero word mixes in nothing."""
     state = _SEED
     for _ in range(_LONG_BYTES // _INT_BYTES):
-        state = _rotated(state, _STATE_ROTATION) * _ROUND + _ADD & _MASK
+        state = _rotated(state, STATE_ROTATION) * ROUND + ADD & MASK
     return state
 
 
-_HEADER_KEY = _key_with_hash(_state_after_header())
+_HEADER_KEY = key_with_hash(_state_after_header())

@@ -11,7 +11,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -25,10 +25,11 @@ from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.table.scanning import TableScan
 
 _TASK_BYTES = 64 << 20
-_OPEN_FILE_BYTES = 1 << 20
+OPEN_FILE_BYTES = 1 << 20
 _BATCH_BYTES = 32 << 20
 _BATCH_ROWS = 1 << 16
 
+Item = TypeVar("Item")
 Task: TypeAlias = Callable[[int], Iterator[pa.RecordBatch]]
 
 
@@ -74,19 +75,23 @@ def small_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def balanced(splits: Sequence[Split], parallelism: int) -> list[list[Split]]:
     """The splits in as many parts as tasks are worth it, all about as large; those of a part stay in order."""
-    costs = [_cost(split) for split in splits]
-    count = max(1, min(len(splits), max(parallelism, -(-sum(costs) // _TASK_BYTES))))
+    return dealt(splits, [_cost(split) for split in splits], parallelism)
+
+
+def dealt(items: Sequence[Item], costs: Sequence[int], parallelism: int) -> list[list[Item]]:
+    """Things that are read, by the bytes that each costs, in as many parts as tasks are worth it."""
+    count = max(1, min(len(items), max(parallelism, -(-sum(costs) // _TASK_BYTES))))
     parts: list[list[int]] = [[] for _ in range(count)]
     loads = [(0, part) for part in range(count)]
-    for place in sorted(range(len(splits)), key=lambda place: -costs[place]):
+    for place in sorted(range(len(items)), key=lambda place: -costs[place]):
         load, part = heapq.heappop(loads)
         parts[part].append(place)
         heapq.heappush(loads, (load + costs[place], part))
-    return [[splits[place] for place in sorted(part)] for part in parts]
+    return [[items[place] for place in sorted(part)] for part in parts]
 
 
 def _cost(split: Split) -> int:
-    return sum(max(file.size, _OPEN_FILE_BYTES) for file in split.files)
+    return sum(max(file.size, OPEN_FILE_BYTES) for file in split.files)
 
 
 def packed(value: object) -> bytes:

@@ -27,7 +27,7 @@ from lakelet.options import (
     TableOptions,
     check_options,
 )
-from lakelet.options.connection import CONNECTION_OPTIONS
+from lakelet.options.connection import CATALOG_PREFIX, CONNECTION_OPTIONS
 from lakelet.storage.home import TableHome
 from lakelet.table import Table
 from lakelet.table.scanning import TableScan
@@ -112,7 +112,9 @@ def open_table(
     """The table of that name; NotFoundError where it or the branch is not there."""
     given = {str(key): str(value) for key, value in (options or {}).items()}
     connection = {key: value for key, value in given.items() if key in _CONNECTION}
-    extra = {key: value for key, value in given.items() if key not in _CONNECTION}
+    others = {key: value for key, value in given.items() if key not in _CONNECTION}
+    # Catalogs of Iceberg tables are known beside the tables of the lake and concern none of them.
+    extra = {key: value for key, value in others.items() if not key.startswith(CATALOG_PREFIX)}
     check_options(extra)
     lake = connect(os.fspath(warehouse), connection)
     table = lake.table(name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from lakelet.catalog import connect
 from lakelet.catalog.lake import Lake
-from lakelet.options.connection import CONNECTION_OPTIONS
+from lakelet.options.connection import CATALOG_PREFIX, CONNECTION_OPTIONS
 
 _CONNECTION = frozenset(option.name for option in CONNECTION_OPTIONS)
 
@@ -15,4 +15,5 @@ _CONNECTION = frozenset(option.name for option in CONNECTION_OPTIONS)
 def open_lake(warehouse: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Lake:
     """The lake that the tables of a job are in."""
     given = {str(key): str(value) for key, value in (options or {}).items()}
-    return connect(os.fspath(warehouse), {key: value for key, value in given.items() if key in _CONNECTION})
+    own = {key: value for key, value in given.items() if key in _CONNECTION or key.startswith(CATALOG_PREFIX)}
+    return connect(os.fspath(warehouse), own)

@@ -29,11 +29,11 @@ from lakelet.spark.session import is_connect, settings
 from lakelet.spark.types import spark_schema, spark_type
 from lakelet.storage.home import TableHome
 
-_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _S3A = "spark.lakelet.s3a"
 _S3A_SETTINGS = "spark.hadoop.fs.s3a."
 _S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_READ_OPTIONS = {
+READ_OPTIONS = {
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
@@ -106,15 +106,15 @@ class RawScan:
         columns = {field.name: (_evolved(stored.get(field.id), field), field.type) for field in self.needed}
         if self.where is not None:
             frame = frame.where(spark_condition(self.where, columns))
-        return frame.select([_shielded(columns[field.name][0], field.type).alias(field.name) for field in self.wanted])
+        return frame.select([shielded(columns[field.name][0], field.type).alias(field.name) for field in self.wanted])
 
     def _read(self, present: Sequence[Field], files: Sequence[SplitFile]) -> DataFrame:
         paths = [f"{self.location}/{file.path}" for file in files]
         # Otherwise Spark starts a job to list files that are known by name.
-        listed = {} if self.location.startswith("s3a:") else {_THRESHOLD: str(len(paths) + 1)}
+        listed = {} if self.location.startswith("s3a:") else {THRESHOLD: str(len(paths) + 1)}
         with settings(self.spark, listed), naming(self.home, files):
             try:
-                frame = self.spark.read.schema(spark_schema(present)).options(**_READ_OPTIONS).parquet(*paths)
+                frame = self.spark.read.schema(spark_schema(present)).options(**READ_OPTIONS).parquet(*paths)
                 if is_connect(self.spark):
                     # A Connect session lists the files when the plan is first looked at, and remembers them.
                     _ = frame.schema
@@ -123,13 +123,13 @@ class RawScan:
         return frame
 
 
-def _shielded(column: Column, data_type: DataType) -> Column:
+def shielded(column: Column, data_type: DataType) -> Column:
     """A column on which Spark pushes no condition of its own into files: their dictionaries tell -0.0 from 0.0, and statistics of
     some writers know nothing of NaN, so that it would leave rows out."""
     if isinstance(data_type, Atomic) and data_type.kind in FLOATS:
         return F.nanvl(column, F.lit(math.nan).cast(spark_type(data_type)))
     if isinstance(data_type, Row) and _has_floats(data_type):
-        inner = [_shielded(column.getField(field.name), field.type).alias(field.name) for field in data_type.fields]
+        inner = [shielded(column.getField(field.name), field.type).alias(field.name) for field in data_type.fields]
         return F.when(column.isNotNull(), F.struct(*inner))
     return column
 

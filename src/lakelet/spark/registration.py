@@ -1,10 +1,13 @@
-"""Making the source "lakelet" known to a session by hand.
+"""Making the sources "lakelet" and "lakelet-iceberg" known to a session by hand.
 
-Where the package is installed Spark finds it by itself (`pyspark_lakelet`); this is for sessions that were started before, or
-that get their code as a file.
+Where the package is installed Spark finds them by itself (`pyspark_lakelet`, `pyspark_lakelet_iceberg`); this is for sessions
+that were started before, or that get their code as a file.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
 
 from pyspark.sql import SparkSession
 
@@ -12,5 +15,8 @@ from lakelet.spark.data_source import LakeletDataSource
 
 
 def register(spark: SparkSession) -> None:
-    """Lets the session know `format("lakelet")`; done twice, it stays the same."""
+    """Lets the session know `format("lakelet")` and, where pyiceberg is installed, `format("lakelet-iceberg")`; done twice, it
+    stays the same."""
     spark.dataSource.register(LakeletDataSource)
+    if find_spec("pyiceberg") is not None:
+        spark.dataSource.register(import_module("lakelet.spark.iceberg_source").IcebergDataSource)

@@ -7,7 +7,8 @@
     INSERT INTO shop.orders (id, amount) SELECT …
     INSERT OVERWRITE shop.orders PARTITION (dt = '2026-01-01') SELECT …
 
-A name of two parts whose first is a database of the lake is a table of the lake; all other names are Spark's. Only these
+A name of two parts whose first is a database of the lake is a table of the lake, one of three parts whose first is an Iceberg
+catalog that the lake knows a table of that; all other names are Spark's. Only these
 names are replaced, by frames of `lakelet.spark.table` that hold the columns which the statement mentions; the rest of
 the text reaches Spark as it is, so that everything Spark can do works. A moment without a zone is in the session's time zone.
 
@@ -25,6 +26,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError
 from lakelet.spark.column_names import quoted
 from lakelet.spark.opened import open_table
@@ -49,27 +51,38 @@ def sql(
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Runs a statement. `options` are those of the connection, and table options for this statement alone."""
-    words = words_of(text, quotes_names=_quotes_names(spark))
-    if not words:
-        raise InvalidError("the statement is empty")
-    names = LakeNames(spark, open_lake(warehouse, options))
-    statement = _Statement(spark, warehouse, options or {}, names, text, words)
-    insert = parse_insert(text, words)
-    target = None if insert is None else names.find(insert.target)
+    lake = open_lake(warehouse, options)
+    statement = _statement(spark, lake, text, {str(key): str(value) for key, value in (options or {}).items()})
+    insert = parse_insert(text, statement.words)
+    target = None if insert is None else statement.names.find(insert.target)
     if insert is not None and target is not None:
         return statement.insert(insert, target)
     return statement.run()
 
 
+def query(spark: SparkSession, lake: Lake, text: str) -> DataFrame:
+    """The rows of a query over tables of a lake that is open."""
+    return _statement(spark, lake, text, lake.opened_with).run()
+
+
+def _statement(spark: SparkSession, lake: Lake, text: str, options: Mapping[str, str]) -> _Statement:
+    words = words_of(text, quotes_names=_quotes_names(spark))
+    if not words:
+        raise InvalidError("the statement is empty")
+    return _Statement(spark, lake.location, options, LakeNames(spark, lake), text, words)
+
+
 @dataclass(frozen=True, slots=True)
 class _Statement:
     spark: SparkSession
-    warehouse: str | os.PathLike[str]
+    warehouse: str
     options: Mapping[str, str]
     names: LakeNames
     text: str
     words: Sequence[Word]
     scans: dict[tuple[TableName, int | str | None, str | None], TableScan] = field(default_factory=dict)
+    # Iceberg tables as all references of the statement see them.
+    pinned: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def run(self) -> DataFrame:
         """Anything but an INSERT into a table of the lake."""
@@ -81,10 +94,17 @@ class _Statement:
 
     def insert(self, insert: Insert, target: TableName) -> DataFrame:
         """Writes the rows of the query."""
-        goal = InsertTarget(self.spark, self.warehouse, target, self.options)
+        goal = self._target(target)
         goal.check(insert)
         rows = self._spark_sql(*self._query(insert))
         return goal.write(rows, insert)
+
+    def _target(self, name: TableName) -> InsertTarget:
+        if name.catalog is None:
+            return InsertTarget(self.spark, self.warehouse, name, self.options)
+        from lakelet.spark.iceberg_sql import IcebergTarget  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+
+        return IcebergTarget(self.spark, self.warehouse, name, self.options)
 
     def _query(self, insert: Insert) -> tuple[str, dict[str, DataFrame]]:
         """The query of an INSERT; common tables named before INSERT come before it."""
@@ -141,12 +161,20 @@ class _Statement:
         return "".join((*parts, _escaped(self.text[start:end]))), frames
 
     def _frame(self, reference: Reference, name: TableName) -> DataFrame:
-        scan = self._scan(reference, name)
         mentioned = read_columns(self.words)
+        if name.catalog is not None:
+            return self._iceberg_frame(reference, name, None if self._reads_patterns() else mentioned)
+        scan = self._scan(reference, name)
         if mentioned is not None and not self._reads_patterns():
             chosen = tuple(column for column in scan.columns if column.lower() in mentioned)
             scan = replace(scan, columns=chosen or (scan.schema.primary_keys or scan.columns)[:1])
         return scan_frame(self.spark, scan)
+
+    def _iceberg_frame(self, reference: Reference, name: TableName, mentioned: frozenset[str] | None) -> DataFrame:
+        from lakelet.spark.iceberg_sql import IcebergTables  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+
+        tables = IcebergTables(self.spark, self.names.lake, self.pinned)
+        return tables.frame(name, reference.version, self._moment(reference.timestamp), mentioned)
 
     def _scan(self, reference: Reference, name: TableName) -> TableScan:
         """A table as all references to this version of it see it, whatever is committed meanwhile."""

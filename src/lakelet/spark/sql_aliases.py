@@ -16,13 +16,13 @@ from lakelet.errors import InvalidError
 from lakelet.spark.sql_references import Reference, names_something, references
 from lakelet.spark.sql_words import Word
 
-# Database and table in lower case.
-TableKey = tuple[str, str]
+# Database and table in lower case, before them the catalog where it is named.
+TableKey = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Qualifier:
-    """`database.table` before a column: the table, and the span of text."""
+    """`database.table` or `catalog.database.table` before a column: the table, and the span of text."""
 
     key: TableKey
     start: int
@@ -31,20 +31,23 @@ class Qualifier:
 
 def key_of(reference: Reference) -> TableKey:
     """By which the references to one table, and its qualifiers, are known to belong together."""
-    return reference.database.lower(), reference.table.lower()
+    names = (reference.catalog, reference.database, reference.table)
+    return tuple(name.lower() for name in names if name is not None)
 
 
 def qualifiers(words: Sequence[Word], known: Sequence[Reference]) -> list[Qualifier]:
     """Where columns are named with database and table, of those that the statement reads."""
     tables = {key_of(reference) for reference in known}
     found = []
-    for place in range(len(words) - 4):
-        one, dot, other, second_dot, _ = words[place : place + 5]
-        if (dot.keyword, second_dot.keyword) != (".", ".") or not (one.is_name and other.is_name):
-            continue
-        key = (one.text.lower(), other.text.lower())
-        if key in tables and not names_something(words, place) and not _inside(one, known):
-            found.append(Qualifier(key, one.start, other.end))
+    for place, word in enumerate(words):
+        for count in {len(key) for key in tables}:
+            names, dots = words[place : place + 2 * count : 2], words[place + 1 : place + 2 * count : 2]
+            if place + 2 * count >= len(words) or not all(name.is_name for name in names):
+                continue
+            key = tuple(name.text.lower() for name in names)
+            dotted = all(dot.keyword == "." for dot in dots)
+            if dotted and key in tables and not names_something(words, place) and not _inside(word, known):
+                found.append(Qualifier(key, word.start, names[-1].end))
     return found
 
 
@@ -53,7 +56,7 @@ def aliases(words: Sequence[Word], known: Sequence[Reference]) -> Mapping[TableK
     found = {key_of(reference): reference.table for reference in known}
     named = qualifiers(words, known)
     for key in {qualifier.key for qualifier in named}:
-        table = key[1]
+        table = key[-1]
         alone, qualifies = _bare_uses(words, table, [*references(words), *named])
         others = [one for one in references(words) if one.after != "INTO" and one.table.lower() == table]
         if not alone and {key_of(one) for one in others} == {key}:

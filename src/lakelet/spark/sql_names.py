@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from pyspark.sql import SparkSession
 
@@ -23,10 +24,11 @@ _MOST_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table of the lake as database.table, and the branch."""
+    """A table of the lake as database.table, and the branch. With a catalog it is an Iceberg table."""
 
     table: str
     branch: str | None
+    catalog: str | None = None
 
 
 class LakeNames:
@@ -34,19 +36,21 @@ class LakeNames:
 
     def __init__(self, spark: SparkSession, lake: Lake) -> None:
         self._spark = spark
-        self._lake = lake
+        self.lake = lake
         self._databases: list[str] | None = None
 
     def find(self, reference: Reference) -> TableName | None:
         """The table that a reference means, None for a name that is Spark's; NotFoundError where neither has it."""
+        if reference.catalog is not None:
+            return self._in_catalog(reference, reference.catalog)
         if self._databases is None:
-            self._databases = self._lake.databases()
+            self._databases = self.lake.databases()
         database = _matching(reference.database, self._databases)
         if database is None:
             if self._is_sparks(reference):
                 return None
             raise NotFoundError(
-                f"database {reference.database!r} is neither in {self._lake.location} nor in Spark"
+                f"database {reference.database!r} is neither in {self.lake.location} nor in Spark"
                 f"{_nearest(reference.database, self._databases)}"
             )
         name, _, suffix = reference.table.partition("$")
@@ -54,13 +58,35 @@ class LakeNames:
             return None
         return TableName(f"{database}.{self._table(database, name)}", _branch(reference, suffix))
 
+    def _in_catalog(self, reference: Reference, name: str) -> TableName | None:
+        """A table of a catalog that the lake knows; all other names of three parts are Spark's."""
+        catalog = _matching(name, self.lake.catalogs.names()) if find_spec("pyiceberg") is not None else None
+        if catalog is None:
+            return None
+        table, _, suffix = reference.table.partition("$")
+        found = self.lake.catalogs.open(catalog)
+        shown = f"{reference.database}.{table}"
+        if not found.table_exists(shown):
+            databases = found.namespaces()
+            database = _matching(reference.database, databases)
+            if database is None:
+                raise NotFoundError(
+                    f"database {reference.database!r} is not in catalog {catalog}{_nearest(reference.database, databases)}"
+                )
+            there = found.tables(database)
+            own = _matching(table, there)
+            if own is None:
+                raise NotFoundError(f"table '{catalog}.{shown}' does not exist{_nearest(table, there)}")
+            shown = f"{database}.{own}"
+        return TableName(shown, _branch(reference, suffix), catalog)
+
     def _table(self, database: str, name: str) -> str:
-        if self._lake.table_exists(f"{database}.{name}"):
+        if self.lake.table_exists(f"{database}.{name}"):
             return name
-        there = self._lake.tables(database)
+        there = self.lake.tables(database)
         found = _matching(name, there)
         if found is None:
-            raise NotFoundError(f"table '{database}.{name}' is not in {self._lake.location}{_nearest(name, there)}")
+            raise NotFoundError(f"table '{database}.{name}' is not in {self.lake.location}{_nearest(name, there)}")
         return found
 
     def _is_sparks(self, reference: Reference) -> bool:

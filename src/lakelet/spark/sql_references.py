@@ -1,10 +1,10 @@
-"""Where a statement of Spark SQL names tables by database and table.
+"""Where a statement of Spark SQL names tables by database and table, or by catalog, database and table.
 
     SELECT o.id FROM shop.orders VERSION AS OF 3 AS o, shop.items   ->   shop.orders at version 3, shop.items
 
 A reference stands after FROM, JOIN, INTO, UPDATE or TABLE, or after a comma of a FROM list. The FROM of a function
 (`extract(year FROM t.x)`) and of `IS DISTINCT FROM` is none. This module knows words, not tables: whether a
-lake has such a table is for the caller to say. Unqualified names, and names of three parts, are not reported.
+lake has such a table is for the caller to say. Unqualified names, and names of more than three parts, are not reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _BEFORE_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A table of a database, at a version, and the span of text that says so. `after` is the keyword before it."""
+    """A table of a database, at a version, and the span of text that says so. `after` is the keyword before it; `catalog` is
+    there where the name has three parts."""
 
     database: str
     table: str
@@ -37,6 +38,7 @@ class Reference:
     after: str
     version: int | str | None = None
     timestamp: str | None = None
+    catalog: str | None = None
 
 
 @dataclass(slots=True)
@@ -131,11 +133,12 @@ def reference_at(words: Sequence[Word], place: int, after: str) -> tuple[Referen
         parts[-1] += f"${words[place + 1].text}"
         place += 2
     is_function = after != "INTO" and place < len(words) and words[place].keyword == "("
-    if len(parts) != 2 or is_function:
+    if len(parts) not in (2, 3) or is_function:
         return None, place
     version, timestamp, place = _time_travel(words, place)
     end = words[place - 1].end
-    return Reference(parts[0], parts[1], words[start].start, end, after, version, timestamp), place
+    catalog = parts[0] if len(parts) == 3 else None
+    return Reference(parts[-2], parts[-1], words[start].start, end, after, version, timestamp, catalog), place
 
 
 def _is_suffix(words: Sequence[Word], place: int) -> bool:

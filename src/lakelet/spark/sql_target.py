@@ -71,21 +71,27 @@ class InsertTarget:
         if partition is None:
             for name, value in static.items():
                 frame = frame.withColumn(name, _literal(value).cast(spark_type(self._fields[name].type)))
+        return self._spark.createDataFrame([self._insert(frame, mode, partition)], RESULT)
+
+    def _insert(self, frame: DataFrame, mode: str, partition: Mapping[str, object] | None) -> tuple[int | None, int]:
+        """The snapshot and how many rows it added."""
         snapshot = write(
             frame, self._warehouse, self._name.table, mode, partition, options=self._options, branch=self._name.branch
         )
-        found = (None, 0) if snapshot is None else (snapshot.id, self._added(snapshot))
-        return self._spark.createDataFrame([found], RESULT)
+        return (None, 0) if snapshot is None else (snapshot.id, self._added(snapshot))
 
     def _mode(self, insert: Insert, static: Mapping[str, object]) -> tuple[str, Mapping[str, object] | None]:
         """How `write` is called: a dynamic overwrite replaces what rows belong to, unless PARTITION says all of it."""
         if not insert.overwrites:
             return "append", None
-        keys = self._schema.partition_keys
         setting = self._spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
-        if keys and len(static) < len(keys) and str(setting).lower() == "dynamic":
+        if len(static) < self._partition_fields() and str(setting).lower() == "dynamic":
             return "overwrite_partitions", None
         return "overwrite", static or None
+
+    def _partition_fields(self) -> int:
+        """By how many values rows are partitioned."""
+        return len(self._schema.partition_keys)
 
     def _named(self, rows: DataFrame, insert: Insert, static: Mapping[str, object]) -> DataFrame:
         """The rows under the names and in the types of the columns they are for."""

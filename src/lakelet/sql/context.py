@@ -15,6 +15,7 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
 
 if TYPE_CHECKING:
+    from lakelet.sql.iceberg.views import IcebergViews
     from lakelet.sql.plans import Plans
     from lakelet.table import Table
 
@@ -35,6 +36,13 @@ class Context:
         from lakelet.sql.plans import Plans  # noqa: PLC0415 - a query without tables does without.
 
         return Plans()
+
+    @cached_property
+    def iceberg_views(self) -> IcebergViews:
+        """What the latest queries read of Iceberg tables."""
+        from lakelet.sql.iceberg.views import IcebergViews  # noqa: PLC0415 - pyiceberg is loaded where a table of it is named.
+
+        return IcebergViews()
 
     def table_name(self, parts: Sequence[str]) -> TableName:
         """What a name says, as it is written; one part is a table of the database in use."""

@@ -24,7 +24,8 @@ from lakelet.read.split_files import SplitFile, deleted_positions, files_of
 from lakelet.sql.duck_types import reads_natively
 from lakelet.storage.home import TableHome
 
-_GLOB = frozenset("{}[]*?\\")
+# What DuckDB takes for a pattern in a path.
+GLOB = frozenset("{}[]*?\\")
 # What DuckDB calls the position of a row and the number of a file.
 ROW_NUMBER, FILE_NUMBER = "file_row_number", "file_index"
 # Beyond this share of rows that do not count, merging is cheaper than leaving them out.
@@ -64,7 +65,7 @@ class Dealer:
     def deal(self, splits: Sequence[Split]) -> Dealt:
         """Who reads which files."""
         dealt = Dealt()
-        reachable = self.location is not None and not _GLOB & set(self.location)
+        reachable = self.location is not None and not GLOB & set(self.location)
         for split in splits:
             if not reachable or split.branch is not None:
                 dealt.ours.append(split)
@@ -101,7 +102,7 @@ class Dealer:
         number = file.data.schema_id
         if number not in self._able:
             self._able[number] = _reads_schema(self.schema_of(number), self.fields)
-        plain = file.data.write_columns is None and file.is_parquet and not _GLOB & set(file.path)
+        plain = file.data.write_columns is None and file.is_parquet and not GLOB & set(file.path)
         return plain and self._able[number]
 
 

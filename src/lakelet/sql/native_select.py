@@ -9,13 +9,12 @@ it, by field id. A file of which some rows do not count makes one of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, Field
-from lakelet.read.split_files import SplitFile
 from lakelet.sql.duck_types import duck_type
 from lakelet.sql.native_files import FILE_NUMBER, ROW_NUMBER, Dealt, Positions
 from lakelet.sql.quoting import listed, quoted
@@ -32,36 +31,39 @@ def native_selects(
     dealt: Dealt, schema_of: Callable[[int], TableSchema], fields: Sequence[Field], location: str, add_frame: AddFrame
 ) -> list[str]:
     """The SELECTs of all files that DuckDB reads, in the columns and types of the schema that is read."""
+    gone = {f"{location}/{path}": positions for path, positions in dealt.gone.items()}
     found: list[str] = []
     for number, files in dealt.native.items():
         columns = _columns(schema_of(number), fields)
-        whole = [file for file in files if file.path not in dealt.gone]
-        partly = [file for file in files if file.path in dealt.gone]
-        if whole:
-            paths = listed(f"{location}/{file.path}" for file in whole)
-            found.append(f"SELECT {columns} FROM read_parquet({paths}, hive_partitioning = false)")
-        if len(partly) > _MOST_JOINS:
-            found.append(_joined(partly, dealt.gone, columns, location, add_frame))
-        else:
-            for file in partly:
-                found.append(_joined([file], dealt.gone, columns, location, add_frame))
+        found += file_selects(columns, [f"{location}/{file.path}" for file in files], gone, add_frame)
     return found
 
 
-def _joined(
-    files: Sequence[SplitFile], gone: dict[str, Positions], columns: str, location: str, add_frame: AddFrame
-) -> str:
+def file_selects(columns: str, paths: Sequence[str], gone: Mapping[str, Positions], add_frame: AddFrame) -> list[str]:
+    """The SELECTs of files that have the same columns, without the rows that do not count, which are known by the paths."""
+    whole = [path for path in paths if path not in gone]
+    partly = [path for path in paths if path in gone]
+    found: list[str] = []
+    if whole:
+        found.append(f"SELECT {columns} FROM read_parquet({listed(whole)}, hive_partitioning = false)")
+    if len(partly) > _MOST_JOINS:
+        found.append(_joined(partly, gone, columns, add_frame))
+    else:
+        found += [_joined([path], gone, columns, add_frame) for path in partly]
+    return found
+
+
+def _joined(paths: Sequence[str], gone: Mapping[str, Positions], columns: str, add_frame: AddFrame) -> str:
     """The SELECT of files without the rows that do not count."""
-    if len(files) == 1:
-        place, positions = ROW_NUMBER, pa.array(gone[files[0].path])
+    if len(paths) == 1:
+        place, positions = ROW_NUMBER, pa.array(gone[paths[0]])
     else:
         place = f"(CAST({FILE_NUMBER} AS BIGINT) << {_FILE_SHIFT}) | {ROW_NUMBER}"
         positions = pa.concat_arrays(
-            [pa.array(gone[file.path] | (number << _FILE_SHIFT)) for number, file in enumerate(files)]
+            [pa.array(gone[path] | (number << _FILE_SHIFT)) for number, path in enumerate(paths)]
         )
     source = add_frame(pa.table({_POSITION: positions}))
-    paths = listed(f"{location}/{file.path}" for file in files)
-    read = f"read_parquet({paths}, hive_partitioning = false, {ROW_NUMBER} = true)"
+    read = f"read_parquet({listed(paths)}, hive_partitioning = false, {ROW_NUMBER} = true)"
     return f"SELECT {columns} FROM {read} AS data ANTI JOIN {source} AS gone ON gone.{_POSITION} = {place}"
 
 
@@ -76,8 +78,11 @@ def _evolved(stored: Field | None, field: Field) -> str:
         return f"CAST(NULL AS {target})"
     column = quoted(stored.name)
     if isinstance(stored.type, Atomic) and stored.type.kind in FLOATS:
-        # Footers of some writers know nothing of NaN, which is the greatest value: no condition may be decided by them. DuckDB
-        # sees through everything simpler than this.
-        kind = duck_type(stored.type)
-        column = f"CASE WHEN isnan({column}) THEN 'nan'::{kind} ELSE {column} END"
+        column = shielded(column, duck_type(stored.type))
     return f"CAST({column} AS {target})"
+
+
+def shielded(column: str, kind: str) -> str:
+    """A floating-point column of which no footer decides. Footers of some writers know nothing of NaN, which is the greatest
+    value: no condition may be decided by them. DuckDB sees through everything simpler than this."""
+    return f"CASE WHEN isnan({column}) THEN 'nan'::{kind} ELSE {column} END"

@@ -23,9 +23,19 @@ from lakelet.sql.engine import Space
 from lakelet.sql.engine_errors import Placed, has_kind, parser_error
 from lakelet.sql.errors import UnknownNameError
 from lakelet.sql.frames import Frames
+from lakelet.sql.iceberg.query_names import (
+    ICEBERG_PARTS,
+    folded,
+    has_long_names,
+    has_stars,
+    name_edits,
+    named_by_words,
+    schema_name,
+    star_edits,
+)
 from lakelet.sql.incremental import Incremental, incrementals
 from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
-from lakelet.sql.relation import Relation, Rows
+from lakelet.sql.relation import Deferred, Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.shortcuts import counted, limited
 from lakelet.sql.statement import Params
@@ -34,6 +44,7 @@ from lakelet.sql.tree import Node, Reference, references
 from lakelet.sql.words import Word, words_of
 
 if TYPE_CHECKING:
+    from lakelet.sql.iceberg.table_view import IcebergView
     from lakelet.sql.table_view import TableView
     from lakelet.table.scanning import TableScan
 
@@ -70,9 +81,11 @@ class Query:
     relations: Mapping[str, Relation]
     placed: Placed = field(init=False)
     space: Space = field(init=False)
-    views: list[tuple[str, TableView]] = field(init=False, default_factory=list)
+    views: list[tuple[str, TableView | IcebergView]] = field(init=False, default_factory=list)
     uses: dict[tuple[str, ...], list[Reference]] = field(init=False, default_factory=dict)
     _tree: Node = field(init=False, default_factory=dict)
+    # Tables of Iceberg catalogs, by the schema and the name under which they are shown.
+    _iceberg: dict[tuple[str, ...], tuple[str, ...]] = field(init=False, default_factory=dict)
 
     def prepare(self) -> None:
         """Shows every table to DuckDB, in a space that is then the caller's to close."""
@@ -88,9 +101,16 @@ class Query:
         words = words_of(self.text)
         found, edits = travels(self.text, words, self._value)
         changes, more = incrementals(self.text, words, self._value)
-        replaced = (*edits, *more)
-        self.placed = Placed(self.text, tuple(sorted((*replaced, *_default_names(words, replaced)))))
-        self._tree = self.space.tree(self.placed.changed)
+        replaced = [*edits, *more]
+        if has_stars(words):
+            replaced += star_edits(words, self.context.lake.catalogs.names())
+        self._parse(words, replaced)
+        named = self._iceberg_names(words)
+        if named or any(len(travel.parts) == ICEBERG_PARTS for travel in found):
+            tables = {*named, *(one.parts for one in references(self._tree))}
+            replaced += name_edits(words, tables, found, replaced)
+            self._parse(words, replaced)
+            self._iceberg = {folded((schema_name(parts), parts[-1])): parts for parts in named}
         self._find_uses(words)
         self.space.use(self.context.database)
         for travel in found:
@@ -101,17 +121,34 @@ class Query:
         for uses in self._same_tables(stand_ins):
             self._add(uses)
 
+    def _parse(self, words: Sequence[Word], replaced: Sequence[tuple[int, int, str]]) -> None:
+        self.placed = Placed(self.text, tuple(sorted((*replaced, *_default_names(words, replaced)))))
+        self._tree = self.space.tree(self.placed.changed)
+
+    def _iceberg_names(self, words: Sequence[Word]) -> set[tuple[str, ...]]:
+        """The tables of Iceberg catalogs that the query names."""
+        if not self._tree.get("error"):
+            found = {one.parts for one in references(self._tree) if len(one.parts) == ICEBERG_PARTS}
+            return {parts for parts in found if not _is_duckdbs(parts)}
+        if self._tree.get("error_type") == "parser" or not has_long_names(words):
+            return set()
+        return named_by_words(words, self.context.lake.catalogs.names())
+
     def count(self) -> SqlResult | None:
         """The answer to a plain count, which the plan knows."""
+        from lakelet.sql.table_view import TableView  # noqa: PLC0415 - a query without tables does without.
+
         view = self.views[0][1] if len(self.views) == 1 else None
-        return None if view is None else counted(self._tree, view, self._comparable(view.scan), self.params)
+        if not isinstance(view, TableView):
+            return None
+        return counted(self._tree, view, self._comparable(view.scan.schema.fields), self.params)
 
     def _find_uses(self, words: Sequence[Word]) -> None:
         if self._tree.get("error"):
             if self._tree.get("error_type") == "parser":
                 raise parser_error(self._tree, self.placed)
             # PIVOT and its like are several statements to DuckDB, and it tells no tree: whatever is a table's name counts.
-            for parts in _named(words):
+            for parts in (*_named(words), *self._iceberg):
                 self._use(Reference(parts, {"optional": True}, None))
             return
         if len(self._tree["statements"]) != 1:
@@ -171,6 +208,9 @@ class Query:
         pinned = _folded(self.relations, ".".join(written if len(written) > 1 else (self.context.database, *written)))
         if pinned is not None:
             return pinned
+        iceberg = self._iceberg.get(folded(written))
+        if iceberg is not None:
+            return self._iceberg_relation(iceberg, uses)
         try:
             name = self.context.table_name(written)
             if name.database.lower() == SYSTEM_DATABASE and self.context.names.find(name) is None:
@@ -189,6 +229,19 @@ class Query:
                 raise
             raise UnknownNameError(str(error), self.text, self.placed.original(place)) from error
 
+    def _iceberg_relation(
+        self, parts: tuple[str, ...], uses: Sequence[Reference], travel: Travel | None = None
+    ) -> object:
+        from lakelet.sql.iceberg.reading import iceberg_relation  # noqa: PLC0415 - it loads pyiceberg.
+
+        try:
+            return iceberg_relation(self.context, parts, travel)
+        except NotFoundError as error:
+            place = uses[0].place if uses else None
+            if place is None:
+                raise
+            raise UnknownNameError(str(error), self.text, self.placed.original(place)) from error
+
     def _opened(self, name: TableName) -> Relation:
         if name.system is not None:
             from lakelet.sql.system import system_relation  # noqa: PLC0415 - most queries name none.
@@ -201,6 +254,11 @@ class Query:
         return self.frames.variable(written[0]) if len(written) == 1 else None
 
     def _add_travel(self, travel: Travel) -> None:
+        uses = self.uses.get((travel.stand_in.lower(),), ())
+        if len(travel.parts) == ICEBERG_PARTS:
+            version = self._iceberg_relation(travel.parts, uses, travel)
+            self.space.add_temporary(travel.stand_in, self._relation_sql(version, uses, ".".join(travel.parts)))
+            return
         name = self.context.table_name(travel.parts)
         found: Relation
         if name.system is not None:
@@ -210,7 +268,6 @@ class Query:
             found = system_relation(self.context, name, Version(travel.version, travel.timestamp))
         else:
             found = self.context.names.open(name).scan(version=travel.version, timestamp=travel.timestamp)
-        uses = self.uses.get((travel.stand_in.lower(),), ())
         self.space.add_temporary(travel.stand_in, self._relation_sql(found, uses, name.full))
 
     def _add_changes(self, change: Incremental) -> None:
@@ -228,14 +285,19 @@ class Query:
 
         if isinstance(relation, Rows):
             return f"SELECT * FROM {self.space.add_rows(relation)}"
+        if isinstance(relation, Deferred):
+            texts = pruning_texts(uses, self._comparable(relation.fields), self.params)
+            made = relation.view(self.context, texts)
+            self.views.append((name, made))
+            return made.sql(self.space)
         if not isinstance(relation, TableScan):
             return f"SELECT * FROM {self._frame(relation)}"
         if relation.where is not None or relation.limit is not None:
             return scanned_sql(relation, self.space)
-        texts: tuple[str, ...] = ()
+        texts = ()
         plain = relation.fallback is None
         if plain:
-            texts = pruning_texts(uses, self._comparable(relation), self.params)
+            texts = pruning_texts(uses, self._comparable(relation.schema.fields), self.params)
             limit = limited(self._tree, uses)
             if limit is not None:
                 relation = replace(relation, limit=limit)
@@ -247,13 +309,13 @@ class Query:
         self.views.append((name, view))
         return view.sql(self.space)
 
-    def _comparable(self, scan: TableScan) -> tuple[Field, ...]:
+    def _comparable(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
         """The columns on which conditions are understood before DuckDB sees them."""
         if "timezone" not in {setting.lower() for setting in self.context.settings}:
-            return scan.schema.fields
+            return fields
         # A text is a moment in the session's zone then, which pruning knows nothing of.
         zoned = Kind.TIMESTAMP_LTZ
-        return tuple(one for one in scan.schema.fields if getattr(one.type, "kind", None) is not zoned)
+        return tuple(one for one in fields if getattr(one.type, "kind", None) is not zoned)
 
     def _frame(self, frame: object) -> str:
         return self.space.add_frame(_as_arrow(frame))
@@ -266,7 +328,7 @@ class Query:
         """What is wrong with a file, where DuckDB's error is about one."""
         text = str(error)
         for _, view in self.views:
-            if has_kind(error) and not any(file.path in text for file in view.dealt.files):
+            if has_kind(error) and not any(path in text for path in view.paths):
                 continue
             try:
                 view.blame(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,7 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.model.types import Field
+
 if TYPE_CHECKING:
+    from lakelet.sql.context import Context
+    from lakelet.sql.iceberg.table_view import IcebergView
     from lakelet.table.scanning import TableScan
 
 
@@ -22,4 +27,17 @@ class Rows:
     read: Callable[[Sequence[str] | None, pc.Expression | None], Iterator[pa.RecordBatch]]
 
 
-Relation: TypeAlias = "TableScan | Rows | pa.Table"
+class Deferred(ABC):
+    """A table that is planned when the conditions on it are known."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[Field, ...]:
+        """The columns that conditions are understood on."""
+
+    @abstractmethod
+    def view(self, context: Context, texts: Sequence[str]) -> IcebergView:
+        """What a query reads of it where one of the conditions holds, if there are any."""
+
+
+Relation: TypeAlias = "TableScan | Rows | pa.Table | Deferred"

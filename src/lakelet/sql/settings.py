@@ -22,6 +22,13 @@ class Setting:
             raise InvalidError(f"setting {self.name!r}: expected {' or '.join(self.values)}, found {value!r}")
 
 
+EXECUTION_ENGINE = Setting(
+    "execution.engine",
+    ("local", "spark"),
+    "local",
+    "Where the query of an INSERT into an Iceberg table runs and its rows are written: in this process, or on the active Spark "
+    "session, once lakelet.spark is imported; its text is Spark SQL then.",
+)
 _OWN = (
     Setting(
         "dynamic-partition-overwrite",
@@ -30,5 +37,6 @@ _OWN = (
         "Whether INSERT OVERWRITE without a fully named partition replaces only the partitions it has rows for; goes before the "
         "table's option of that name.",
     ),
+    EXECUTION_ENGINE,
 )
 OWN_SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _OWN}

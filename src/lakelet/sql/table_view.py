@@ -42,6 +42,11 @@ class TableView:
         """Where the table is."""
         return self.scan.home
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files that DuckDB reads, below the lake's root."""
+        return [file.path for file in self.dealt.files]
+
     def sql(self, space: Space) -> str:
         """The query that gives the rows."""
         fields = [self.scan.schema.field(name) for name in self.scan.columns]

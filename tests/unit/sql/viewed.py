@@ -15,6 +15,7 @@ def view_of(lake: Lake, text: str, session: Session | None = None) -> TableView:
     query.prepare()
     with query.space:
         ((_, view),) = query.views
+    assert isinstance(view, TableView)
     return view
 
 

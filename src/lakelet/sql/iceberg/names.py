@@ -8,7 +8,7 @@ ice.shop.orders$snapshots       a table about it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelet.errors import InvalidError, NotFoundError
@@ -51,12 +51,18 @@ def iceberg_name(context: Context, parts: Sequence[str]) -> IcebergName:
     """What a name of three parts says; NotFoundError where the lake knows no such catalog."""
     if len(parts) != 3:
         raise InvalidError(f"{'.'.join(parts)!r}: expected catalog.database.table, found {len(parts)} parts")
-    known = context.lake.catalogs.names()
-    catalog = matching(parts[0], known)
-    if catalog is None:
-        raise NotFoundError(f"catalog {parts[0]!r} is not known to {context.lake.location}{nearest(parts[0], known)}")
+    catalog = known_catalog(context, parts[0])
     name = split_name(parts[1:], parts[1])
     return IcebergName(catalog, name.database, name.table, name.branch, name.system)
+
+
+def known_catalog(context: Context, name: str) -> str:
+    """A catalog by the name that the lake has for it; NotFoundError names the nearest."""
+    known = context.lake.catalogs.names()
+    found = matching(name, known)
+    if found is None:
+        raise NotFoundError(f"catalog {name!r} is not known to {context.lake.location}{nearest(name, known)}")
+    return found
 
 
 def catalog_of(context: Context, name: IcebergName) -> IcebergCatalog:
@@ -64,20 +70,39 @@ def catalog_of(context: Context, name: IcebergName) -> IcebergCatalog:
     return context.lake.catalogs.open(name.catalog)
 
 
+def find_iceberg(context: Context, name: IcebergName) -> IcebergName | None:
+    """The name that the catalog has for a table, None where there is no such table."""
+    catalog = catalog_of(context, name)
+    if catalog.table_exists(name.full):
+        return name
+    database = matching(name.database, catalog.namespaces())
+    table = None if database is None else matching(name.table, catalog.tables(database))
+    if database is None or table is None:
+        return None
+    return replace(name, database=database, table=table)
+
+
+def iceberg_database(catalog: IcebergCatalog, name: str) -> str:
+    """A database by the name that the catalog has for it; NotFoundError names the nearest."""
+    databases = catalog.namespaces()
+    found = matching(name, databases)
+    if found is None:
+        raise NotFoundError(f"database {name!r} is not in catalog {catalog.name}{nearest(name, databases)}")
+    return found
+
+
 def open_iceberg(context: Context, name: IcebergName) -> IcebergTable:
     """The table of a name; NotFoundError names the nearest."""
     catalog = catalog_of(context, name)
-    found = name.full
-    if not catalog.table_exists(found):
-        databases = catalog.namespaces()
-        database = matching(name.database, databases)
-        if database is None:
-            raise NotFoundError(
-                f"database {name.database!r} is not in catalog {name.catalog}{nearest(name.database, databases)}"
-            )
+    try:
+        return catalog.table(name.full)
+    except NotFoundError:
+        database = iceberg_database(catalog, name.database)
         tables = catalog.tables(database)
         table = matching(name.table, tables)
         if table is None:
-            raise NotFoundError(f"table {name.shown!r} does not exist{nearest(name.table, tables)}")
-        found = f"{database}.{table}"
-    return catalog.table(found)
+            raise NotFoundError(f"table {name.shown!r} does not exist{nearest(name.table, tables)}") from None
+        if f"{database}.{table}" == name.full:
+            # The catalog knows the table, but its metadata is not there.
+            raise
+        return catalog.table(f"{database}.{table}")

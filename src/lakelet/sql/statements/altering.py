@@ -20,6 +20,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.options import find_option
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError, nearest
+from lakelet.sql.iceberg.hooks import at_iceberg, iceberg_handler
 from lakelet.sql.names import TableName
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
@@ -77,6 +78,8 @@ def run_alter(context: Context, statement: Statement) -> SqlResult:
         raise reader.error("TABLE")
     reader.take()
     if_exists = read_if_exists(reader)
+    if at_iceberg(reader):
+        return iceberg_handler(context, "altering:run_alter")(context, statement, if_exists=if_exists)
     given = read_table(context, reader)
     for keywords, reason in _REFUSED.items():
         if reader.at(*keywords) and not (len(keywords) > 1 and _is_column_word(reader)):
@@ -98,18 +101,23 @@ def run_comment(context: Context, statement: Statement) -> SqlResult:
     reader = statement.reader
     reader.expect("COMMENT", "ON")
     if reader.one_of("TABLE", "COLUMN") == "TABLE":
+        if at_iceberg(reader):
+            return iceberg_handler(context, "altering:run_comment")(context, statement)
         given = read_table(context, reader)
-        text = _comment(reader)
+        text = read_comment(reader)
         reader.finish()
-        return _altered(given, lambda _: _table_comment(text))
+        return _altered(given, lambda _: table_comment(text))
     word = reader.peek()
     parts = reader.name_parts("the name of a column")
+    if len(parts) > 3 and _column_begin(context, parts) is None:
+        reader.place -= 2 * len(parts) - 1
+        return iceberg_handler(context, "altering:run_column_comment")(context, statement)
     words = tuple(found for found in reader.words[: reader.place] if found.start >= word.start and found.is_name)
-    text = _comment(reader)
+    text = read_comment(reader)
     reader.finish()
     if len(parts) < 2:
         raise SqlError("expected table.column or database.table.column", reader.text, word.start)
-    inside = _column_begin(context, parts)
+    inside = _column_begin(context, parts) or min(len(parts) - 1, 2)
     given = given_table(context, reader, parts[:inside], word)
     return _altered(given, lambda _: one_of_column(reader, words[inside:], text))
 
@@ -118,6 +126,8 @@ def run_rename(context: Context, statement: Statement) -> SqlResult:
     """RENAME TABLE a TO b."""
     reader = statement.reader
     reader.expect("RENAME", "TABLE")
+    if at_iceberg(reader):
+        return iceberg_handler(context, "altering:run_rename")(context, statement)
     return _rename_table(read_table(context, reader), if_exists=False)
 
 
@@ -209,35 +219,40 @@ def _is_column_word(reader: WordReader) -> bool:
 
 
 def _read_change(reader: WordReader) -> _ChangeOf:
+    if reader.at("SET"):
+        return _read_set(reader)
+    if reader.at("RESET") or reader.at("UNSET"):
+        return _read_reset(reader)
+    change = read_schema_change(reader)
+    return lambda _: change
+
+
+def read_schema_change(reader: WordReader) -> Change:
+    """Reads a change of columns, or of the table's comment."""
     word = reader.peek()
     match word.keyword:
         case "ADD":
-            change = _read_add(reader)
+            return _read_add(reader)
         case "DROP":
-            change = _read_drop(reader)
+            return _read_drop(reader)
         case "RENAME":
             reader.take()
             reader.accept("COLUMN")
-            change = renamed(reader)
+            return renamed(reader)
         case "ALTER":
             reader.take()
             reader.accept("COLUMN")
-            change = read_listed(reader, read_changed)
+            return read_listed(reader, read_changed)
         case "MODIFY" | "CHANGE":
             reader.take()
             reader.accept("COLUMN") or reader.accept("COLUMNS")
-            change = read_listed(reader, lambda inner: read_modified(inner, renames=word.keyword == "CHANGE"))
+            return read_listed(reader, lambda inner: read_modified(inner, renames=word.keyword == "CHANGE"))
         case "COMMENT":
             reader.take()
             reader.accept("=")
-            change = _table_comment(reader.string())
-        case "SET":
-            return _read_set(reader)
-        case "RESET" | "UNSET":
-            return _read_reset(reader)
+            return table_comment(reader.string())
         case _:
             raise reader.error("ADD, DROP, RENAME, ALTER, MODIFY, CHANGE, SET, RESET or COMMENT")
-    return lambda _: change
 
 
 def _read_add(reader: WordReader) -> Change:
@@ -312,18 +327,20 @@ def _read_reset(reader: WordReader) -> _ChangeOf:
     return change_of
 
 
-def _comment(reader: WordReader) -> str | None:
+def read_comment(reader: WordReader) -> str | None:
+    """Reads IS and a comment, or NULL."""
     reader.expect("IS")
     return None if reader.accept("NULL") else reader.string()
 
 
-def _table_comment(text: str | None) -> Change:
+def table_comment(text: str | None) -> Change:
+    """A comment on the table."""
     return lambda schema: evolution.change_table_comment(schema, text)
 
 
-def _column_begin(context: Context, parts: Sequence[str]) -> int:
-    """At which part of table.column or database.table.column the column begins."""
+def _column_begin(context: Context, parts: Sequence[str]) -> int | None:
+    """At which part of table.column or database.table.column the column begins; None where there is no such table."""
     for tables in (2, 1):
         if len(parts) > tables and context.names.find(context.table_name(parts[:tables])) is not None:
             return tables
-    return min(len(parts) - 1, 2)
+    return None

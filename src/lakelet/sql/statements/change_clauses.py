@@ -14,7 +14,7 @@ from enum import Enum
 
 from lakelet.sql.errors import SqlError
 from lakelet.sql.statements.query_text import Span
-from lakelet.sql.statements.spans import Target, read_span
+from lakelet.sql.statements.spans import ChangeTarget, read_span
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 
@@ -64,7 +64,7 @@ class Change:
     the target must fulfil."""
 
     name: str
-    target: Target
+    target: ChangeTarget
     clauses: tuple[Clause, ...]
     common: Span | None = None
     source: Span | None = None
@@ -78,7 +78,7 @@ class Change:
         return any(clause.action is Action.INSERT for clause in self.clauses)
 
 
-def read_assignments(reader: WordReader, target: Target, *stops: str) -> tuple[Assignment, ...]:
+def read_assignments(reader: WordReader, target: ChangeTarget, *stops: str) -> tuple[Assignment, ...]:
     """Reads `column = expression, …` up to one of these keywords."""
     found = [_read_assignment(reader, target, stops)]
     while reader.accept(","):
@@ -99,7 +99,7 @@ def read_value(reader: WordReader, *stops: str) -> Span | None:
     return read_span(reader, *stops)
 
 
-def _read_assignment(reader: WordReader, target: Target, stops: tuple[str, ...]) -> Assignment:
+def _read_assignment(reader: WordReader, target: ChangeTarget, stops: tuple[str, ...]) -> Assignment:
     column = reader.peek()
     parts = reader.name_parts("a column")
     owner = parts[:-1]

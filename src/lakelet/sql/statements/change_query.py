@@ -67,6 +67,8 @@ class ChangeQuery:
     schema: TableSchema
     places: bool
     source_columns: Sequence[str] = ()
+    # Whether Arrow holds the target's moments in other units than queries see them in.
+    has_coarse: bool = True
     _values: list[dict[str, _Value]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,7 +113,7 @@ class ChangeQuery:
         return quoted(self.change.source_alias or _SOURCE)
 
     def _target_rows(self) -> str:
-        coarse = [one for one in self.schema.fields if self.places and _is_coarse(one)]
+        coarse = [one for one in self.schema.fields if self.has_coarse and self.places and _is_coarse(one)]
         if not coarse:
             return TARGET
         casts = ", ".join(f"CAST({quoted(one.name)} AS {duck_type(one.type)}) AS {quoted(one.name)}" for one in coarse)
@@ -300,7 +302,7 @@ class ChangeQuery:
         found = matching(word.text, self.schema.names)
         if found is None:
             hint = nearest(word.text, self.schema.names)
-            raise self._error(f"{self.change.target.table.name} has no column {word.text!r}{hint}", word)
+            raise self._error(f"{self.change.target.shown} has no column {word.text!r}{hint}", word)
         return found
 
     def _error(self, message: str, word: Word | None) -> InvalidError:

@@ -8,7 +8,7 @@ statement by which several rows of the source would change it is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -25,12 +25,13 @@ from lakelet.options import MERGE_ENGINE, TableOptions
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.defaults import default_array
 from lakelet.sql.context import Context
+from lakelet.sql.iceberg.hooks import iceberg_handler
 from lakelet.sql.relation import Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change_clauses import Action, Change
 from lakelet.sql.statements.change_query import CLAUSE, DEFAULTS, OLDER, TARGET, ChangeQuery
-from lakelet.sql.statements.query_text import QueryText
+from lakelet.sql.statements.spans import IcebergTarget
 from lakelet.storage.home import TableHome
 from lakelet.table.keyed_deleting import check_none_waiting, check_takes_deletes
 from lakelet.table.located_rows import FILE, ROW, LocatedRows
@@ -49,6 +50,8 @@ _KINDS = {
 
 def run_change(context: Context, statement: Statement, change: Change) -> SqlResult:
     """Finds and changes rows; gives the last snapshot made, and how many rows changed."""
+    if isinstance(change.target, IcebergTarget):
+        return iceberg_handler(context, "changing:run_change")(context, statement, change)
     table = change.target.table
     schema = table.schema
     check_writable(schema)
@@ -74,31 +77,18 @@ class _ChangeRun:
         """What changes in a version."""
         self.rows = 0
         check_usable(schema)
-        _check_names(schema)
+        check_names(schema)
         self._check_engine(schema)
         check_none_waiting(self.home, schema, snapshot)
         places = not schema.primary_keys or self.change.source is not None
         scan = TableScan(self.home, schema, snapshot, schema.names)
         relations = self._relations(schema, scan, located if places else None)
-        query = self._query(schema, places, relations)
-        inner = query.inner()
-        outer = query.outer(inner, self._types(inner, relations))
         dealt = _Dealing(self.change, schema, self.home)
-        with outer.run(self.context, relations) as result:
+        with changed_rows(self.context, self.statement, self.change, schema, relations, places=places) as result:
             for batch in result.to_batches():
                 self.rows += batch.num_rows
                 yield from dealt.deal(batch)
         dealt.check()
-
-    def _types(self, inner: QueryText, relations: Mapping[str, Relation]) -> pa.Schema:
-        return inner.schema(self.context, relations)
-
-    def _query(self, schema: TableSchema, places: bool, relations: Mapping[str, Relation]) -> ChangeQuery:
-        if not any(clause.takes_all for clause in self.change.clauses):
-            return ChangeQuery(self.statement, self.change, schema, places)
-        bare = replace(self.change, clauses=())
-        columns = ChangeQuery(self.statement, bare, schema, places).source().schema(self.context, relations)
-        return ChangeQuery(self.statement, self.change, schema, places, columns.names)
 
     def _relations(self, schema: TableSchema, scan: TableScan, located: LocatedRows | None) -> dict[str, Relation]:
         return {
@@ -116,14 +106,40 @@ class _ChangeRun:
         if engine != "deduplicate" and actions & {Action.UPDATE, Action.DELETE}:
             what = "keeps the first row of each key" if engine == "first-row" else "merges rows of one key"
             raise InvalidError(
-                f"{self.change.name}: {self.change.target.table.name} {what} ('{MERGE_ENGINE.name}' = '{engine}'), so that its "
+                f"{self.change.name}: {self.change.target.shown} {what} ('{MERGE_ENGINE.name}' = '{engine}'), so that its "
                 "rows can be neither changed nor deleted"
             )
         if Action.DELETE in actions:
             check_takes_deletes(schema)
 
 
-def _check_names(schema: TableSchema) -> None:
+def changed_rows(
+    context: Context,
+    statement: Statement,
+    change: Change,
+    schema: TableSchema,
+    relations: Mapping[str, Relation],
+    *,
+    places: bool,
+    has_coarse: bool = True,
+) -> SqlResult:
+    """A row for each that changes: its clause, where `places` says so its place, and what it becomes. `relations` has the target
+    and the defaults of columns."""
+    names: Sequence[str] = ()
+    if any(clause.takes_all for clause in change.clauses):
+        bare = ChangeQuery(statement, replace(change, clauses=()), schema, places)
+        names = bare.source().schema(context, relations).names
+    query = ChangeQuery(statement, change, schema, places, names, has_coarse)
+    inner = query.inner()
+    return query.outer(inner, inner.schema(context, relations)).run(context, relations)
+
+
+def several_match(change: Change) -> InvalidError:
+    """The error of a statement by which a row would be changed twice, with nobody to say which change counts."""
+    return InvalidError(f"{change.name}: several rows of the source match one row of {change.target.shown}")
+
+
+def check_names(schema: TableSchema) -> None:
     """InvalidError where DuckDB would take two columns for one."""
     folded = [name.lower() for name in schema.names]
     twice = next((name for name in schema.names if folded.count(name.lower()) > 1), None)
@@ -198,9 +214,7 @@ class _Dealing:
             order = np.lexsort((rows, files))
             twice = (np.diff(files[order]) == 0) & (np.diff(rows[order]) == 0)
             if twice.any():
-                raise InvalidError(
-                    f"{self._change.name}: several rows of the source match one row of {self._change.target.table.name}"
-                )
+                raise several_match(self._change)
         if self._keys:
             keys = pa.Table.from_batches(self._keys)
             counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])

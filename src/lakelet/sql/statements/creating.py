@@ -27,6 +27,7 @@ from lakelet.options import (
 )
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError
+from lakelet.sql.iceberg.hooks import at_iceberg, at_iceberg_ref, iceberg_handler
 from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
@@ -55,9 +56,8 @@ _INSTEAD = {
     "VIEW": "write the query where it is needed, or CREATE TABLE … AS",
     "MATERIALIZED": "CREATE TABLE … AS keeps the rows of a query",
     "INDEX": "a table finds rows by its PRIMARY KEY, its partitions and the statistics of its files",
-    "BRANCH": "CALL sys.create_branch makes one",
-    "TAG": "CALL sys.create_tag makes one",
-    "CATALOG": "a lake is opened by connect()",
+    "BRANCH": "CALL sys.create_branch makes one, CREATE BRANCH b ON catalog.database.table one of an Iceberg table",
+    "TAG": "CALL sys.create_tag makes one, CREATE TAG t ON catalog.database.table one of an Iceberg table",
     "TEMPORARY": "a data frame or a WITH clause holds rows for one query",
     "TEMP": "a data frame or a WITH clause holds rows for one query",
     "EXTERNAL": "a table stands where its name says: CREATE TABLE",
@@ -81,15 +81,23 @@ def run_create(context: Context, statement: Statement) -> SqlResult:
     if reader.accept("TABLE"):
         return _create_table(context, statement)
     if reader.accept("DATABASE") or reader.accept("SCHEMA"):
-        return _create_database(context, reader)
+        return _create_database(context, statement)
+    if reader.at("CATALOG"):
+        return iceberg_handler(context, "catalog_statements:run_create_catalog")(context, statement)
+    if at_iceberg_ref(reader):
+        return iceberg_handler(context, "altering:run_create_ref")(context, statement)
     word = reader.peek()
     if word.keyword in _INSTEAD:
         raise SqlError(f"CREATE {word.keyword}: {_INSTEAD[word.keyword]}", reader.text, word.start)
-    raise reader.error("TABLE or DATABASE")
+    raise reader.error("TABLE, DATABASE or CATALOG")
 
 
-def _create_database(context: Context, reader: WordReader) -> SqlResult:
+def _create_database(context: Context, statement: Statement) -> SqlResult:
+    reader = statement.reader
     if_not_exists = read_if_not_exists(reader)
+    if at_iceberg(reader, parts=2):
+        run = iceberg_handler(context, "catalog_statements:run_create_database")
+        return run(context, statement, if_not_exists=if_not_exists)
     word = reader.peek()
     name = reader.name("the name of a database")
     for clause in ("COMMENT", "LOCATION", "WITH"):
@@ -111,9 +119,16 @@ def _create_database(context: Context, reader: WordReader) -> SqlResult:
 def _create_table(context: Context, statement: Statement) -> SqlResult:
     reader = statement.reader
     if_not_exists = read_if_not_exists(reader)
-    name = read_new_table(context, reader)
+    if at_iceberg(reader):
+        run = iceberg_handler(context, "creating:run_create_table")
+        return run(context, statement, if_not_exists=if_not_exists)
+    start = reader.place
+    reader.name_parts("the name of a table")
     definition = read_definition(reader)
     reader.finish()
+    # Whether there is such a database is asked once the statement makes sense.
+    reader.place = start
+    name = read_new_table(context, reader)
     there = context.names.find(name)
     if there is not None:
         if if_not_exists:
@@ -199,12 +214,12 @@ def _create_from_query(
     assert definition.query is not None
     text = reader.source_in_place(*definition.query)
     with context.query(text, statement.params, statement.frames) as result:
-        names = _column_names(result.schema)
+        names = query_columns(result.schema)
         if any(pa.types.is_time64(column.type) or pa.types.is_binary(column.type) for column in result.schema):
-            _check_duck_types(context, statement, text)
+            check_duck_types(context, statement, text)
         check_definition(reader, definition, names)
         table = _make(context, name, result.schema, definition, names)
-        counted = _Counted(result.schema, result.to_batches)
+        counted = CheckedRows(result.schema, result.to_batches)
         if definition.with_data:
             try:
                 table.write(counted.reader())
@@ -219,7 +234,7 @@ def _create_from_query(
     return SqlResult.done(f"created table {name.full}, {counted.rows:,} {'row' if counted.rows == 1 else 'rows'}")
 
 
-def _column_names(schema: pa.Schema) -> list[str]:
+def query_columns(schema: pa.Schema) -> list[str]:
     """The names of a query's columns; InvalidError where a table cannot have such columns."""
     seen: set[str] = set()
     for column in schema:
@@ -231,7 +246,7 @@ def _column_names(schema: pa.Schema) -> list[str]:
     return list(schema.names)
 
 
-def _check_duck_types(context: Context, statement: Statement, query: str) -> None:
+def check_duck_types(context: Context, statement: Statement, query: str) -> None:
     """InvalidError for types that look like others in Arrow, and would become them without a word."""
     for name, duck_type, *_ in context.query(f"DESCRIBE {query}", statement.params, statement.frames):
         if duck_type in _DISGUISED:
@@ -240,7 +255,7 @@ def _check_duck_types(context: Context, statement: Statement, query: str) -> Non
             )
 
 
-class _Counted:
+class CheckedRows:
     """Rows on their way, counted. DuckDB's HUGEINT comes as DECIMAL(38, 0) also where it has a digit more than that."""
 
     def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
@@ -250,6 +265,7 @@ class _Counted:
         self._widest = [field.name for field in schema if field.type == _WIDEST]
 
     def reader(self) -> pa.RecordBatchReader:
+        """The rows, once."""
         return pa.RecordBatchReader.from_batches(self._schema, self._counting())
 
     def _counting(self) -> Iterator[pa.RecordBatch]:

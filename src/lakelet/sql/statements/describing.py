@@ -7,19 +7,21 @@ Columns are shown the way DuckDB shows those of a query, with the comment at the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.sql.context import Context
+from lakelet.sql.iceberg.hooks import at_iceberg, iceberg_handler
+from lakelet.sql.iceberg.names import is_iceberg
+from lakelet.sql.names import split_name
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.column_words import read_path
 from lakelet.sql.statements.given_table import given_table, newest_schema, read_database
 from lakelet.sql.statements.type_text import bare_type_text, default_text
-from lakelet.sql.word_reader import WordReader
 from lakelet.table import Table
 
 COLUMNS = {name: pa.string() for name in ("column_name", "column_type", "null", "key", "default", "comment")}
@@ -33,7 +35,7 @@ def run_describe(context: Context, statement: Statement) -> SqlResult:
     if reader.peek().kind == "end":
         raise reader.error("the name of a table or a query")
     if reader.accept("DATABASE") or reader.accept("SCHEMA"):
-        return _describe_database(context, reader)
+        return _describe_database(context, statement)
     start = reader.place
     reader.accept("TABLE")
     extended = reader.accept("EXTENDED") or reader.accept("FORMATTED")
@@ -43,6 +45,12 @@ def run_describe(context: Context, statement: Statement) -> SqlResult:
     parts = reader.name_parts("the name of a table")
     if reader.at("(") or (reader.at_end and _is_frame(context, statement, parts)):
         return _describe_query(context, statement, before, is_name=not reader.at("("))
+    if is_iceberg(parts):
+        if "$" in parts[-1] and split_name(parts[1:], parts[1]).system is not None:
+            reader.finish()
+            return _describe_query(context, statement, before, is_name=True)
+        reader.place = before
+        return iceberg_handler(context, "showing:run_describe")(context, statement, extended=extended)
     if context.table_name(parts).system is not None or (len(parts) > 1 and parts[0].lower() == "sys"):
         reader.finish()
         return _describe_query(context, statement, before, is_name=True)
@@ -57,7 +65,7 @@ def run_describe(context: Context, statement: Statement) -> SqlResult:
     if path is not None:
         field = path.field(schema)
         is_own = len(path.words) == 1
-        return SqlResult.of_rows(COLUMNS, [_row(field, schema, ".".join(path.resolve(schema)), is_own=is_own)])
+        return SqlResult.of_rows(COLUMNS, [column_row(field, schema, ".".join(path.resolve(schema)), is_own=is_own)])
     rows = column_rows(schema)
     return SqlResult.of_rows(COLUMNS, rows + (_details(table, given.shown, schema) if extended else []))
 
@@ -74,10 +82,11 @@ def _is_frame(context: Context, statement: Statement, parts: Sequence[str]) -> b
 
 def column_rows(schema: TableSchema) -> list[Sequence[str | None]]:
     """The columns of a table, one row each."""
-    return [_row(field, schema, field.name, is_own=True) for field in schema.fields]
+    return [column_row(field, schema, field.name, is_own=True) for field in schema.fields]
 
 
-def _row(field: Field, schema: TableSchema, name: str, *, is_own: bool) -> Sequence[str | None]:
+def column_row(field: Field, schema: TableSchema, name: str, *, is_own: bool) -> Sequence[str | None]:
+    """A column, or a field inside one, as a row."""
     keys = [("primary", schema.primary_keys), ("partition", schema.partition_keys)]
     key = ", ".join(role for role, names in keys if is_own and field.name in names)
     null = "YES" if field.type.nullable else "NO"
@@ -97,12 +106,20 @@ def _details(table: Table, name: str, schema: TableSchema) -> list[Sequence[str 
         "Rows stored": "0" if snapshot is None else str(snapshot.total_record_count),
         **{f"Option {key}": text for key, text in sorted(schema.options.items())},
     }
+    return fact_rows(facts)
+
+
+def fact_rows(facts: Mapping[str, str | None]) -> list[Sequence[str | None]]:
+    """What is known of a table besides its columns, as rows below them."""
     empty = (None,) * (len(COLUMNS) - 2)
     return [("", None, *empty), ("# Table", None, *empty), *((key, text, *empty) for key, text in facts.items())]
 
 
-def _describe_database(context: Context, reader: WordReader) -> SqlResult:
+def _describe_database(context: Context, statement: Statement) -> SqlResult:
+    reader = statement.reader
     reader.accept("EXTENDED")
+    if at_iceberg(reader, parts=2):
+        return iceberg_handler(context, "catalog_statements:run_describe_database")(context, statement)
     name = read_database(context, reader)
     reader.finish()
     rows = [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError
+from lakelet.sql.iceberg.hooks import at_iceberg, at_iceberg_ref, iceberg_handler
 from lakelet.sql.names import matching
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
@@ -18,18 +19,16 @@ from lakelet.sql.statements.clauses import (
     resolve_partition,
 )
 from lakelet.sql.statements.given_table import newest_schema, read_table
-from lakelet.sql.word_reader import WordReader
 
 _INSTEAD = {
-    "BRANCH": "CALL sys.delete_branch drops one",
-    "TAG": "CALL sys.delete_tag drops one",
+    "BRANCH": "CALL sys.delete_branch drops one, DROP BRANCH b ON catalog.database.table one of an Iceberg table",
+    "TAG": "CALL sys.delete_tag drops one, DROP TAG t ON catalog.database.table one of an Iceberg table",
     "VIEW": "there are no views",
     "INDEX": "there are no indexes",
     "FUNCTION": "there are no functions but those of DuckDB",
     "MACRO": "there are no functions but those of DuckDB",
     "SEQUENCE": "there are no sequences",
     "TYPE": "there are no types but those of the format",
-    "CATALOG": "a lake is a folder or a bucket; drop its databases",
     "TEMPORARY": "there are no temporary tables",
     "MATERIALIZED": "there are no views",
 }
@@ -40,17 +39,24 @@ def run_drop(context: Context, statement: Statement) -> SqlResult:
     reader = statement.reader
     reader.expect("DROP")
     if reader.accept("TABLE"):
-        return _drop_table(context, reader)
+        return _drop_table(context, statement)
     if reader.accept("DATABASE") or reader.accept("SCHEMA"):
-        return _drop_database(context, reader)
+        return _drop_database(context, statement)
+    if reader.at("CATALOG"):
+        return iceberg_handler(context, "catalog_statements:run_drop_catalog")(context, statement)
+    if at_iceberg_ref(reader):
+        return iceberg_handler(context, "altering:run_drop_ref")(context, statement)
     word = reader.peek()
     if word.keyword in _INSTEAD:
         raise SqlError(f"DROP {word.keyword}: {_INSTEAD[word.keyword]}", reader.text, word.start)
-    raise reader.error("TABLE or DATABASE")
+    raise reader.error("TABLE, DATABASE or CATALOG")
 
 
-def _drop_table(context: Context, reader: WordReader) -> SqlResult:
+def _drop_table(context: Context, statement: Statement) -> SqlResult:
+    reader = statement.reader
     if_exists = read_if_exists(reader)
+    if at_iceberg(reader):
+        return iceberg_handler(context, "dropping:run_drop_table")(context, statement, if_exists=if_exists)
     given = read_table(context, reader)
     if given.name.branch is not None:
         raise SqlError("a branch is dropped by CALL sys.delete_branch", reader.text, given.word.start)
@@ -66,8 +72,11 @@ def _drop_table(context: Context, reader: WordReader) -> SqlResult:
     return SqlResult.done(f"dropped table {there.full}")
 
 
-def _drop_database(context: Context, reader: WordReader) -> SqlResult:
+def _drop_database(context: Context, statement: Statement) -> SqlResult:
+    reader = statement.reader
     if_exists = read_if_exists(reader)
+    if at_iceberg(reader, parts=2):
+        return iceberg_handler(context, "catalog_statements:run_drop_database")(context, statement, if_exists=if_exists)
     word = reader.peek()
     name = reader.name("the name of a database")
     cascade = reader.accept("CASCADE")
@@ -97,6 +106,8 @@ def run_truncate(context: Context, statement: Statement) -> SqlResult:
     reader = statement.reader
     reader.expect("TRUNCATE")
     reader.accept("TABLE")
+    if at_iceberg(reader):
+        return iceberg_handler(context, "dropping:run_truncate")(context, statement)
     target = read_table(context, reader)
     given = read_partition(reader) if reader.accept("PARTITION") else {}
     reader.finish()

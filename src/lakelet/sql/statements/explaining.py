@@ -42,7 +42,7 @@ def run_explain(context: Context, statement: Statement) -> SqlResult:
     with query.space:
         word = "EXPLAIN ANALYZE" if analyze else "EXPLAIN"
         plan = query.space.run(f"{word} {query.placed.changed}", statement.params, query.placed)
-        rows = [(name, _pruning(view)) for name, view in query.views]
+        rows = [(name, _pruning(view) if isinstance(view, TableView) else view.summary()) for name, view in query.views]
         rows += [(str(key), str(value)) for key, value in plan]
     return SqlResult.of_rows(_COLUMNS, rows)
 

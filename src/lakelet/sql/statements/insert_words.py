@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change_clauses import read_value
 from lakelet.sql.statements.query_text import Span
-from lakelet.sql.statements.spans import Target, read_common_tables, read_rest, read_span
+from lakelet.sql.statements.spans import read_common_tables, read_rest, read_span
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 
@@ -39,9 +38,11 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """The statement. Rows are those of `values`, else those of `query`, else one of defaults."""
+    """The statement. Rows are those of `values`, else those of `query`, else one of defaults; `word` is where the table's name,
+    `parts`, begins."""
 
-    target: Target
+    parts: tuple[str, ...]
+    word: Word
     overwrites: bool
     partition: tuple[PartitionColumn, ...] = ()
     columns: tuple[Word, ...] | None = None
@@ -51,7 +52,7 @@ class Insert:
     query: Span | None = None
 
 
-def read_insert(context: Context, statement: Statement) -> Insert:
+def read_insert(statement: Statement) -> Insert:
     """Reads the statement."""
     reader = statement.reader
     common = read_common_tables(statement, "INSERT")
@@ -59,13 +60,14 @@ def read_insert(context: Context, statement: Statement) -> Insert:
     overwrites = reader.one_of("INTO", "OVERWRITE") == "OVERWRITE"
     if not (overwrites and reader.accept("INTO")) and reader.at("TABLE") and reader.peek(1).is_name:
         reader.take()
-    target = Target(context, reader.name_parts("a table"), None)
+    word = reader.peek()
+    parts = reader.name_parts("a table")
     partition = tuple(reader.listed(lambda: _read_partition(reader))) if reader.accept("PARTITION") else ()
     columns = _read_columns(reader)
     by_name = columns is None and reader.accept("BY", "NAME")
     if not by_name and columns is None:
         reader.accept("BY", "POSITION")
-    known = Insert(target, overwrites, partition, columns, by_name, common)
+    known = Insert(parts, word, overwrites, partition, columns, by_name, common)
     return _with_source(reader, known)
 
 

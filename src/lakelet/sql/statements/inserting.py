@@ -23,6 +23,8 @@ from lakelet.sink.cast import RowCaster
 from lakelet.sink.defaults import default_array
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError, nearest
+from lakelet.sql.iceberg.hooks import iceberg_handler
+from lakelet.sql.iceberg.names import is_iceberg
 from lakelet.sql.names import matching
 from lakelet.sql.quoting import quoted
 from lakelet.sql.relation import Relation
@@ -33,6 +35,7 @@ from lakelet.sql.statements.conversions import converted
 from lakelet.sql.statements.insert_values import ValuesQuery
 from lakelet.sql.statements.insert_words import Insert, ValuesRow, read_insert
 from lakelet.sql.statements.query_text import QueryText
+from lakelet.sql.statements.spans import Target
 from lakelet.sql.words import Word
 
 _ROWS = "__lakelet_rows"
@@ -40,45 +43,51 @@ _ROWS = "__lakelet_rows"
 
 def run_insert(context: Context, statement: Statement) -> SqlResult:
     """Inserts rows; gives the last snapshot made and how many rows were inserted."""
-    insert = read_insert(context, statement)
-    schema = insert.target.table.schema
-    run = _InsertRun(context, statement, insert, schema)
-    return run.run()
+    insert = read_insert(statement)
+    if is_iceberg(insert.parts):
+        return iceberg_handler(context, "inserting:run_insert")(context, statement, insert)
+    table = Target(context, insert.parts, None).table
+    schema = table.schema
+    given = InsertRows(context, statement, insert, schema, table.name)
+    fixed = given.fixed()
+    rows = given.rows(fixed)
+    mode, partition = _mode(context, insert, schema, fixed)
+    with rows.result as result:
+        counted = CountedRows(result, rows.columns, {} if partition else fixed, schema)
+        made = table.write(counted.batches(), mode=mode, partition=partition)
+    return SqlResult.changed(None if made is None else made.id, counted.rows)
+
+
+def _mode(
+    context: Context, insert: Insert, schema: TableSchema, fixed: Mapping[str, Any]
+) -> tuple[str, Mapping[str, object] | None]:
+    """How the table is written."""
+    if not insert.overwrites:
+        return "append", None
+    keys = schema.partition_keys
+    if keys and len(fixed) < len(keys) and is_dynamic(context, schema.options):
+        return "overwrite_partitions", None
+    return "overwrite", fixed or None
+
+
+def is_dynamic(context: Context, options: Mapping[str, str]) -> bool:
+    """Whether an overwrite replaces only partitions it has rows for: the session's setting, else the table's option."""
+    chosen = context.settings.get(DYNAMIC_PARTITION_OVERWRITE.name)
+    found = options if chosen is None else {DYNAMIC_PARTITION_OVERWRITE.name: chosen}
+    return TableOptions(found).get(DYNAMIC_PARTITION_OVERWRITE)
 
 
 @dataclass(frozen=True, slots=True)
-class _InsertRun:
+class InsertRows:
+    """The rows of an INSERT in the types of a table's columns, of any kind of table."""
+
     context: Context
     statement: Statement
     insert: Insert
     schema: TableSchema
+    table: str
 
-    def run(self) -> SqlResult:
-        fixed = self._fixed()
-        rows = self._rows(fixed)
-        mode, partition = self._mode(fixed)
-        with rows.result as result:
-            counted = _Counted(result, rows.columns, {} if partition else fixed, self.schema)
-            made = self.insert.target.table.write(counted.batches(), mode=mode, partition=partition)
-        return SqlResult.changed(None if made is None else made.id, counted.rows)
-
-    # ------------------------------------------------------------------ what is replaced
-
-    def _mode(self, fixed: Mapping[str, Any]) -> tuple[str, Mapping[str, object] | None]:
-        """How the table is written."""
-        if not self.insert.overwrites:
-            return "append", None
-        keys = self.schema.partition_keys
-        if keys and len(fixed) < len(keys) and self._is_dynamic():
-            return "overwrite_partitions", None
-        return "overwrite", fixed or None
-
-    def _is_dynamic(self) -> bool:
-        chosen = self.context.settings.get(DYNAMIC_PARTITION_OVERWRITE.name)
-        options = self.schema.options if chosen is None else {DYNAMIC_PARTITION_OVERWRITE.name: chosen}
-        return TableOptions(options).get(DYNAMIC_PARTITION_OVERWRITE)
-
-    def _fixed(self) -> dict[str, Any]:
+    def fixed(self) -> dict[str, Any]:
         """The values that PARTITION gives to columns."""
         found: dict[str, Any] = {}
         named: set[str] = set()
@@ -86,7 +95,7 @@ class _InsertRun:
             name = matching(one.word.text, self.schema.partition_keys)
             if name is None:
                 hint = nearest(one.word.text, self.schema.partition_keys)
-                raise self._error(f"{one.word.text!r} is no partition column of {self._table}{hint}", one.word)
+                raise self._error(f"{one.word.text!r} is no partition column of {self.table}{hint}", one.word)
             if name in named:
                 raise self._error(f"partition column {name!r} is given twice", one.word)
             named.add(name)
@@ -106,13 +115,14 @@ class _InsertRun:
 
     # ------------------------------------------------------------------ rows
 
-    def _rows(self, fixed: Mapping[str, Any]) -> _Rows:
+    def rows(self, fixed: Mapping[str, Any]) -> QueriedRows:
+        """The rows, and the columns they are for, without those that PARTITION gives a value."""
         insert = self.insert
         if insert.query is None and not insert.values:
             check_defaults(self.schema, dict.fromkeys(fixed, True))
             names = [name for name in self.schema.names if name not in fixed]
             row = pa.table({name: default_array(self.schema.field(name), 1) for name in names})
-            return _Rows(names, SqlResult.of_table(row))
+            return QueriedRows(names, SqlResult.of_table(row))
         try:
             return self._queried(self._query(insert.values, fixed), fixed)
         except SqlError:
@@ -122,10 +132,10 @@ class _InsertRun:
                 self._locate(insert.values, fixed, error)
             raise
 
-    def _queried(self, query: QueryText, fixed: Mapping[str, Any]) -> _Rows:
+    def _queried(self, query: QueryText, fixed: Mapping[str, Any]) -> QueriedRows:
         relations = self._defaults()
         given = query.schema(self.context, relations)
-        names = self._columns(given.names, fixed)
+        names = self.columns(given.names, fixed)
         check_defaults(self.schema, dict.fromkeys((*names, *fixed), True))
         places = [f"c{place}" for place in range(len(names))]
         values = [
@@ -136,7 +146,7 @@ class _InsertRun:
             aliases = f") AS {_ROWS}({', '.join(places)})"
             items = ", ".join(f"{value} AS {place}" for value, place in zip(values, places, strict=True))
             query = query.inside(f"SELECT {items} FROM (", aliases)
-        return _Rows(names, query.run(self.context, relations))
+        return QueriedRows(names, query.run(self.context, relations))
 
     def _query(self, values: Sequence[ValuesRow], fixed: Mapping[str, Any]) -> QueryText:
         if self.insert.query is not None:
@@ -144,7 +154,7 @@ class _InsertRun:
             if self.insert.common is not None:
                 text.add_span(self.insert.common).add(" ")
             return text.add_span(self.insert.query)
-        names = self._columns(None, fixed)
+        names = self.columns(None, fixed)
         for row in values:
             if len(row.values) != len(names):
                 raise self._error(
@@ -153,7 +163,7 @@ class _InsertRun:
         fields = [self.schema.field(name) for name in names]
         return ValuesQuery(self.context, self.statement, self._defaults(), fields, self.insert.common).query(values)
 
-    def _columns(self, given: Sequence[str] | None, fixed: Mapping[str, Any]) -> list[str]:
+    def columns(self, given: Sequence[str] | None, fixed: Mapping[str, Any]) -> list[str]:
         """The columns that rows are for, in their order; `given` are the names of the query's, where it is one."""
         if self.insert.by_name and given is not None:
             return self._by_name(given, fixed)
@@ -172,7 +182,7 @@ class _InsertRun:
         for name in given:
             found = matching(name, self.schema.names)
             if found is None:
-                raise InvalidError(f"{self._table} has no column {name!r}{nearest(name, self.schema.names)}")
+                raise InvalidError(f"{self.table} has no column {name!r}{nearest(name, self.schema.names)}")
             if found in names or found in fixed:
                 raise InvalidError(f"column {found!r} is given twice")
             names.append(found)
@@ -182,7 +192,7 @@ class _InsertRun:
         found = matching(word.text, self.schema.names)
         if found is None:
             hint = nearest(word.text, self.schema.names)
-            raise self._error(f"{self._table} has no column {word.text!r}{hint}", word)
+            raise self._error(f"{self.table} has no column {word.text!r}{hint}", word)
         if found in fixed:
             raise self._error(f"column {found!r} has its value from PARTITION", word)
         return found
@@ -198,7 +208,7 @@ class _InsertRun:
         while len(rows) > 1:
             half = rows[: len(rows) // 2]
             rows = half if self._fails(half, fixed) else rows[len(rows) // 2 :]
-        names = self._columns(None, fixed)
+        names = self.columns(None, fixed)
         for name, value in zip(names, rows[0].values, strict=True):
             if value is None:
                 continue
@@ -224,20 +234,16 @@ class _InsertRun:
     def _error(self, message: str, word: Word) -> SqlError:
         return SqlError(message, self.statement.reader.text, word.start)
 
-    @property
-    def _table(self) -> str:
-        return self.insert.target.table.name
-
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class QueriedRows:
     """Rows of a query, and the columns they are for."""
 
     columns: Sequence[str]
     result: SqlResult
 
 
-class _Counted:
+class CountedRows:
     """Batches of a query under the names of the table's columns, with those of a static partition, and how many rows came."""
 
     def __init__(
@@ -249,6 +255,7 @@ class _Counted:
         self.rows = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, which are counted on their way."""
         names = [*self._columns, *self._fixed]
         for batch in self._result.to_batches():
             self.rows += batch.num_rows

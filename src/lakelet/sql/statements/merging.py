@@ -22,7 +22,7 @@ from lakelet.sql.statements.change_clauses import (
 )
 from lakelet.sql.statements.changing_rows import run_change
 from lakelet.sql.statements.query_text import Span
-from lakelet.sql.statements.spans import Target, read_common_tables, read_span, read_target
+from lakelet.sql.statements.spans import ChangeTarget, read_common_tables, read_span, read_target
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 
@@ -71,7 +71,7 @@ def _read_source(reader: WordReader) -> tuple[Span, str | None]:
     return Span(first, reader.place), name
 
 
-def _read_clause(reader: WordReader, target: Target) -> Clause:
+def _read_clause(reader: WordReader, target: ChangeTarget) -> Clause:
     word = reader.peek()
     reader.expect("WHEN")
     when = _read_when(reader)

@@ -65,7 +65,8 @@ class QueryText:
             elif self._is_qualified(place, span.behind):
                 # A table of a query has one name, whatever database it is in.
                 self._pieces.append(_Piece(text[start : word.start], start))
-                start, place = self._words[place + 2].start, place + 2
+                behind = place + 2 * (len(self._qualifier) - 1)
+                start, place = self._words[behind].start, behind
             place += 1
         self._pieces.append(_Piece(text[start : self._words[span.behind - 1].end], start))
         return self
@@ -125,15 +126,16 @@ class QueryText:
         return name
 
     def _is_qualified(self, place: int, behind: int) -> bool:
-        """Whether database.table.column begins here."""
-        if len(self._qualifier) != 2 or place + 4 >= behind:
+        """Whether [catalog.]database.table.column begins here."""
+        parts = len(self._qualifier)
+        if parts < 2 or place + 2 * parts >= behind:
             return False
-        words = self._words[place : place + 5]
+        words = self._words[place : place + 2 * parts + 1]
         if place and self._words[place - 1].keyword == ".":
             return False
-        names = [words[0].text.lower(), words[2].text.lower()]
-        dots = words[1].keyword == "." and words[3].keyword == "."
-        return dots and names == self._qualifier and all(words[i].is_name for i in (0, 2, 4))
+        names = [word.text.lower() for word in words[: 2 * parts : 2]]
+        dots = all(word.keyword == "." for word in words[1::2])
+        return dots and names == self._qualifier and all(word.is_name for word in words[::2])
 
 
 @dataclass(frozen=True, slots=True)

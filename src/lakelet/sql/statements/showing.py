@@ -1,7 +1,7 @@
 """SHOW: what there is in a lake, and what it is like.
 
     SHOW DATABASES   SHOW TABLES [IN db]   SHOW COLUMNS IN t   SHOW PARTITIONS t   SHOW TBLPROPERTIES t   SHOW CREATE TABLE t
-    SHOW TAGS IN t   SHOW BRANCHES IN t   SHOW CURRENT DATABASE   SHOW SETTINGS
+    SHOW TAGS IN t   SHOW BRANCHES IN t   SHOW CURRENT DATABASE   SHOW SETTINGS   SHOW CATALOGS   SHOW DATABASES IN catalog
 
 Names may be chosen by LIKE 'pattern', in which % and * stand for any text and _ for one letter; case does not count.
 """
@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakelet.options import find_option
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError, nearest
+from lakelet.sql.iceberg.hooks import at_iceberg, iceberg_handler
 from lakelet.sql.names import DEFAULT_DATABASE
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
@@ -29,10 +30,11 @@ from lakelet.sql.statements.describing import COLUMNS, column_rows
 from lakelet.sql.statements.given_table import GivenTable, newest_schema, read_database, read_table
 from lakelet.sql.statements.type_text import create_text, quoted_name
 from lakelet.sql.word_reader import WordReader
+from lakelet.sql.words import Word
 from lakelet.table.partitions import live_partitions
 
 _TEXT = pa.string()
-_EXPECTED = "DATABASES, TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE, TAGS, BRANCHES or SETTINGS"
+_EXPECTED = "DATABASES, TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE, TAGS, BRANCHES, SETTINGS or CATALOGS"
 
 
 def run_show(context: Context, statement: Statement) -> SqlResult:
@@ -40,9 +42,15 @@ def run_show(context: Context, statement: Statement) -> SqlResult:
     reader = statement.reader
     reader.expect("SHOW")
     word = reader.take()
+    if _at_iceberg(reader, word):
+        return iceberg_handler(context, "showing:run_show")(context, statement, what=word.keyword)
     match word.keyword:
+        case "CATALOGS":
+            return show_names(reader, "catalog", context.lake.catalogs.names())
         case "DATABASES" | "SCHEMAS":
-            return _names(reader, "database", context.lake.databases())
+            if reader.peek().keyword in ("IN", "FROM"):
+                return iceberg_handler(context, "catalog_statements:run_show_databases")(context, statement)
+            return show_names(reader, "database", context.lake.databases())
         case "CURRENT":
             reader.one_of("DATABASE", "SCHEMA")
             reader.finish()
@@ -61,10 +69,27 @@ def run_show(context: Context, statement: Statement) -> SqlResult:
             reader.finish()
             return SqlResult.of_rows({"name": _TEXT, "value": _TEXT}, sorted(context.settings.items()))
         case "TAGS":
-            return _names(reader, "tag", _table_of(context, reader).open().tag_names())
+            return show_names(reader, "tag", _table_of(context, reader).open().tag_names())
         case "BRANCHES":
-            return _names(reader, "branch", sorted(_table_of(context, reader).open().branch_names()))
+            return show_names(reader, "branch", sorted(_table_of(context, reader).open().branch_names()))
     raise reader.error(_EXPECTED, word)
+
+
+_OF_TABLES = ("CREATE", "COLUMNS", "FIELDS", "PARTITIONS", "TBLPROPERTIES", "OPTIONS", "TAGS", "BRANCHES")
+
+
+def _at_iceberg(reader: WordReader, word: Word) -> bool:
+    """Whether something of an Iceberg table is asked for, or the tables of a catalog's database; reads up to the name then."""
+    start = reader.place
+    if word.keyword == "CREATE":
+        reader.accept("TABLE")
+    reader.accept("IN") or reader.accept("FROM")
+    if word.keyword in _OF_TABLES and at_iceberg(reader):
+        return True
+    if word.keyword == "TABLES" and reader.place > start and at_iceberg(reader, parts=2):
+        return True
+    reader.place = start
+    return False
 
 
 def _tables(context: Context, reader: WordReader) -> SqlResult:
@@ -73,8 +98,8 @@ def _tables(context: Context, reader: WordReader) -> SqlResult:
         database = read_database(context, reader)
     elif database == DEFAULT_DATABASE and database not in context.lake.databases():
         # It is made with its first table.
-        return _names(reader, "table", [])
-    return _names(reader, "table", context.lake.tables(database))
+        return show_names(reader, "table", [])
+    return show_names(reader, "table", context.lake.tables(database))
 
 
 def _create_table(context: Context, reader: WordReader) -> SqlResult:
@@ -91,7 +116,7 @@ def _columns(context: Context, reader: WordReader) -> SqlResult:
     given = read_table(context, reader)
     if reader.accept("IN") or reader.accept("FROM"):
         given = replace(given, name=replace(given.name, database=read_database(context, reader)))
-    keep = _pattern(reader)
+    keep = read_pattern(reader)
     reader.finish()
     rows = column_rows(newest_schema(given.open()))
     return SqlResult.of_rows(COLUMNS, [row for row in rows if keep(str(row[0]))])
@@ -131,8 +156,9 @@ def _table_of(context: Context, reader: WordReader) -> GivenTable:
     return read_table(context, reader)
 
 
-def _names(reader: WordReader, column: str, names: Iterable[str]) -> SqlResult:
-    keep = _pattern(reader)
+def show_names(reader: WordReader, column: str, names: Iterable[str]) -> SqlResult:
+    """Names, of which LIKE may choose some."""
+    keep = read_pattern(reader)
     reader.finish()
     return SqlResult.of_rows({column: _TEXT}, [(name,) for name in names if keep(name)])
 
@@ -149,7 +175,7 @@ class _Pattern:
         return (self._regex.fullmatch(name) is not None) == self._wanted
 
 
-def _pattern(reader: WordReader) -> _Pattern:
+def read_pattern(reader: WordReader) -> _Pattern:
     """Reads [NOT] LIKE 'pattern', or the pattern alone; all names are chosen where there is none."""
     wanted = not reader.accept("NOT")
     if reader.accept("LIKE") or reader.accept("ILIKE") or not wanted or reader.peek().kind == "string":

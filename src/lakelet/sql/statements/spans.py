@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
+from lakelet.sql.iceberg.hooks import at_iceberg
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.query_text import Span
 from lakelet.sql.word_reader import WordReader
+from lakelet.sql.words import Word
 from lakelet.table import Table
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
@@ -25,17 +29,52 @@ class Target:
         self.full_name = f"{name.database}.{parts[-1]}"
 
     @property
+    def shown(self) -> str:
+        """The table's name, for errors."""
+        return self.table.name
+
+    @property
     def qualifier(self) -> tuple[str, ...]:
         """What columns may be qualified by, beside the alias."""
         return self.parts if self.alias == self.parts[-1] else ()
 
 
-def read_target(context: Context, reader: WordReader, *stops: str) -> Target:
+@dataclass(frozen=True, slots=True)
+class IcebergTarget:
+    """An Iceberg table that a statement changes, as it is written from a word on; it is opened when the statement runs."""
+
+    parts: tuple[str, ...]
+    word: Word
+    alias: str
+
+    @property
+    def full_name(self) -> str:
+        """The name by which the statement may name it once more."""
+        return ".".join(self.parts)
+
+    @property
+    def shown(self) -> str:
+        """The table's name, for errors."""
+        return self.full_name
+
+    @property
+    def qualifier(self) -> tuple[str, ...]:
+        """What columns may be qualified by, beside the alias."""
+        return self.parts if self.alias == self.parts[-1] else ()
+
+
+ChangeTarget = Target | IcebergTarget
+
+
+def read_target(context: Context, reader: WordReader, *stops: str) -> ChangeTarget:
     """Reads `table [[AS] alias]`, which ends before one of these keywords."""
+    word, is_iceberg = reader.peek(), at_iceberg(reader)
     parts = reader.name_parts("a table")
     alias = None
     if reader.accept("AS") or (reader.peek().is_name and reader.peek().keyword not in stops):
         alias = reader.name("an alias")
+    if is_iceberg:
+        return IcebergTarget(parts, word, alias or parts[-1])
     return Target(context, parts, alias)
 
 

@@ -206,6 +206,12 @@ def _with(reader: WordReader, found: TableDefinition) -> None:
 def _using(reader: WordReader, found: TableDefinition) -> None:
     word = reader.peek()
     name = reader.name("paimon")
+    if name.upper() == "ICEBERG":
+        raise SqlError(
+            "USING iceberg: an Iceberg table is named with its catalog, as in iceberg.database.table",
+            reader.text,
+            word.start,
+        )
     if name.upper() not in _PAIMON:
         raise SqlError(
             f"USING {name}: every table is a Paimon table; the format of its files is the option 'file.format'",

@@ -58,7 +58,7 @@ def bare_type_text(data_type: DataType) -> str:
 
 def create_text(name: str, schema: TableSchema) -> str:
     """The CREATE TABLE statement that makes a table of that name (its parts quoted) with this schema."""
-    lines = [_column(field) for field in schema.fields]
+    lines = [column_text(field) for field in schema.fields]
     if schema.primary_keys:
         lines.append(f"PRIMARY KEY ({_names(schema.primary_keys)}) NOT ENFORCED")
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + "\n)"
@@ -80,7 +80,8 @@ def default_text(field: Field) -> str | None:
     return field.default if numeric and _NUMBER.fullmatch(field.default) else quoted_text(field.default)
 
 
-def _column(field: Field) -> str:
+def column_text(field: Field) -> str:
+    """A column's definition."""
     default = default_text(field)
     return _member(field) + ("" if default is None else f" DEFAULT {default}")
 

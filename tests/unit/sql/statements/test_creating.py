@@ -133,12 +133,13 @@ class TestColumnsAndKeys:
             ('CREATE TABLE shop."a.b" (a INT)', "table name 'a.b'", "shop"),
             ("CREATE TABLE shop.t$files (a INT)", "names a system table", "shop"),
             ("CREATE TABLE shop.t$branch_b (a INT)", "CALL sys.create_branch", "shop"),
-            ("CREATE TABLE a.b.c (a INT)", "found 3 parts", "a.b.c"),
+            ("CREATE TABLE a.b.c.d (a INT)", "found 4 parts", "a.b.c.d"),
+            ("CREATE TABLE shop.t (a INT) USING iceberg", "named with its catalog", "iceberg"),
             ("CREATE OR REPLACE TABLE shop.t (a INT)", "drop the table first", "OR REPLACE"),
             ("CREATE VIEW v AS SELECT 1", "CREATE VIEW: write the query", "VIEW"),
             ("CREATE TEMPORARY TABLE t (a INT)", "CREATE TEMPORARY: ", "TEMPORARY"),
             ("CREATE INDEX i ON t (a)", "CREATE INDEX: ", "INDEX"),
-            ("CREATE TABEL t (a INT)", "expected TABLE or DATABASE, found TABEL", "TABEL"),
+            ("CREATE TABEL t (a INT)", "expected TABLE, DATABASE or CATALOG, found TABEL", "TABEL"),
         ],
     )
     def test_refused(self, sql: SqlSession, text: str, reason: str, at: str) -> None:
@@ -146,6 +147,7 @@ class TestColumnsAndKeys:
 
     def test_an_unknown_database(self, sql: SqlSession) -> None:
         sql.fails("CREATE TABLE shopp.t (a INT)", "database 'shopp' is not in .*did you mean shop", kind=NotFoundError)
+        sql.fails("CREATE TABLE a.b.c (a INT)", "catalog 'a' is not known", "a.b.c", kind=NotFoundError)
 
 
 class TestLike:

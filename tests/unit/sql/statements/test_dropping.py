@@ -43,7 +43,7 @@ class TestDropTable:
         sql.fails("DROP TABLE shop.t$files", "names a system table", "shop")
         sql.fails("DROP TABLE shop.t$branch_b", "CALL sys.delete_branch", "shop")
         sql.fails("DROP VIEW v", "DROP VIEW: there are no views", "VIEW")
-        sql.fails("DROP", "expected TABLE or DATABASE, found the end", "")
+        sql.fails("DROP", "expected TABLE, DATABASE or CATALOG, found the end", "")
 
 
 class TestDropDatabase:
@@ -98,4 +98,4 @@ class TestTruncate:
         sql.fails("TRUNCATE TABLE shop.plain PARTITION (h = 1)", "is not partitioned", "h")
         sql.fails("TRUNCATE TABLE shop.t WHERE id = 1", "expected the end of the statement", "WHERE")
         sql.fails("TRUNCATE TABLE shop.t$branch_dev", "dev", kind=NotFoundError)
-        sql.fails("TRUNCATE TABLE a.b.c", "found 3 parts", kind=InvalidError)
+        sql.fails("TRUNCATE TABLE a.b.c.d", "found 4 parts", kind=InvalidError)

@@ -1,0 +1,288 @@
+"""Sends a change to the catalog until it stands, cannot stand, or nobody knows.
+
+    now ─ change for its head ─ manifests ─ one request: add the snapshot and move the branch,
+     ▲                                      if the table is the same, the branch has not moved, the spec is the planned one
+     │                                         │
+     └── wait, with jitter; manifests gone ◄── another was first
+
+The request is the only step that makes anything visible. An answer of any kind that is not a success is followed by a look for
+the commit's id among the table's snapshots, for a response can be lost after the catalog has acted. Where the catalog is silent
+and the branch still stands where it stood, the request may yet be carried out: that is a CommitUnknownError, its files stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertDefaultSpecId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from lakelet.clock import Clock
+from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError, NotFoundError
+from lakelet.iceberg.commit.change import Change
+from lakelet.iceberg.commit.live_files import LiveFiles
+from lakelet.iceberg.commit.outcomes import Outcome, never_sent, outcome_of
+from lakelet.iceberg.commit.sending import send
+from lakelet.iceberg.commit.snapshot_files import SnapshotFiles
+from lakelet.iceberg.commit.summary import COMMIT_ID, JOB_ID
+from lakelet.iceberg.commit.table_settings import number_property
+from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.table import IcebergTable
+from lakelet.ids import Ids
+
+# More than Iceberg's four: a try costs little, and a job that gives up costs all its work.
+_RETRIES = 10
+_LOOKS = 4
+
+# The change for a head, or None where there is nothing to do; raises what makes the commit impossible.
+Plan = Callable[[IcebergTable, Snapshot | None, LiveFiles], Change | None]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSnapshot:
+    """A snapshot that an insert or another change made."""
+
+    id: int
+    operation: str
+    added_files: int
+    added_rows: int
+    removed_files: int
+
+
+def made_snapshot(snapshot: Snapshot) -> MadeSnapshot:
+    """What a snapshot's summary says of the change that made it."""
+    summary: Mapping[str, str] = snapshot.summary.additional_properties if snapshot.summary is not None else {}
+    return MadeSnapshot(
+        snapshot.snapshot_id,
+        snapshot.summary.operation.value if snapshot.summary is not None else "append",
+        int(summary.get("added-data-files", 0)),
+        int(summary.get("added-records", 0)),
+        int(summary.get("deleted-data-files", 0)),
+    )
+
+
+def find_commit(metadata: TableMetadata, commit_id: str) -> Snapshot | None:
+    """The snapshot that a commit made, on whichever branch."""
+    for snapshot in reversed(metadata.snapshots):
+        if snapshot.summary is not None and snapshot.summary.additional_properties.get(COMMIT_ID) == commit_id:
+            return snapshot
+    return None
+
+
+def head_of(table: IcebergTable, branch: str) -> Snapshot | None:
+    """The newest snapshot of a branch; None where the table is empty. NotFoundError names the branches there are."""
+    metadata = table.metadata
+    ref = metadata.refs.get(branch)
+    if ref is None:
+        if branch == MAIN_BRANCH:
+            return None
+        known = [name for name, one in metadata.refs.items() if one.snapshot_ref_type == SnapshotRefType.BRANCH]
+        raise NotFoundError(
+            f"table {table.full_name} has no branch {branch!r}; there are {', '.join(sorted({*known, MAIN_BRANCH}))}"
+        )
+    if ref.snapshot_ref_type != SnapshotRefType.BRANCH:
+        raise InvalidError(f"table {table.full_name}: {branch!r} is a tag, and only branches are written to")
+    return metadata.snapshot_by_id(ref.snapshot_id)
+
+
+class SnapshotCommit:
+    """One change of one branch. `undecided` is set while its outcome is unknown; then none of its files may be removed."""
+
+    def __init__(
+        self, *, branch: str, commit_id: str, job: str, ids: Ids, clock: Clock, spec_id: int | None = None
+    ) -> None:
+        self.undecided = False
+        self._branch = branch
+        self._commit_id = commit_id
+        self._job = job
+        self._ids = ids
+        self._clock = clock
+        self._spec_id = spec_id
+        self._tried: set[int] = set()
+
+    def is_ours(self, snapshot_id: int) -> bool:
+        """Whether a snapshot was made by this very commit, not by another one of the same id."""
+        return snapshot_id in self._tried
+
+    def run(self, table: IcebergTable, plan: Plan, *, look_first: bool = False) -> MadeSnapshot | None:
+        """Commits, as often as it takes. `look_first`: the id may have been committed before, by whomever."""
+        began = self._clock.monotonic()
+        live = LiveFiles(table.library.io)
+        now = table.reloaded()
+        number = 0
+        while True:
+            if look_first or self.undecided:
+                found = find_commit(now.metadata, self._commit_id)
+                if found is not None:
+                    self.undecided = False
+                    return made_snapshot(found)
+            with lakelet_errors(f"table {table.full_name}"):
+                head = head_of(now, self._branch)
+                change = plan(now, head, live)
+            if change is None or change.empty:
+                return None
+            files, snapshot = self._write(now, head, change, live)
+            error = self._send(now, head, snapshot)
+            if error is None:
+                return made_snapshot(snapshot)
+            try:
+                now, found = self._after(now, head, error)
+            except BaseException:
+                if not self.undecided:
+                    files.remove()
+                raise
+            if found is not None:
+                if not self.is_ours(found.snapshot_id) and self._moved(now, head):
+                    files.remove()
+                return made_snapshot(found)
+            files.remove()
+            self._wait(now, number, began, error)
+            number += 1
+
+    def _write(
+        self, now: IcebergTable, head: Snapshot | None, change: Change, live: LiveFiles
+    ) -> tuple[SnapshotFiles, Snapshot]:
+        snapshot_id = _snapshot_id(now.metadata, self._ids)
+        files = SnapshotFiles(now, live, attempt=self._ids.uuid(), snapshot_id=snapshot_id)
+        properties = {COMMIT_ID: self._commit_id, JOB_ID: self._job}
+        try:
+            with lakelet_errors(f"table {now.full_name}"):
+                return files, files.write(change, head, properties, self._clock.now_ms())
+        except BaseException:
+            files.remove()
+            raise
+
+    def _send(self, now: IcebergTable, head: Snapshot | None, snapshot: Snapshot) -> Exception | None:
+        self._tried.add(snapshot.snapshot_id)
+        requirements: list[TableRequirement] = [
+            AssertTableUUID(uuid=now.metadata.table_uuid),
+            AssertRefSnapshotId.model_validate({"ref": self._branch, "snapshot-id": _id(head)}),
+        ]
+        if self._spec_id is not None:
+            requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": self._spec_id}))
+        updates: tuple[TableUpdate, ...] = (
+            AddSnapshotUpdate(snapshot=snapshot),
+            moved_ref(self._branch, snapshot.snapshot_id, now.metadata.refs.get(self._branch)),
+        )
+        self.undecided = True
+        try:
+            send(now, tuple(requirements), updates)
+        except Exception as error:
+            return error
+        self.undecided = False
+        return None
+
+    def _after(
+        self, sent: IcebergTable, head: Snapshot | None, error: Exception
+    ) -> tuple[IcebergTable, Snapshot | None]:
+        """What became of a request that ended with an error: the table as it is now, and the snapshot if it stands after all."""
+        outcome = outcome_of(error, sent.library.catalog)
+        now = None
+        for look in range(_LOOKS):
+            now = self._look(sent)
+            if now is None and outcome is Outcome.REFUSED and never_sent(error):
+                break
+            if now is not None:
+                found = find_commit(now.metadata, self._commit_id)
+                if found is not None:
+                    self.undecided = False
+                    return now, found
+                if outcome is not Outcome.UNKNOWN or self._moved(now, head):
+                    break
+            if look + 1 < _LOOKS:
+                self._clock.sleep((0.1 + self._ids.jitter()) * 2**look)
+        where = f"table {sent.full_name}"
+        if now is None and not (outcome is Outcome.REFUSED and never_sent(error)):
+            raise CommitUnknownError(
+                f"{where}: commit {self._commit_id} failed and the catalog does not answer; its files are left: {error}"
+            ) from error
+        if now is not None and outcome is Outcome.UNKNOWN and not self._moved(now, head):
+            raise CommitUnknownError(
+                f"{where}: the catalog did not say whether commit {self._commit_id} stands, and no snapshot has it yet; "
+                f"its files are left: {error}"
+            ) from error
+        self.undecided = False
+        unmoved = now is not None and now.library.metadata_location == sent.library.metadata_location
+        if now is None or outcome is Outcome.REFUSED or (isinstance(error, ValueError) and unmoved):
+            with lakelet_errors(where):
+                raise error
+        return now, None
+
+    def _look(self, sent: IcebergTable) -> IcebergTable | None:
+        try:
+            return sent.reloaded()
+        except ConflictError:
+            # Another table has its name, so that no request of ours can have been carried out.
+            self.undecided = False
+            raise
+        except NotFoundError as error:
+            self.undecided = False
+            raise ConflictError(f"table {sent.full_name} was dropped meanwhile") from error
+        except LakeletError:
+            return None
+
+    def _moved(self, now: IcebergTable, head: Snapshot | None) -> bool:
+        """Whether the branch is no longer where a request wants it to be, so that the request cannot be carried out any more."""
+        ref = now.metadata.refs.get(self._branch)
+        return (ref.snapshot_id if ref is not None else None) != _id(head)
+
+    def _wait(self, now: IcebergTable, number: int, began: float, error: Exception) -> None:
+        settings = now.metadata.properties
+        retries = number_property(settings, TableProperties.COMMIT_NUM_RETRIES, _RETRIES, least=0)
+        least = number_property(
+            settings,
+            TableProperties.COMMIT_MIN_RETRY_WAIT_MS,
+            TableProperties.COMMIT_MIN_RETRY_WAIT_MS_DEFAULT,
+            least=0,
+        )
+        most = number_property(
+            settings,
+            TableProperties.COMMIT_MAX_RETRY_WAIT_MS,
+            TableProperties.COMMIT_MAX_RETRY_WAIT_MS_DEFAULT,
+            least=0,
+        )
+        total = number_property(
+            settings,
+            TableProperties.COMMIT_TOTAL_RETRY_TIME_MS,
+            TableProperties.COMMIT_TOTAL_RETRY_TIME_MS_DEFAULT,
+            least=0,
+        )
+        if number >= retries or (self._clock.monotonic() - began) * 1000 >= total:
+            raise ConflictError(
+                f"table {now.full_name}: others were first at each of {number + 1} attempts to commit: {error}"
+            ) from error
+        self._clock.sleep(min(most, least * 2**number) * (0.5 + self._ids.jitter() / 2) / 1000)
+
+
+def moved_ref(name: str, snapshot_id: int, existing: SnapshotRef | None) -> SetSnapshotRefUpdate:
+    """The update that lets a branch stand at a snapshot, with the ages it had: the update says all of them anew."""
+    ages = existing.model_dump(by_alias=True, exclude_none=True) if existing is not None else {}
+    return SetSnapshotRefUpdate.model_validate(
+        {**ages, "ref-name": name, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
+    )
+
+
+def _id(snapshot: Snapshot | None) -> int | None:
+    return snapshot.snapshot_id if snapshot is not None else None
+
+
+def _snapshot_id(metadata: TableMetadata, ids: Ids) -> int:
+    taken = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    while True:
+        drawn = blake2b(ids.uuid().encode(), digest_size=8).digest()
+        found = int.from_bytes(drawn) & 0x7FFF_FFFF_FFFF_FFFF
+        if found and found not in taken:
+            return found

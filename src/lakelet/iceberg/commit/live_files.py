@@ -1,0 +1,118 @@
+"""Reading a snapshot's files out of its manifest list and manifests. Each is read once for all attempts of a commit: they never
+change, and most of them stay from one snapshot to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    read_manifest_list,
+)
+from pyiceberg.table.snapshots import Snapshot
+
+from lakelet.iceberg.scan.manifests import PATH, REFERENCED, read_entries
+
+# The column of a position delete file that names the data file; its bounds are written in full.
+_PATH_COLUMN = 2147483546
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A file of a snapshot, with the manifest that holds it. A delete file that is for one data file alone says for which."""
+
+    manifest: ManifestFile
+    entry: ManifestEntry
+    refers_to: str | None = None
+
+    @property
+    def file(self) -> DataFile:
+        """What the manifest says of the file."""
+        return self.entry.data_file
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self.file.file_path
+
+
+class LiveFiles:
+    """The files of snapshots of one table."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._lists: dict[str, tuple[ManifestFile, ...]] = {}
+        self._entries: dict[str, tuple[ManifestEntry, ...]] = {}
+        self._references: dict[str, dict[str, str | None]] = {}
+
+    def manifests(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot; a branch without one has none."""
+        if snapshot is None:
+            return ()
+        path = snapshot.manifest_list
+        if path not in self._lists:
+            self._lists[path] = tuple(read_manifest_list(self._io.new_input(path)))
+        return self._lists[path]
+
+    def entries(self, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
+        """The live entries of a manifest, with the sequence numbers they inherit."""
+        path = manifest.manifest_path
+        if path not in self._entries:
+            found = tuple(manifest.fetch_manifest_entry(self._io, discard_deleted=True))
+            self._read_doubles(manifest, found)
+            self._entries[path] = found
+        return self._entries[path]
+
+    def data(
+        self, snapshot: Snapshot | None, wanted: Callable[[ManifestFile], bool] = lambda _: True
+    ) -> Iterator[LiveFile]:
+        """The data files of a snapshot, of those manifests that are wanted."""
+        yield from self._files(snapshot, ManifestContent.DATA, wanted)
+
+    def deletes(
+        self, snapshot: Snapshot | None, wanted: Callable[[ManifestFile], bool] = lambda _: True
+    ) -> Iterator[LiveFile]:
+        """The delete files of a snapshot."""
+        for found in self._files(snapshot, ManifestContent.DELETES, wanted):
+            yield LiveFile(found.manifest, found.entry, self._referred(found))
+
+    def _read_doubles(self, manifest: ManifestFile, entries: tuple[ManifestEntry, ...]) -> None:
+        """Reads partition values that are doubles once more: pyiceberg's compiled decoder takes them for floats of half the size,
+        and gives another number."""
+        partitions = [entry.data_file.partition for entry in entries]
+        width = range(len(partitions[0])) if partitions else range(0)
+        places = [place for place in width if any(isinstance(values[place], float) for values in partitions)]
+        if places:
+            for values, right in zip(partitions, read_entries(self._io, manifest).partitions(), strict=True):
+                for place in places:
+                    values[place] = right[place]
+
+    def _referred(self, found: LiveFile) -> str | None:
+        """What pyiceberg leaves out of an entry: the data file that all its deletes are for."""
+        low, high = path_bounds(found.file)
+        if low is not None and low == high and found.file.content == DataFileContent.POSITION_DELETES:
+            return low.decode()
+        path = found.manifest.manifest_path
+        if path not in self._references:
+            entries = read_entries(self._io, found.manifest)
+            self._references[path] = dict(zip(entries.values(PATH), entries.values(REFERENCED), strict=True))
+        return self._references[path].get(found.path)
+
+    def _files(
+        self, snapshot: Snapshot | None, content: ManifestContent, wanted: Callable[[ManifestFile], bool]
+    ) -> Iterator[LiveFile]:
+        for manifest in self.manifests(snapshot):
+            if manifest.content == content and wanted(manifest):
+                for entry in self.entries(manifest):
+                    yield LiveFile(manifest, entry)
+
+
+def path_bounds(delete: DataFile) -> tuple[bytes | None, bytes | None]:
+    """Between which paths the data files are that a position delete file names; None where it does not say."""
+    return (delete.lower_bounds or {}).get(_PATH_COLUMN), (delete.upper_bounds or {}).get(_PATH_COLUMN)

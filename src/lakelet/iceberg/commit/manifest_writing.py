@@ -1,0 +1,134 @@
+"""Writes manifests through pyiceberg, entries in large blocks and one manifest after another at the target size.
+
+pyiceberg makes a block, compressed on its own, of every entry; blocks of many are a fraction of the size and of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from pyiceberg.io import OutputFile
+from pyiceberg.manifest import (
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    ManifestWriter,
+    ManifestWriterV1,
+    ManifestWriterV2,
+    data_file_with_partition,
+    manifest_entry_schema_with_data_file,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.typedef import TableVersion
+from pyiceberg.types import StructType
+
+_BLOCK_ENTRIES = 500
+# How often the size of a manifest is looked at.
+_CHECKED_EVERY = 100
+
+
+class _OptionalPartitions(ManifestWriter):
+    """Partition values may be NULL, whatever their columns are: a partition field that was dropped has none, nor has a required
+    member of a struct that is NULL."""
+
+    def _with_partition(self, format_version: TableVersion) -> Schema:
+        fields = (
+            field.model_copy(update={"required": False}) for field in self._spec.partition_type(self._schema).fields
+        )
+        return manifest_entry_schema_with_data_file(
+            format_version, data_file_with_partition(StructType(*fields), format_version)
+        )
+
+
+class _DataManifestV1(_OptionalPartitions, ManifestWriterV1):
+    """A manifest of data files in a table of version 1."""
+
+
+class _DataManifest(_OptionalPartitions, ManifestWriterV2):
+    """A manifest of data files."""
+
+
+class _DeleteManifest(_OptionalPartitions, ManifestWriterV2):
+    """A manifest of delete files; tables of version 1 have none."""
+
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
+class _LargeBlocks:
+    """An Avro file whose blocks have many entries each."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._held: list[ManifestEntry] = []
+        self.output_file = file.output_file
+
+    def write_block(self, entries: list[ManifestEntry]) -> None:
+        self._held += entries
+        if len(self._held) >= _BLOCK_ENTRIES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._held:
+            self._file.write_block(self._held)
+            self._held = []
+
+    def tell(self) -> int:
+        return cast(int, self._file.tell())
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is None:
+            self.flush()
+        self._file.__exit__(kind, error, trace)
+
+
+def rolling_manifests(
+    metadata: TableMetadata,
+    spec_id: int,
+    entries: Iterable[ManifestEntry],
+    *,
+    open_output: Callable[[], OutputFile],
+    snapshot_id: int,
+    compression: str,
+    target_bytes: int,
+    content: ManifestContent = ManifestContent.DATA,
+) -> list[ManifestFile]:
+    """Manifests of one spec with these entries; none where there are no entries."""
+    spec = metadata.specs()[spec_id]
+    schema = schema_of_spec(metadata, spec)
+    kind = _DeleteManifest if content == ManifestContent.DELETES else _kind(metadata.format_version)
+    made: list[ManifestFile] = []
+    waiting = iter(entries)
+    entry = next(waiting, None)
+    while entry is not None:
+        writer = kind(spec, schema, open_output(), snapshot_id, cast(Any, compression))
+        count = 0
+        with writer:
+            writer._writer = cast(Any, _LargeBlocks(writer._writer))
+            while entry is not None:
+                writer.add_entry(entry)
+                count += 1
+                entry = next(waiting, None)
+                if count % _CHECKED_EVERY == 0 and writer.tell() >= target_bytes:
+                    break
+        made.append(writer.to_manifest_file())
+    return made
+
+
+def _kind(version: int) -> type[ManifestWriter]:
+    return _DataManifestV1 if version == 1 else _DataManifest
+
+
+def schema_of_spec(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
+    """The newest schema that has all columns of a spec: partition values have types of their own there, also where the column was
+    dropped since."""
+    wanted = {field.source_id for field in spec.fields}
+    schemas = [metadata.schema(), *sorted(metadata.schemas, key=lambda one: -one.schema_id)]
+    return next((one for one in schemas if wanted <= set(one._lazy_id_to_field)), metadata.schema())

@@ -1,0 +1,84 @@
+"""What an error of a catalog says about the commit it was raised for.
+
+REFUSED    it surely does not stand, and the same request cannot stand later
+LOST       it surely does not stand; made anew from the new head it may
+UNKNOWN    the request may have been carried out, or may still be
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pyiceberg import exceptions as library
+from pyiceberg.catalog import Catalog
+
+_LOST = (
+    library.CommitFailedException,
+    library.WaitingForLockException,
+    library.ServiceUnavailableError,
+    library.TooManyRequestsError,
+)
+_REFUSED = (
+    library.NoSuchTableError,
+    library.NoSuchNamespaceError,
+    library.ForbiddenError,
+    library.UnauthorizedError,
+    library.AuthorizationExpiredError,
+    library.OAuthError,
+    library.BadRequestError,
+    library.ValidationError,
+    library.NotInstalledError,
+    TypeError,
+    NotImplementedError,
+)
+_NOT_SENT = ("NewConnectionError", "ConnectionRefusedError", "gaierror", "NameResolutionError")
+
+
+class Outcome(Enum):
+    """How a request ended."""
+
+    REFUSED = "refused"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+
+
+def outcome_of(error: Exception, catalog: Catalog) -> Outcome:
+    """How a request ended that raised this."""
+    if isinstance(error, library.CommitStateUnknownException):
+        return Outcome.UNKNOWN
+    if isinstance(error, _LOST):
+        return Outcome.LOST
+    # pyiceberg applies the change before it sends anything: a number that another branch has taken meanwhile is an error there.
+    # An answer that does not parse is another matter.
+    if isinstance(error, ValueError) and not isinstance(error, OSError) and "pydantic" not in type(error).__module__:
+        return Outcome.LOST
+    if isinstance(error, _REFUSED) or never_sent(error):
+        return Outcome.REFUSED
+    inner = getattr(error, "orig", None)
+    if type(inner).__module__ == "sqlite3":
+        # SQLite runs in this process: a statement that fails has changed nothing.
+        return Outcome.LOST if "locked" in str(inner) else Outcome.REFUSED
+    if isinstance(error, OSError) and _writes_metadata_first(error, catalog):
+        return Outcome.REFUSED
+    return Outcome.UNKNOWN
+
+
+def never_sent(error: BaseException) -> bool:
+    """Whether a request did not reach anybody, for there was no connection."""
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, BaseException) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if type(one).__name__ in _NOT_SENT:
+            return True
+        waiting += [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
+    return False
+
+
+def _writes_metadata_first(error: OSError, catalog: Catalog) -> bool:
+    """Whether an error of files means that the catalog was not asked yet: one of SQL writes the metadata file before that, and
+    errors of the database are of another kind."""
+    return type(catalog).__name__ == "SqlCatalog" and not type(error).__module__.startswith("requests")

@@ -1,0 +1,35 @@
+"""Whether files that were written in one schema fit the schema the table has by now.
+
+Columns are known by their ids: one that was added, renamed, widened or dropped meanwhile is read right. One that must have values
+and has none in the files is not.
+"""
+
+from __future__ import annotations
+
+from pyiceberg.schema import Schema
+
+from lakelet.errors import ConflictError
+
+
+def check_schema(table: str, written: Schema, now: Schema) -> None:
+    """ConflictError where a column is required now that the files may not have."""
+    if written.schema_id == now.schema_id:
+        return
+    had = written._lazy_id_to_field
+    for field in now._lazy_id_to_field.values():
+        before = had.get(field.field_id)
+        if not field.required or (before is not None and before.required):
+            continue
+        if before is None and (field.initial_default is not None or _inside_new(now, field.field_id, had)):
+            continue
+        name = now.find_column_name(field.field_id)
+        raise ConflictError(
+            f"table {table}: column {name} became required while rows without it were written; nothing was committed"
+        )
+
+
+def _inside_new(now: Schema, field_id: int, had: dict[int, object] | object) -> bool:
+    """Whether a column stands inside one that the files do not have: where that is NULL, nothing inside is asked for."""
+    parents = now._lazy_id_to_parent
+    parent = parents.get(field_id)
+    return parent is not None and parent not in had  # type: ignore[operator]

@@ -1,0 +1,25 @@
+"""One request to the catalog, and what a client owes afterwards.
+
+The request takes all or nothing. Metadata files that the table no longer knows are removed after it where
+`write.metadata.delete-after-commit.enabled` asks for it, as pyiceberg does; what goes wrong there is not the commit's matter.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pyiceberg.table.update import TableRequirement, TableUpdate
+
+from lakelet.iceberg.table import IcebergTable
+
+_LOG = logging.getLogger(__name__)
+
+
+def send(table: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> None:
+    """Sends updates that stand only if the requirements hold; raises what the catalog raises."""
+    catalog = table.library.catalog
+    response = catalog.commit_table(table.library, requirements, updates)
+    try:
+        catalog._delete_old_metadata(table.library.io, table.metadata, response.metadata)
+    except Exception as error:
+        _LOG.warning("table %s: old metadata files are left: %s", table.full_name, error)

@@ -1,0 +1,134 @@
+"""Removes files below a table's location that its metadata does not lead to: what crashed jobs and lost commits left.
+
+Candidates are listed before the metadata is read: a file that a commit names in between is known by then. Only files older than
+an age of days are candidates, for a job that still runs has files that no snapshot has yet.
+
+Never removed: anything that a snapshot, a metadata file that the table still knows, or its statistics lead to; version hints;
+hidden files; anything of another table whose folder is below this one. Paths are compared without their scheme: file:/x,
+file:///x and /x are one file, and so are s3://b/x, s3a://b/x and s3n://b/x.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlparse
+
+import pyarrow.fs as pafs
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from lakelet.clock import Clock, SystemClock
+from lakelet.errors import InvalidError
+from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.maintenance.expiring import check_files_may_go
+from lakelet.iceberg.maintenance.reachable import files_of, manifests_of, metadata_files
+from lakelet.iceberg.table import IcebergTable
+
+DEFAULT_AGE = timedelta(days=3)
+_BY_PATH_ALONE = ("file", "hdfs", "viewfs")
+_ROOT_MARKS = re.compile(
+    r"^(?P<root>.*)/metadata/(?:[^/]*\.metadata\.json|[^/]*\.gz\.metadata\.json|version-hint\.text)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file that was found, by its normalised path."""
+
+    path: str
+    time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedOrphans:
+    """The files that went, or with `dry_run` would go."""
+
+    paths: tuple[str, ...]
+    bytes: int
+
+
+def remove_orphan_files(
+    table: IcebergTable, *, older_than_ms: int | None = None, dry_run: bool = False, clock: Clock | None = None
+) -> RemovedOrphans:
+    """Removes files that were last changed before a moment, by default three days ago."""
+    clock = clock or SystemClock()
+    now_ms = clock.now_ms()
+    cutoff = older_than_ms if older_than_ms is not None else now_ms - DEFAULT_AGE // timedelta(milliseconds=1)
+    if cutoff > now_ms:
+        raise InvalidError(
+            f"older_than: {cutoff} is in the future, and running jobs have files that no snapshot has yet"
+        )
+    with lakelet_errors(f"table {table.full_name}"):
+        now = table.reloaded()
+        check_files_may_go(now)
+        files, root = _file_system(now)
+        listed = files.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
+        found = {one.path: Listed(normalised(one.path), one.mtime) for one in listed if one.type == pafs.FileType.File}
+        sizes = {one.path: one.size or 0 for one in listed}
+        known = _known(now.reloaded())
+        before = datetime.fromtimestamp(cutoff / 1000, UTC)
+        gone = orphans(normalised(root), list(found.values()), known, before)
+        paths = [path for path, one in found.items() if one.path in gone]
+        if not dry_run:
+            for path in paths:
+                files.delete_file(path)
+    return RemovedOrphans(tuple(sorted(paths)), sum(sizes[path] for path in paths))
+
+
+def orphans(root: str, found: list[Listed], known: set[str], before: datetime) -> set[str]:
+    """Those of the files that nothing leads to. All paths are normalised."""
+    others = _other_tables(root, found)
+    return {
+        one.path
+        for one in found
+        if one.path not in known
+        and one.time is not None
+        and one.time < before
+        and not one.path.endswith("/version-hint.text")
+        and not _hidden(one.path.removeprefix(root).strip("/"))
+        and not any(one.path.startswith(f"{other}/") for other in others)
+    }
+
+
+def normalised(location: str) -> str:
+    """A path by which files are compared, however it is written."""
+    parts = urlparse(location)
+    if not parts.scheme or len(parts.scheme) == 1:
+        path = location
+    elif parts.scheme.lower() in _BY_PATH_ALONE:
+        path = location.split(":", 1)[1]
+        if path.startswith("//"):
+            path = "/" + path[2:].partition("/")[2]
+    else:
+        path = location.split("://", 1)[-1]
+    return re.sub(r"(?<!^)//+", "/", path).rstrip("/")
+
+
+def _other_tables(root: str, found: list[Listed]) -> set[str]:
+    """The folders of tables below this one: each has metadata files of its own."""
+    roots = {match["root"] for one in found if (match := _ROOT_MARKS.match(one.path))}
+    return {one for one in roots if one != root and one.startswith(f"{root}/")}
+
+
+def _hidden(relative: str) -> bool:
+    """Whether a file or a folder above it is hidden. A partition column may begin with an underscore."""
+    return any(part.startswith((".", "_")) and "=" not in part for part in relative.split("/"))
+
+
+def _file_system(table: IcebergTable) -> tuple[pafs.FileSystem, str]:
+    io = table.library.io
+    properties = io.properties
+    opened = io if isinstance(io, PyArrowFileIO) else PyArrowFileIO(properties)
+    scheme, netloc, path = PyArrowFileIO.parse_location(table.metadata.location, properties)
+    return opened.fs_by_scheme(scheme, netloc), path.rstrip("/")
+
+
+def _known(table: IcebergTable) -> set[str]:
+    io, metadata = table.library.io, table.metadata
+    manifests = manifests_of(io, metadata.snapshots)
+    paths = metadata_files(metadata, table.library.metadata_location)
+    paths.update(one.manifest_list for one in metadata.snapshots)
+    paths.update(manifests)
+    paths.update(files_of(io, manifests.values()))
+    return {normalised(path) for path in paths}

@@ -1,0 +1,37 @@
+"""All files that a table's metadata leads to, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestFile, read_manifest_list
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from lakelet.iceberg.scan.manifests import PATH, read_entries
+
+
+def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
+    """The manifests of snapshots, by path."""
+    found: dict[str, ManifestFile] = {}
+    for snapshot in snapshots:
+        for manifest in read_manifest_list(io.new_input(snapshot.manifest_list)):
+            found[manifest.manifest_path] = manifest
+    return found
+
+
+def files_of(io: FileIO, manifests: Iterable[ManifestFile]) -> set[str]:
+    """The data and delete files that manifests hold as live."""
+    found: set[str] = set()
+    for manifest in manifests:
+        found.update(read_entries(io, manifest).values(PATH))
+    return found
+
+
+def metadata_files(metadata: TableMetadata, location: str) -> set[str]:
+    """The metadata file, those before it, and statistics."""
+    found = {location, *(entry.metadata_file for entry in metadata.metadata_log)}
+    found.update(one.statistics_path for one in metadata.statistics)
+    found.update(one.statistics_path for one in metadata.partition_statistics)
+    return found

@@ -1,0 +1,44 @@
+"""Writes the manifests of a branch anew, files of a partition side by side, so that a plan by partition reads few of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from lakelet.clock import Clock, SystemClock
+from lakelet.iceberg.commit.attempts import MadeSnapshot, SnapshotCommit
+from lakelet.iceberg.commit.change import Change
+from lakelet.iceberg.commit.live_files import LiveFiles
+from lakelet.iceberg.table import IcebergTable
+from lakelet.ids import Ids, RandomIds
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenManifests:
+    """What a rewrite did; the snapshot is None where there was nothing to do."""
+
+    snapshot: MadeSnapshot | None
+    manifests: int
+
+
+def rewrite_manifests(
+    table: IcebergTable, *, branch: str = "main", ids: Ids | None = None, clock: Clock | None = None
+) -> RewrittenManifests:
+    """Puts all files of a branch into as few manifests as their target size allows, as one snapshot. A kind of manifest, by
+    spec and content, of which there is only one is left alone."""
+    ids = ids or RandomIds()
+    job = ids.uuid()
+    commit = SnapshotCommit(branch=branch, commit_id=job, job=job, ids=ids, clock=clock or SystemClock())
+    chosen: tuple[str, ...] = ()
+
+    def plan(now: IcebergTable, head: Snapshot | None, live: LiveFiles) -> Change | None:
+        nonlocal chosen
+        kinds: dict[tuple[int, int], list[str]] = {}
+        for manifest in live.manifests(head):
+            kinds.setdefault((manifest.partition_spec_id, manifest.content), []).append(manifest.manifest_path)
+        chosen = tuple(path for paths in kinds.values() if len(paths) > 1 for path in paths)
+        return Change(Operation.REPLACE, rewritten_manifests=chosen) if chosen else None
+
+    made = commit.run(table, plan)
+    return RewrittenManifests(made, len(chosen) if made is not None else 0)

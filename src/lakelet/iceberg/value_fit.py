@@ -1,0 +1,182 @@
+"""Values of one column without members, brought to an Iceberg type where each of them survives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from lakelet.errors import InvalidError
+from lakelet.iceberg.transforms.plain_array import byte_ranges
+
+_TYPES = pa.types
+_LONGEST_INTEGER = 20
+_UUID_BYTES = 16
+_UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+_SHOWN_CHARACTERS = 100
+
+
+def check_type(source: pa.DataType, kind: IcebergType, where: str) -> None:
+    """InvalidError where no value of the one type is ever one of the other."""
+    accepts = _ACCEPTS.get(type(kind))
+    if accepts is None:
+        raise InvalidError(f"column {where!r}: rows of type {kind} cannot be written")
+    if not accepts(source):
+        raise InvalidError(f"column {where!r}: expected {kind}, found {source}, which does not convert without loss")
+
+
+def fit_values(
+    array: pa.Array, kind: IcebergType, target: pa.DataType, where: str, row_of: Callable[[int], int]
+) -> pa.Array:
+    """The values in the type of files; InvalidError with the first that does not fit."""
+    if array.type == target:
+        return array
+    try:
+        return _fit(array, kind, target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        at = _first_bad(array, kind, target)
+        found = f"{_short(array[at].as_py())} in row {row_of(at)}" if at < len(array) else str(array.type)
+        raise InvalidError(f"column {where!r}: expected {kind}, found {found} ({error})") from error
+
+
+def _fit(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa.Array:
+    """ArrowInvalid for a value that would change."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if isinstance(kind, UUIDType):
+        return pa.ExtensionArray.from_storage(pa.uuid(), _uuids(array))
+    if isinstance(kind, FixedType):
+        return _fixed(array, target)
+    if _TYPES.is_integer(array.type) and _TYPES.is_decimal(target):
+        # From integers Arrow wants room for the greatest of their type; from a decimal it looks at the values.
+        array = array.cast(pa.decimal256(_LONGEST_INTEGER + target.scale, target.scale))
+    converted = array.cast(target, safe=True)
+    if _TYPES.is_floating(target) and not _TYPES.is_floating(array.type):
+        _check_same(array, converted.cast(array.type))
+    elif _TYPES.is_floating(target) and array.type.bit_width > target.bit_width:
+        numbers = pc.invert(pc.is_nan(array))
+        _check_same(array.filter(numbers), converted.cast(array.type).filter(numbers))
+    return converted
+
+
+def _check_same(before: pa.Array, after: pa.Array) -> None:
+    if not pc.all(pc.equal(before, after), min_count=0).as_py():
+        raise pa.ArrowInvalid("not held exactly")
+
+
+def _fixed(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if not _TYPES.is_fixed_size_binary(array.type):
+        array = array.cast(pa.binary())
+    lengths = pc.binary_length(array)
+    if not pc.all(pc.equal(lengths, target.byte_width), min_count=0).as_py():
+        raise pa.ArrowInvalid(f"expected {target.byte_width} bytes")
+    return array.cast(target)
+
+
+def _uuids(array: pa.Array) -> pa.Array:
+    """Sixteen bytes of each: as they are, or as their usual text says."""
+    target = pa.binary(_UUID_BYTES)
+    if not _is_text(array.type):
+        return _fixed(array, target)
+    array = array.cast(pa.string())
+    if not pc.all(pc.match_substring_regex(array, _UUID), min_count=0).as_py():
+        raise pa.ArrowInvalid("no text of a uuid")
+    data, starts, lengths = byte_ranges(pc.replace_substring(array.drop_null(), "-", ""))
+    text = data[starts[0] : starts[-1] + lengths[-1]].tobytes().decode() if len(starts) else ""
+    values = pa.Array.from_buffers(target, len(starts), [None, pa.py_buffer(bytes.fromhex(text))])
+    if not array.null_count:
+        return values
+    places = pc.subtract(pc.cumulative_sum(array.is_valid().cast(pa.int64())), 1)
+    return values.take(pc.if_else(array.is_valid(), places, None))
+
+
+def _first_bad(array: pa.Array, kind: IcebergType, target: pa.DataType) -> int:
+    """The first value that does not fit, found by halving."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _fit(array.slice(low, middle - low), kind, target)
+            low = middle
+        except pa.ArrowException:
+            high = middle
+    return low
+
+
+def _short(value: object) -> str:
+    """A value for a message, which a long one would fill."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+def _is_text(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_string(source) or _TYPES.is_large_string(source) or _TYPES.is_string_view(source))
+
+
+def _is_bytes(source: pa.DataType) -> bool:
+    return bool(
+        _TYPES.is_binary(source)
+        or _TYPES.is_large_binary(source)
+        or _TYPES.is_binary_view(source)
+        or _TYPES.is_fixed_size_binary(source)
+    )
+
+
+def _is_uuid(source: pa.DataType) -> bool:
+    return source == pa.uuid() or _is_text(source) or _is_bytes(source)
+
+
+def _is_exact(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_integer(source) or _TYPES.is_decimal(source))
+
+
+def _is_number(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_integer(source) or _TYPES.is_floating(source))
+
+
+def _is_naive(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_timestamp(source) and source.tz is None)
+
+
+def _is_zoned(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_timestamp(source) and source.tz is not None)
+
+
+_ACCEPTS: dict[type[IcebergType], Callable[[pa.DataType], bool]] = {
+    BooleanType: _TYPES.is_boolean,
+    IntegerType: _is_exact,
+    LongType: _is_exact,
+    FloatType: _is_number,
+    DoubleType: _is_number,
+    DecimalType: _is_exact,
+    StringType: _is_text,
+    BinaryType: _is_bytes,
+    FixedType: _is_bytes,
+    UUIDType: _is_uuid,
+    DateType: _TYPES.is_date,
+    TimeType: _TYPES.is_time,
+    TimestampType: _is_naive,
+    TimestampNanoType: _is_naive,
+    TimestamptzType: _is_zoned,
+    TimestamptzNanoType: _is_zoned,
+}

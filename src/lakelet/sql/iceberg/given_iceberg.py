@@ -1,0 +1,66 @@
+"""Iceberg tables as statements name them, with the place where they do: what is not there is told there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.errors import InvalidError
+from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.table import IcebergTable
+from lakelet.sql.context import Context
+from lakelet.sql.errors import SqlError
+from lakelet.sql.iceberg.names import IcebergName, catalog_of, find_iceberg, iceberg_name, open_iceberg
+from lakelet.sql.statements.clauses import placed
+from lakelet.sql.word_reader import WordReader
+from lakelet.sql.words import Word
+
+
+@dataclass(frozen=True, slots=True)
+class GivenIceberg:
+    """An Iceberg table that a statement names; whether it exists shows when it is asked for."""
+
+    context: Context
+    reader: WordReader
+    name: IcebergName
+    word: Word
+
+    @property
+    def shown(self) -> str:
+        """catalog.database.table as it is written, with the branch if it is of one."""
+        return self.name.shown if self.name.branch is None else f"{self.name.shown}$branch_{self.name.branch}"
+
+    @property
+    def catalog(self) -> IcebergCatalog:
+        """The catalog that it is of."""
+        with placed(self.reader, self.word):
+            return catalog_of(self.context, self.name)
+
+    def find(self) -> IcebergName | None:
+        """The name that the catalog has for it, None where there is no such table."""
+        with placed(self.reader, self.word):
+            return find_iceberg(self.context, self.name)
+
+    def open(self) -> IcebergTable:
+        """The table; NotFoundError names the nearest."""
+        with placed(self.reader, self.word):
+            return open_iceberg(self.context, self.name)
+
+    def no_branch(self, instead: str) -> None:
+        """SqlError where a branch is named and a whole table is meant."""
+        if self.name.branch is not None:
+            raise SqlError(instead, self.reader.text, self.word.start)
+
+
+def read_iceberg(context: Context, reader: WordReader) -> GivenIceberg:
+    """Reads catalog.database.table, which may be there or not; it is no system table."""
+    word = reader.peek()
+    return given_iceberg(context, reader, reader.name_parts("the name of a table"), word)
+
+
+def given_iceberg(context: Context, reader: WordReader, parts: tuple[str, ...], word: Word) -> GivenIceberg:
+    """The table of a name that has been read, beginning at this word."""
+    with placed(reader, word):
+        name = iceberg_name(context, parts)
+        if name.system is not None:
+            raise InvalidError(f"{'.'.join(parts)!r} names a system table, which can only be read")
+    return GivenIceberg(context, reader, name, word)

@@ -1,0 +1,149 @@
+"""A version of an Iceberg table as SQL that DuckDB runs: files that it surely reads alike by its own reader, the others by ours.
+
+    SELECT CAST("qty" AS BIGINT) AS "quantity", … FROM read_parquet(['/…/00000-0.parquet', …])
+    UNION ALL SELECT … FROM <rows of the other files>
+
+DuckDB would read by field ids too, but gives NULL for every column of a file without ids. So each file's footer is looked at
+once, and files with the same columns make one SELECT, by the names that the columns have in them. To our reader go files in
+other stores and formats, rows that are deleted by their values, nested columns whose members changed, and types that the two
+see differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.iceberg.scan import IcebergScan, PlainColumn, PlainColumns, ScanFile
+from lakelet.sql.engine import Space
+from lakelet.sql.iceberg.duck_columns import duck_column, reads_alike
+from lakelet.sql.native_files import FILE_NUMBER, GLOB, ROW_NUMBER, Positions
+from lakelet.sql.native_select import file_selects, shielded
+from lakelet.sql.quoting import quoted
+from lakelet.sql.relation import Rows
+
+_PARQUET = "PARQUET"
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergView:
+    """What a query reads of an Iceberg table. `native` holds the files for DuckDB, by the columns that are selected from them and
+    by what else they have; `gone` the deleted positions of them."""
+
+    scan: IcebergScan
+    native: dict[tuple[str, object], list[ScanFile]] = field(default_factory=dict)
+    gone: dict[str, Positions] = field(default_factory=dict)
+    ours: list[ScanFile] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[ScanFile]:
+        """All files for DuckDB."""
+        return [file for files in self.native.values() for file in files]
+
+    @property
+    def paths(self) -> list[str]:
+        """Their paths, as DuckDB names them."""
+        return [self._local(file) for file in self.files]
+
+    def sql(self, space: Space) -> str:
+        """The query that gives the rows."""
+        parts: list[str] = []
+        for (columns, _), files in self.native.items():
+            parts += file_selects(columns, [self._local(file) for file in files], self.gone, space.add_frame)
+        if self.ours:
+            parts.append(f"SELECT {cast_columns(self.scan)} FROM {space.add_rows(Rows(self.scan.schema, self._ours))}")
+        if not parts:
+            nulls = ", ".join(
+                f"CAST(NULL AS {duck_column(one.type)}) AS {quoted(one.name)}" for one in self.scan.schema
+            )
+            return f"SELECT {nulls} WHERE false"
+        return " UNION ALL ".join(parts)
+
+    def blame(self, error: BaseException) -> None:
+        """Raises what is wrong with a file, if it is one of the files that DuckDB reads; the error is DuckDB's."""
+        self.scan.blame(self.files)
+
+    def summary(self) -> str:
+        """What is read of the table, out of how much."""
+        plan, left_out = self.scan.plan, sum(len(positions) for positions in self.gone.values())
+        rows = sum(file.row_count for file in (*self.files, *self.ours))
+        deletes = {delete.path for file in plan.files for delete in file.deletes}
+        lines = [
+            f"snapshot: {'none' if self.scan.snapshot_id is None else self.scan.snapshot_id}",
+            f"manifests: {plan.manifests_read} of {plan.manifests_total}",
+            f"files: {len(plan.files)} of {plan.files_total} ({len(self.files)} read by DuckDB, {len(self.ours)} by Lakelet)",
+            f"rows: {rows - left_out} at most" + (f", {left_out} left out that are deleted" if left_out else ""),
+        ]
+        return "\n".join([*lines, *([f"delete files: {len(deletes)}"] if deletes else [])])
+
+    def _local(self, file: ScanFile) -> str:
+        path = self.scan.local_path(file.path)
+        assert path is not None
+        return path
+
+    def _ours(self, wanted: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        for file in self.ours:
+            yield from self.scan.read(file, wanted)
+
+
+def iceberg_view(scan: IcebergScan) -> IcebergView:
+    """Who reads which files."""
+    view = IcebergView(scan)
+    candidates = [file for file in scan.files if _reachable(scan, file)]
+    names = [name.lower() for name in scan.schema.names]
+    if len(set(names)) < len(names):
+        candidates = []
+    found = {file.path: scan.plain_columns(file) for file in candidates}
+    for file in scan.files:
+        key = _key(found.get(file.path))
+        if key is None:
+            view.ours.append(file)
+            continue
+        gone = scan.deleted(file)
+        if gone is not None:
+            if len(gone) == file.row_count:
+                continue
+            view.gone[view._local(file)] = gone
+        view.native.setdefault(key, []).append(file)
+    return view
+
+
+def scanned_sql(scan: IcebergScan, space: Space) -> str:
+    """The query that gives the rows of a scan, read by us alone."""
+    return IcebergView(scan, ours=list(scan.files)).sql(space)
+
+
+def _reachable(scan: IcebergScan, file: ScanFile) -> bool:
+    path = scan.local_path(file.path)
+    return path is not None and not GLOB & set(path) and file.format == _PARQUET and not file.has_equality_deletes
+
+
+def _key(plain: PlainColumns | None) -> tuple[str, object] | None:
+    """What is selected from a file, and what it has; None for files that are ours to read."""
+    if plain is None:
+        return None
+    names = [name.lower() for name, _ in plain.stored]
+    if len(set(names)) < len(names) or ROW_NUMBER in names or FILE_NUMBER in names:
+        return None
+    alike = all(one.stored_type is None or reads_alike(one.stored_type, one.type) for one in plain.columns)
+    return (", ".join(_selected(one) for one in plain.columns), plain.stored) if alike else None
+
+
+def _selected(column: PlainColumn) -> str:
+    target = duck_column(column.type)
+    if column.stored_name is None:
+        return f"CAST(NULL AS {target}) AS {quoted(column.name)}"
+    source = quoted(column.stored_name)
+    if pa.types.is_floating(column.stored_type):
+        source = shielded(source, "FLOAT" if column.stored_type == pa.float32() else "DOUBLE")
+    return f"CAST({source} AS {target}) AS {quoted(column.name)}"
+
+
+def cast_columns(scan: IcebergScan) -> str:
+    """The columns of a scan that we read, in the types in which queries see them."""
+    return ", ".join(
+        f"CAST({quoted(one.name)} AS {duck_column(one.type)}) AS {quoted(one.name)}" for one in scan.schema
+    )

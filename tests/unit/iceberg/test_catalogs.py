@@ -1,0 +1,177 @@
+"""The catalogs of a lake: given, kept and its own."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import lakelet
+from lakelet.errors import (
+    AlreadyExistsError,
+    CorruptionError,
+    InvalidError,
+    LakeletError,
+    NotFoundError,
+    UnavailableError,
+)
+from lakelet.iceberg.catalogs import Catalogs
+from lakelet.storage.memory import MemoryStore
+
+
+def sql_catalog(folder: Path) -> dict[str, str]:
+    return {"type": "sql", "uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}"}
+
+
+class TestOwn:
+    def test_is_there_without_any_set_up(self, tmp_path: Path) -> None:
+        catalogs = lakelet.connect(str(tmp_path)).catalogs
+        assert catalogs.names() == ["iceberg"]
+        catalogs.open("iceberg").create_namespace("db")
+        assert lakelet.connect(str(tmp_path)).catalogs.open("iceberg").namespaces() == ["db"]
+        # It is no database of the lake.
+        assert lakelet.connect(str(tmp_path)).databases() == []
+
+    def test_needs_a_folder(self) -> None:
+        catalogs = Catalogs(MemoryStore(), {})
+        assert catalogs.names() == []
+        with pytest.raises(NotFoundError, match=r"catalog 'iceberg' is not known to .*; there are none"):
+            catalogs.open("iceberg")
+
+    def test_can_be_another_one(self, tmp_path: Path) -> None:
+        given = {f"catalog.iceberg.{key}": text for key, text in sql_catalog(tmp_path).items()}
+        catalog = lakelet.connect(str(tmp_path), given).catalogs.open("iceberg")
+        assert catalog.properties == sql_catalog(tmp_path)
+
+    def test_is_not_dropped(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidError, match="cannot be dropped: it is the lake's own"):
+            lakelet.connect(str(tmp_path)).catalogs.drop("iceberg")
+
+
+class TestGiven:
+    def test_by_options_of_the_connection(self, tmp_path: Path) -> None:
+        given = {f"catalog.ice.{key}": text for key, text in sql_catalog(tmp_path).items()}
+        catalogs = Catalogs(MemoryStore(), given)
+        assert catalogs.names() == ["ice"]
+        assert catalogs.open("ice").properties == sql_catalog(tmp_path)
+        assert catalogs.open("ice") is catalogs.open("ice")
+        with pytest.raises(InvalidError, match="cannot be dropped: it was given to connect"):
+            catalogs.drop("ice")
+
+    def test_goes_before_what_is_kept(self, tmp_path: Path) -> None:
+        store = MemoryStore()
+        Catalogs(store, {}).create("ice", sql_catalog(tmp_path))
+        catalogs = Catalogs(store, {"catalog.ice.warehouse": "file:///other", "catalog.ice.token": "t"})
+        assert catalogs.names() == ["ice"]
+        assert catalogs.open("ice").properties == sql_catalog(tmp_path) | {"warehouse": "file:///other", "token": "t"}
+
+    def test_secrets_may_be_given_before_the_catalog_is_made(self, tmp_path: Path) -> None:
+        catalogs = Catalogs(MemoryStore(), {"catalog.ice.token": "t"})
+        catalogs.create("ice", sql_catalog(tmp_path))
+        assert catalogs.open("ice").properties["token"] == "t"
+        assert "token" not in repr(catalogs.open("ice"))
+
+
+class TestKept:
+    def test_as_json_in_the_lake(self, tmp_path: Path) -> None:
+        store = MemoryStore()
+        catalogs = Catalogs(store, {})
+        catalogs.create("ice", sql_catalog(tmp_path))
+        assert json.loads(store.get("catalogs/ice.json")) == sql_catalog(tmp_path)
+        assert Catalogs(store, {}).open("ice").namespaces() == []
+        with pytest.raises(AlreadyExistsError, match="catalog 'ICE' exists"):
+            catalogs.create("ICE", sql_catalog(tmp_path))
+        catalogs.drop("ice")
+        assert catalogs.names() == []
+        with pytest.raises(NotFoundError, match="catalog 'ice' is not known"):
+            catalogs.drop("ice")
+
+    @pytest.mark.parametrize(
+        ("properties", "reason", "kind"),
+        [
+            (
+                {"type": "sql", "uri": "sqlite:///x", "token": "a"},
+                r"'token' would be readable.*catalog\.ice\.token",
+                InvalidError,
+            ),
+            ({"type": "sql", "uri": "postgresql://u:secret@h/d"}, "'uri' would be readable", InvalidError),
+            ({"type": "glu"}, "type 'glu' is unknown; there are bigquery, dynamodb, glue", InvalidError),
+            ({"type": "rest"}, "expected the property 'uri'", InvalidError),
+            ({"uri": "ftp://x"}, "Could not infer the catalog type", InvalidError),
+            ({"type": "sql", "uri": "nosuch://x"}, "cannot be opened: Can't load plugin", InvalidError),
+            (
+                {"type": "sql", "uri": "sqlite:////no/such/folder/c.db"},
+                "unable to open database file",
+                UnavailableError,
+            ),
+            ({"type": "rest", "uri": "http://127.0.0.1:1"}, "does not answer: .*Connection refused", UnavailableError),
+        ],
+    )
+    def test_only_what_answers(self, properties: dict[str, str], reason: str, kind: type[LakeletError]) -> None:
+        store = MemoryStore()
+        with pytest.raises(kind, match=reason):
+            Catalogs(store, {}).create("ice", properties)
+        assert list(store.list("")) == []
+
+    @pytest.mark.parametrize("found", [b"{", b"[]", b"\xff"])
+    def test_files_that_are_none(self, found: bytes) -> None:
+        store = MemoryStore()
+        store.put("catalogs/ice.json", found)
+        with pytest.raises(CorruptionError, match=r"catalogs/ice\.json"):
+            Catalogs(store, {}).open("ice")
+
+
+S3_OPTIONS = {
+    "s3.endpoint": "http://host:1",
+    "s3.access-key": "a",
+    "s3.secret-key": "s",
+    "s3.path-style-access": "true",
+}
+
+
+class TestS3:
+    def test_as_the_lake_has_it(self) -> None:
+        catalogs = Catalogs(MemoryStore(), {**S3_OPTIONS, "catalog.ice.type": "rest", "catalog.ice.uri": "http://x"})
+        assert catalogs.open("ice").properties == {
+            "type": "rest",
+            "uri": "http://x",
+            "s3.endpoint": "http://host:1",
+            "s3.access-key-id": "a",
+            "s3.secret-access-key": "s",
+            "s3.region": "us-east-1",
+            "s3.force-virtual-addressing": "false",
+        }
+
+    def test_nothing_of_it_for_a_catalog_with_its_own(self) -> None:
+        given = {"type": "rest", "uri": "http://x", "s3.endpoint": "http://other"}
+        catalogs = Catalogs(
+            MemoryStore(), {**S3_OPTIONS, **{f"catalog.ice.{key}": text for key, text in given.items()}}
+        )
+        assert catalogs.open("ice").properties == given
+
+
+def test_without_pyiceberg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lakelet.connect(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "lakelet.iceberg.catalogs", None)
+    with pytest.raises(InvalidError, match=r"pip install lakelet\[iceberg\]"):
+        _ = lake.catalogs
+    with pytest.raises(InvalidError, match=r"pip install lakelet\[iceberg\]"):
+        lake.sql("CREATE TABLE iceberg.db.t (a INT)")
+
+
+def test_metadata_that_is_not_there(tmp_path: Path) -> None:
+    lake = lakelet.connect(str(tmp_path))
+    lake.sql("CREATE DATABASE iceberg.db")
+    lake.sql("CREATE TABLE iceberg.db.t (a INT)")
+    (metadata,) = (tmp_path / "iceberg" / "db" / "t" / "metadata").glob("*.json")
+    metadata.write_text("{}")
+    catalog = lake.catalogs.open("iceberg")
+    with pytest.raises(CorruptionError, match=r"table iceberg\.db\.t: its metadata cannot be understood"):
+        catalog.table("db.t")
+    metadata.unlink()
+    assert catalog.table_exists("db.t")
+    with pytest.raises(NotFoundError, match=r"table iceberg\.db\.t"):
+        catalog.table("db.t")
+    # What is left of it can be dropped.
+    assert "its files stay" in str(lake.sql("DROP TABLE iceberg.db.t").message)
+    assert not catalog.table_exists("db.t")
