@@ -1,7 +1,7 @@
 """What Spark takes to write rows into the partitions of an Iceberg table, and to write them as bare Parquet files.
 
-The rows come from Parquet files on both sides, and rows of a partition are sent to one task on both sides, so that there are as many
-files. Compression is that of the table.
+The rows come from Parquet files on both sides, and rows of a partition are sent to one task on both sides, so that there are as
+many files. Compression is that of the table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def partitioned_write(folder: str, rows: int, partitions: int, transform: str, r
         found = take_turns(rounds, {"parquet": Turn(peer), "lakelet": Turn(ours, fresh)})
         assert ls.iceberg_table(spark, "iceberg", TABLE, warehouse=place).count() == rows
     for name, where in (("parquet", parquet), ("lakelet", place)):
-        files = [path for path in Path(where).rglob("*.parquet")]
+        files = list(Path(where).rglob("*.parquet"))
         found[name] |= {"files": len(files), "bytes": sum(path.stat().st_size for path in files)}
     return found
 

@@ -26,6 +26,7 @@ from benchmark import Result, Scale
 from measure_cleaning import measure_expiry, measure_orphans
 from measure_compaction import measure_compaction, measure_compaction_inline, measure_compaction_memory
 from measure_iceberg import measure_iceberg, measure_iceberg_large, measure_iceberg_memory
+from measure_iceberg_spark import measure_iceberg_spark
 from measure_keyed import measure_get, measure_keyed_memory, measure_keyed_write, measure_merge_read, measure_winners
 from measure_metadata import measure_avro, measure_commits, measure_plan
 from measure_rows import measure_memory, measure_read, measure_write
@@ -61,6 +62,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "spark_write": measure_spark_write,
     "spark_upsert": measure_spark_upsert,
     "spark_peers": measure_spark_peers,
+    "iceberg_spark": measure_iceberg_spark,
     "sql": measure_sql,
     "cli_start": measure_cli_start,
 }

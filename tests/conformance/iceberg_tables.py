@@ -172,15 +172,14 @@ def storage(arrow: pa.DataType) -> pa.DataType:
 
 def for_spark(rows: pa.Table) -> pa.Table:
     """The rows in types that Spark takes: uuids are text, and there are no lengths."""
-    arrays, names = [], []
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        if field.type == pa.uuid():
-            column = pa.array([None if one is None else str(one) for one in column.to_pylist()], pa.string())
-        elif pa.types.is_fixed_size_binary(field.type):
-            column = column.cast(pa.binary())
-        arrays.append(column)
-        names.append(field.name)
-    return pa.table(arrays, names)
+    arrays = [_for_spark(column) for column in rows.columns]
+    return pa.table(arrays, rows.column_names)
+
+
+def _for_spark(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    if column.type == pa.uuid():
+        return pa.array([None if one is None else str(one) for one in column.to_pylist()], pa.string())
+    return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
 
 
 # ---------------------------------------------------------------- our writers

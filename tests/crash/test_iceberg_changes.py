@@ -18,7 +18,7 @@ __all__ = ["calls"]
 # Up to the commit nothing differs, and only some of the stopped statements are done again.
 _REPEATED = 8
 # Each comes to the same rows when it is done again.
-STATEMENTS = {
+STATEMENTS: dict[str, tuple[str, list[tuple[object, ...]]]] = {
     "update": ("UPDATE {} SET v = 7, p = 'c' WHERE s = 'five' OR id = 2", [(2, "c", 7, "two"), (5, "c", 7, "five")]),
     "delete": ("DELETE FROM {} WHERE v = 10 OR p = 'b'", [(1,), (2,), (4,)]),
     "merge": (

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import orc
 from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import (
@@ -30,6 +31,8 @@ from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 from pyroaring import BitMap
+
+from lakelet.format.avro import write_table
 
 _names = itertools.count(1)
 _PATH, _POSITION = 2147483546, 2147483545
@@ -182,7 +185,13 @@ def _written(
     location = f"{table.location()}/data/deletes-{next(_names)}.{file_format.lower()}"
     output = table.io.new_output(location)
     with output.create(overwrite=True) as sink:
-        pq.write_table(rows, sink)
+        match file_format:
+            case "PARQUET":
+                pq.write_table(rows, sink)
+            case "ORC":
+                orc.write_table(_bare(rows), sink)
+            case "AVRO":
+                sink.write(write_table(_bare(rows)))
     return _entry(
         location,
         content,
@@ -193,6 +202,11 @@ def _written(
         partition=partition or Record(),
         **more,
     )
+
+
+def _bare(rows: pa.Table) -> pa.Table:
+    """Rows without ids, which these formats have no place for."""
+    return pa.table({"file_path": rows.column(0).cast(pa.string()), "pos": rows.column(1)})
 
 
 def _entry(path: str, content: DataFileContent, file_format: FileFormat, spec_id: int, **more: Any) -> DataFile:

@@ -82,6 +82,26 @@ def test_joined_with_native_tables(lake: Lake, table: Table) -> None:
     assert lake.sql(query).rows() == [("v3", "three")]
 
 
+def test_statements_that_read(lake: Lake, catalog: IcebergCatalog, table: Table) -> None:
+    lake.sql("CREATE TABLE copied AS SELECT * FROM iceberg.db.t WHERE iceberg.db.t.id < 3")
+    lake.sql("INSERT INTO copied SELECT id + 100, v FROM iceberg.db.t FOR VERSION AS OF 'main' WHERE id = 9")
+    lake.sql("DELETE FROM copied WHERE id IN (SELECT id FROM iceberg.db.t WHERE id = 1)")
+    assert ids_of(lake, "SELECT id FROM copied") == [0, 2, 109]
+
+
+def test_a_database_of_several_levels(lake: Lake, catalog: IcebergCatalog) -> None:
+    catalog.library.create_namespace(("db", "inner"))
+    catalog.library.create_table(("db", "inner", "t"), ROWS).append(rows_of([7]))
+    assert lake.sql('SELECT t.id, iceberg."db.inner".t.v FROM iceberg."db.inner".t').rows() == [(7, "v7")]
+
+
+def test_two_tables_of_one_name(lake: Lake, catalog: IcebergCatalog, table: Table) -> None:
+    catalog.create_namespace("other")
+    catalog.library.create_table("other.t", ROWS).append(rows_of([3, 77]))
+    query = "SELECT db.t.id, other.t.v FROM iceberg.db.t JOIN iceberg.other.t ON iceberg.db.t.id = iceberg.other.t.id"
+    assert lake.sql(query).rows() == [(3, "v3")]
+
+
 def test_one_query_of_several_versions(lake: Lake, table: Table) -> None:
     first = table.metadata.snapshots[0].snapshot_id
     query = f"""SELECT (SELECT count(*) FROM iceberg.db.t),

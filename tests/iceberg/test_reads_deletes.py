@@ -45,6 +45,13 @@ def test_positions_fall_on_files_of_their_partition_alone(lake: Lake, catalog: I
     assert ids_of(lake) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("file_format", ["PARQUET", "ORC", "AVRO"])
+def test_formats_of_delete_files(lake: Lake, table: Table, file_format: str) -> None:
+    first, second = data_paths(table)
+    commit_deletes(table, position_deletes(table, {first: [0, 1], second: [4]}, file_format=file_format))
+    assert ids_of(lake) == [2, 3, 4, 5, 6, 7, 8]
+
+
 def test_a_vector_goes_before_positions(lake: Lake, table: Table) -> None:
     first, second = data_paths(table)
     table = commit_deletes(table, position_deletes(table, {first: [0], second: [0]}))

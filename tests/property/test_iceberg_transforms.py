@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -127,6 +127,7 @@ _CASES = [
 
 
 @pytest.mark.parametrize(("transform", "kind", "values"), _CASES)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_equal_to_pyiceberg(
     transform: Transform[Any, Any], kind: IcebergType, values: st.SearchStrategy[Any], data: st.DataObject

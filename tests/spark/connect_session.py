@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 import lakelet
 from lakelet.errors import LakeletError
+from lakelet.spark.iceberg_read import iceberg_table
+from lakelet.spark.iceberg_write import insert_iceberg
 from lakelet.spark.read import table
 from lakelet.spark.registration import register
 from lakelet.spark.session import is_connect
@@ -65,8 +67,21 @@ def main(warehouse: str) -> dict[str, object]:
             "shop.people",
         )
     )
+    found["iceberg"] = _iceberg(spark, lake)
     spark.stop()
     return found
+
+
+def _iceberg(spark: SparkSession, lake: lakelet.Lake) -> list[object]:
+    """Rows into a bucketed Iceberg table, by function, by source and by SQL, and out of it again."""
+    lake.sql("CREATE DATABASE iceberg.db")
+    lake.sql("CREATE TABLE iceberg.db.t (id BIGINT, name STRING) USING iceberg PARTITIONED BY (bucket(3, name))")
+    rows = spark.range(30).selectExpr("id", "concat('n', id % 7) AS name")
+    made = insert_iceberg(rows, "iceberg", "db.t", warehouse=lake.location)
+    rows.write.format("lakelet-iceberg").option("warehouse", lake.location).mode("append").save("db.t")
+    inserted = sql(spark, lake.location, "INSERT INTO iceberg.db.t SELECT 99, 'x'").collect()[0][1]
+    read = iceberg_table(spark, "iceberg", "db.t", warehouse=lake.location, where="id >= 29").count()
+    return [made.added_rows if made else None, made.added_files if made else None, inserted, read]
 
 
 def _message(work: Callable[[], object]) -> str:

@@ -62,3 +62,7 @@ def test_writes(found: dict[str, Any]) -> None:
 def test_errors_are_those_of_lakelet(found: dict[str, Any]) -> None:
     assert found["error"].startswith("NotFoundError: table 'shop.nope' is not in")
     assert "1 row with the primary key of another row" in found["bad rows"]
+
+
+def test_iceberg_tables(found: dict[str, Any]) -> None:
+    assert found["iceberg"] == [30, 3, 1, 3]

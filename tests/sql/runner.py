@@ -26,8 +26,9 @@ compared in their order, or sorted with `rowsort`. `statement changes` says how 
 
 A script runs once for each of its `layouts`, which say what `${key}` and `${with}` are; whatever the layout, the results
 are the same. `settle` lets a layout do to the tables what makes it up (a full compaction). `only local` and `only s3` before
-a part leave it out elsewhere; alone they do so with all that follows. Time stands still but for a minute before every part, from 2026-01-01 00:00 on, so that commits
-have known times. With LAKELET_REWRITE=1 the rows of a file are written anew, as the first layout gives them.
+a part leave it out elsewhere; alone they do so with all that follows. Time stands still but for a minute before every part, from
+2026-01-01 00:00 on, so that commits have known times. With LAKELET_REWRITE=1 the rows of a file are written anew, as the first
+layout gives them.
 """
 
 from __future__ import annotations

@@ -45,9 +45,14 @@ class IcebergCatalog:
         self.namespaces()
 
     def namespaces(self) -> list[str]:
-        """The names of all databases; levels are joined by a dot."""
+        """The names of all databases of the first level."""
         with lakelet_errors(f"catalog {self.name}"):
             return sorted(".".join(parts) for parts in self.library.list_namespaces())
+
+    def namespace_exists(self, name: str) -> bool:
+        """Whether there is a database of that name, which may be of several levels."""
+        with lakelet_errors(f"database {self.name}.{name}"):
+            return self.library.namespace_exists(name)
 
     def create_namespace(self, name: str, *, if_not_exists: bool = False) -> None:
         """Makes a database."""

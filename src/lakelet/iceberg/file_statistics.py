@@ -129,22 +129,23 @@ def _offset(chunk: Any) -> int:
 
 def _add_column(found: FileStatistics, column: ColumnPlan, chunks: Sequence[Any], nans: int | None) -> None:
     number = column.leaf.field_id
-    found.column_sizes[number] = sum(chunk.total_compressed_size for chunk in chunks)
+    found.column_sizes[number] = sum([chunk.total_compressed_size for chunk in chunks])
     if not column.counts:
         return
-    found.value_counts[number] = sum(chunk.num_values for chunk in chunks)
+    found.value_counts[number] = sum([chunk.num_values for chunk in chunks])
     statistics = [chunk.statistics for chunk in chunks]
+    # Not `None in …`: Parquet's statistics cannot be compared with None.
     if any(known is None or not known.has_null_count for known in statistics):
         return
-    found.null_value_counts[number] = sum(known.null_count for known in statistics)
+    found.null_value_counts[number] = sum([known.null_count for known in statistics])
     if column.floats and nans is not None:
         found.nan_value_counts[number] = nans
     if not column.bounds:
         return
-    # Of nothing but NULL or NaN there are no bounds.
     bounded = [known for known in statistics if known.has_min_max]
-    missing = [known for known in statistics if not known.has_min_max and known.num_values]
-    if not bounded or (missing and not column.floats):
+    # Of nothing but NULL or NaN there are no bounds; where there are none of anything else, those of the rest say nothing.
+    unknown = any(known.num_values for known in statistics if not known.has_min_max) and not column.floats
+    if unknown or not bounded:
         return
     lower, upper = _bounds(column, bounded)
     if lower is not None:
@@ -159,7 +160,7 @@ def _bounds(column: ColumnPlan, statistics: Sequence[Any]) -> tuple[bytes | None
     least, most = [known.min_raw for known in statistics], [known.max_raw for known in statistics]
     if isinstance(kind, DecimalType):
         return _decimal_bytes(min(map(_unscaled, least))), _decimal_bytes(max(map(_unscaled, most)))
-    lower, upper = min(least), max(most)
+    lower, upper = (least[0], most[0]) if len(least) == 1 else (min(least), max(most))
     if column.floats:
         lower, upper = (-0.0 if lower == 0 else lower), (0.0 if upper == 0 else upper)
     if column.pack is not None:

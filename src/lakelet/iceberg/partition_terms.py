@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyiceberg.manifest import ManifestContent
 from pyiceberg.partitioning import (
     PARTITION_FIELD_ID_START,
     PartitionField,
@@ -33,7 +32,6 @@ from pyiceberg.transforms import (
     VoidTransform,
     parse_transform,
 )
-from pyiceberg.typedef import Record
 from pyiceberg.types import NestedField, StructType
 
 from lakelet.errors import InvalidError
@@ -132,21 +130,6 @@ def shown_terms(table: IcebergTable) -> list[PartitionTerm]:
         is_plain = field.name == _new_name(term, field.transform)
         found.append(PartitionTerm(column, term.transform, None if is_plain else field.name))
     return found
-
-
-def partition_names(table: IcebergTable, branch: str | None = None) -> list[str]:
-    """The partitions that have files in the newest snapshot of a branch, as paths show them; those of older specs too."""
-    metadata, io = table.metadata, table.library.io
-    number = table.snapshot_id(branch)
-    snapshot = None if number is None else metadata.snapshot_by_id(number)
-    found: set[tuple[int, Record]] = set()
-    with lakelet_errors(f"table {table.full_name}"):
-        for manifest in () if snapshot is None else snapshot.manifests(io):
-            if manifest.content == ManifestContent.DATA:
-                entries = manifest.fetch_manifest_entry(io, discard_deleted=True)
-                found |= {(manifest.partition_spec_id, entry.data_file.partition) for entry in entries}
-        specs, schema = metadata.specs(), metadata.schema()
-        return sorted({specs[spec].partition_to_path(values, schema) for spec, values in found})
 
 
 def _bound(schema: Schema, term: PartitionTerm) -> tuple[NestedField, _AnyTransform]:

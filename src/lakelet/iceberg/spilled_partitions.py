@@ -21,19 +21,21 @@ from lakelet.errors import UnavailableError
 
 @dataclass(slots=True)
 class HeldRows:
-    """Rows of one partition in memory, and about how many bytes they have there."""
+    """Rows of one partition in memory, as places in batches that other partitions may share, and about how many bytes they have.
+    A slice for each place would take more memory than many of them have rows."""
 
-    batches: list[pa.RecordBatch] = field(default_factory=list)
+    places: list[tuple[pa.RecordBatch, int, int]] = field(default_factory=list)
     size: int = 0
 
-    def add(self, batch: pa.RecordBatch, size: int) -> None:
-        """Takes more rows."""
-        self.batches.append(batch)
+    def add(self, batch: pa.RecordBatch, start: int, count: int, size: int) -> None:
+        """Takes `count` rows of the batch."""
+        self.places.append((batch, start, count))
         self.size += size
 
     def batch(self) -> pa.RecordBatch:
         """All rows together."""
-        return self.batches[0] if len(self.batches) == 1 else pa.concat_batches(self.batches)
+        slices = [batch.slice(start, count) for batch, start, count in self.places]
+        return slices[0] if len(slices) == 1 else pa.concat_batches(slices)
 
 
 class SpilledPartitions:
@@ -65,8 +67,8 @@ class SpilledPartitions:
                 self._folder = tempfile.TemporaryDirectory(prefix="lakelet-iceberg-", ignore_cleanup_errors=True)
             run = len(self._runs)
             self._runs.append(Path(self._folder.name) / f"rows-{run}.arrow")
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
-            with pa.ipc.new_file(str(self._runs[-1]), self._schema, options=options) as writer:
+            # Not compressed: with so many small batches that takes far longer than writing and reading them.
+            with pa.ipc.new_file(str(self._runs[-1]), self._schema) as writer:
                 for number, (partition, rows) in enumerate(parts.items()):
                     writer.write_batch(rows.batch())
                     self._places.setdefault(partition, []).append((run, number))

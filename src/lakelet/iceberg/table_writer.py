@@ -139,10 +139,9 @@ class TableWriter:
         starts = grouped.starts.tolist()
         for index, partition in enumerate(grouped.partitions.tolist()):
             count = starts[index + 1] - starts[index]
-            rows = grouped.rows.slice(starts[index], count)
             if partition not in self._held:
                 self._held[partition] = HeldRows()
-            self._held[partition].add(rows, size * count // batch.num_rows)
+            self._held[partition].add(grouped.rows, starts[index], count, size * count // batch.num_rows)
         self._held_bytes += size
         if self._making is None:
             self._making = self._new_making()
@@ -182,15 +181,14 @@ class TableWriter:
         most = self._most_held if self._order is not None else min(self._most_held, self._settings.row_group_bytes)
         collected = HeldRows()
         for batch in self._spilled.rows_of(partition):
-            collected.add(batch, batch.nbytes)
+            collected.add(batch, 0, batch.num_rows, batch.nbytes)
             if collected.size >= most:
                 yield collected
                 collected = HeldRows()
-        held = self._held.pop(partition, None)
-        for batch in held.batches if held else ():
-            collected.add(batch, 0)
-        collected.size += held.size if held else 0
-        if collected.batches:
+        held = self._held.pop(partition, HeldRows())
+        collected.places += held.places
+        collected.size += held.size
+        if collected.places:
             yield collected
 
     def _finish(self, writer: DataFileWriter, rest: Iterable[HeldRows]) -> list[CommitData]:
@@ -203,7 +201,8 @@ class TableWriter:
         """What files have in common; the first rows decide on dictionaries."""
         plan, order = self._plan, self._order
         columns = statistics_plan(self._leaves, plan.properties)
-        sample = max(self._held.values(), key=lambda rows: rows.size).batches[0].slice(0, SAMPLE_ROWS)
+        batch, start, count = max(self._held.values(), key=lambda rows: rows.size).places[0]
+        sample = batch.slice(start, min(count, SAMPLE_ROWS))
         return FileMaking(
             plan.table,
             plan.io,

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.catalog.lake import Lake
 from lakelet.iceberg.column_types import identity_columns, model_schema
 from lakelet.iceberg.table import IcebergTable
-from lakelet.iceberg.transaction import IcebergTransaction
+from lakelet.iceberg.write_plan import write_plan
 from lakelet.spark.iceberg_catalogs import open_catalog
 from lakelet.spark.iceberg_fields import partition_fields
 from lakelet.spark.iceberg_read import planned, scan_frame
@@ -71,4 +71,4 @@ class IcebergTarget(InsertTarget):
         return (None, 0) if made is None else (made.id, made.added_rows)
 
     def _partition_fields(self) -> int:
-        return len(partition_fields(IcebergTransaction(self._table, branch=self._name.branch).begin_insert()))
+        return len(partition_fields(write_plan(self._table, self._name.table)))

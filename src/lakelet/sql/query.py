@@ -37,7 +37,7 @@ from lakelet.sql.incremental import Incremental, incrementals
 from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
 from lakelet.sql.relation import Deferred, Relation, Rows
 from lakelet.sql.result import SqlResult
-from lakelet.sql.shortcuts import counted, limited
+from lakelet.sql.shortcuts import all_counted, counted, limited
 from lakelet.sql.statement import Params
 from lakelet.sql.time_travel import Travel, travels
 from lakelet.sql.tree import Node, Reference, references
@@ -138,9 +138,11 @@ class Query:
         """The answer to a plain count, which the plan knows."""
         from lakelet.sql.table_view import TableView  # noqa: PLC0415 - a query without tables does without.
 
-        view = self.views[0][1] if len(self.views) == 1 else None
-        if not isinstance(view, TableView):
+        if len(self.views) != 1:
             return None
+        view = self.views[0][1]
+        if not isinstance(view, TableView):
+            return all_counted(self._tree, view.count)
         return counted(self._tree, view, self._comparable(view.scan.schema.fields), self.params)
 
     def _find_uses(self, words: Sequence[Word]) -> None:

@@ -5,7 +5,7 @@ DuckDB tells a table that it reads neither of a LIMIT nor of a count, so that bo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,17 +27,10 @@ _LIMIT = frozenset(("type", "limit", "offset"))
 
 def counted(tree: Node, view: TableView, fields: Sequence[Field], params: Params) -> SqlResult | None:
     """The answer to `SELECT count(*) FROM table [WHERE …]`, None where the query is another."""
-    select = only_select(tree)
-    if select is None or set(select) - _PLAIN - {"where_clause"} or select.get("modifiers"):
+    found = _plain_count(tree)
+    if found is None:
         return None
-    source, items = select["from_table"], select["select_list"]
-    if source.get("type") != "BASE_TABLE" or set(source) - {
-        *("type", "alias", "query_location", "query_location_length"),
-        *("schema_name", "table_name", "qualified_name"),
-    }:
-        return None
-    if len(items) != 1 or items[0].get("function_name") != "count_star" or _has_more(items[0]):
-        return None
+    select, source, name = found
     scan = replace(view.scan, where=None)
     if "where_clause" in select:
         path = tuple(str(part) for part in source["qualified_name"]["path"])
@@ -51,8 +44,36 @@ def counted(tree: Node, view: TableView, fields: Sequence[Field], params: Params
             scan = replace(scan, where=parse_where(text, scan.schema.fields))
         except (InvalidError, RecursionError):
             return None
-    name = str(items[0].get("alias") or "count_star()")
-    return SqlResult.of_table(pa.table({name: pa.array([scan.count()], pa.int64())}))
+    return _count(name, scan.count())
+
+
+def all_counted(tree: Node, rows: Callable[[], int | None]) -> SqlResult | None:
+    """The answer to `SELECT count(*) FROM table`, where it is known how many rows there are; None where the query is another."""
+    found = _plain_count(tree)
+    if found is None or "where_clause" in found[0]:
+        return None
+    number = rows()
+    return None if number is None else _count(found[2], number)
+
+
+def _count(name: str, number: int) -> SqlResult:
+    return SqlResult.of_table(pa.table({name: pa.array([number], pa.int64())}))
+
+
+def _plain_count(tree: Node) -> tuple[Node, Node, str] | None:
+    """The SELECT, the table and the name of the only column of a query that counts rows of a table."""
+    select = only_select(tree)
+    if select is None or set(select) - _PLAIN - {"where_clause"} or select.get("modifiers"):
+        return None
+    source, items = select["from_table"], select["select_list"]
+    if source.get("type") != "BASE_TABLE" or set(source) - {
+        *("type", "alias", "query_location", "query_location_length"),
+        *("schema_name", "table_name", "qualified_name"),
+    }:
+        return None
+    if len(items) != 1 or items[0].get("function_name") != "count_star" or _has_more(items[0]):
+        return None
+    return select, source, str(items[0].get("alias") or "count_star()")
 
 
 def _has_more(function: Node) -> bool:

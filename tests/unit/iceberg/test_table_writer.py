@@ -151,7 +151,7 @@ def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     [
         (),
         ((2, IdentityTransform(), "p"),),
-        ((2, TruncateTransform(1), "p q/r"), (1, BucketTransform(3), "b"), (1, TruncateTransform(50), "t")),
+        ((2, TruncateTransform(1), "p q/r"), (1, BucketTransform(3), "b"), (1, TruncateTransform(50), "id_50")),
         ((10, DayTransform(), "d"), (20, IdentityTransform(), "deep")),
         ((12, IdentityTransform(), "u"),),
         ((5, IdentityTransform(), "n"), (14, TruncateTransform(2), "bin_2"), (15, IdentityTransform(), "ok")),
@@ -292,6 +292,24 @@ def test_large_partitions_are_written_as_they_come(tmp_path: Path) -> None:
     assert sorted(file.row_count for file in data) == [20_000] * 4
     rows = [pq.read_table(file.file_path.removeprefix("file://")) for file in data]
     assert all(np.all(np.diff(part["id"].to_numpy()) >= 0) for part in rows), "rows of a partition stay in their order"
+
+
+def _moved(array: pa.Array) -> pa.Array:
+    if array.type.num_fields:
+        return array
+    buffers = [None if part is None else pa.py_buffer(b"x" + part.to_pybytes()).slice(1) for part in array.buffers()]
+    return pa.Array.from_buffers(array.type, len(array), buffers)
+
+
+def test_buffers_that_are_not_aligned(tmp_path: Path) -> None:
+    """Spark hands such batches out."""
+    plain = _batch([_row(number) for number in range(50)])
+    moved = pa.RecordBatch.from_arrays([_moved(column) for column in plain.columns], names=plain.schema.names)
+    fields = ((2, TruncateTransform(2), "s_2"), (10, DayTransform(), "ts_day"), (7, BucketTransform(2), "d_b"))
+    table = ice_table(tmp_path, _EVERYTHING, spec_of(*fields))
+    after = committed(table, [moved])
+    found = after.library.scan(selected_fields=("id", "a b.c", "d38", "ts")).to_arrow().sort_by("id")
+    assert found.to_pylist() == plain.select(["id", "a b.c", "d38", "ts"]).to_pylist()
 
 
 def test_sort_order(tmp_path: Path) -> None:

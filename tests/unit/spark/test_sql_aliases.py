@@ -70,3 +70,12 @@ def test_what_is_not_of_the_lake_may_have_the_name_too(tables: str) -> None:
 def test_a_name_that_may_be_either_is_refused(other: str) -> None:
     with pytest.raises(InvalidError, match=r"'orders' may mean shop.orders or something else .* give both an alias"):
         called(f"SELECT 1 FROM shop.orders WHERE EXISTS (SELECT 1 FROM {other} WHERE orders.id = shop.orders.id)")
+
+
+def test_columns_named_with_catalog_and_database() -> None:
+    text = "SELECT ice.shop.orders.id, shop.orders.id, orders.v FROM ice.shop.orders JOIN two.items"
+    words = words_of(text)
+    found = qualifiers(words, references(words))
+    assert [(text[one.start : one.end], one.key) for one in found] == [("ice.shop.orders", ("ice", "shop", "orders"))]
+    both = "SELECT ice.shop.orders.id, shop.orders.id FROM ice.shop.orders JOIN shop.orders USING (id)"
+    assert called(both) == {"ice.shop.orders": "ice.shop.orders", "shop.orders": "shop.orders"}

@@ -67,7 +67,7 @@ def test_by_name_and_common_tables_before_it() -> None:
         "SELECT 1",
         "SELECT insert FROM a.b",
         "INSERT INTO b SELECT 1",
-        "INSERT INTO c.a.b SELECT 1",
+        "INSERT INTO d.c.a.b SELECT 1",
         "INSERT OVERWRITE DIRECTORY '/tmp/x' SELECT 1",
         "EXPLAIN INSERT INTO a.b SELECT 1",
         "INSERT",

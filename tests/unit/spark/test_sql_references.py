@@ -18,7 +18,12 @@ def spans(text: str) -> list[str]:
     [
         ("SELECT 1", []),
         ("SELECT * FROM orders", []),
-        ("SELECT * FROM spark_catalog.shop.orders", []),
+        ("SELECT * FROM spark_catalog.shop.orders", ["spark_catalog.shop.orders"]),
+        ("SELECT * FROM a.b.c.d", []),
+        (
+            "SELECT ice.shop.o.id FROM ice.shop.o VERSION AS OF 'dev' JOIN shop.o",
+            ["ice.shop.o VERSION AS OF 'dev'", "shop.o"],
+        ),
         ("SELECT * FROM shop.orders", ["shop.orders"]),
         ("select o.id from shop . orders o", ["shop . orders"]),
         ("SELECT * FROM `my shop`.`or``ders`", ["`my shop`.`or``ders`"]),

@@ -34,6 +34,7 @@ from lakelet.clock import Clock
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError, NotFoundError
 from lakelet.iceberg.commit.change import Change
 from lakelet.iceberg.commit.live_files import LiveFiles
+from lakelet.iceberg.commit.lost_metadata import remove_lost_metadata
 from lakelet.iceberg.commit.outcomes import Outcome, never_sent, outcome_of
 from lakelet.iceberg.commit.sending import send
 from lakelet.iceberg.commit.snapshot_files import SnapshotFiles
@@ -138,8 +139,9 @@ class SnapshotCommit:
             error = self._send(now, head, snapshot)
             if error is None:
                 return made_snapshot(snapshot)
+            sent = now
             try:
-                now, found = self._after(now, head, error)
+                now, found = self._after(sent, head, error)
             except BaseException:
                 if not self.undecided:
                     files.remove()
@@ -149,6 +151,7 @@ class SnapshotCommit:
                     files.remove()
                 return made_snapshot(found)
             files.remove()
+            remove_lost_metadata(sent, now, snapshot.snapshot_id)
             self._wait(now, number, began, error)
             number += 1
 

@@ -23,35 +23,39 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import TableVersion
-from pyiceberg.types import StructType
+from pyiceberg.types import IntegerType, ListType, NestedField, StructType
 
 _BLOCK_ENTRIES = 500
 # How often the size of a manifest is looked at.
 _CHECKED_EVERY = 100
+_EQUALITY_IDS = NestedField(135, "equality_ids", ListType(136, IntegerType(), element_required=True), required=False)
 
 
-class _OptionalPartitions(ManifestWriter):
-    """Partition values may be NULL, whatever their columns are: a partition field that was dropped has none, nor has a required
-    member of a struct that is NULL."""
+class _SpecifiedEntries(ManifestWriter):
+    """Entries as the specification has them, where pyiceberg's are not. Partition values may be NULL, whatever their columns
+    are: a partition field that was dropped has none, nor has a required member of a struct that is NULL. The ids of equality
+    deletes are ints, and Java reads nothing else."""
 
     def _with_partition(self, format_version: TableVersion) -> Schema:
         fields = (
             field.model_copy(update={"required": False}) for field in self._spec.partition_type(self._schema).fields
         )
-        return manifest_entry_schema_with_data_file(
-            format_version, data_file_with_partition(StructType(*fields), format_version)
+        file = data_file_with_partition(StructType(*fields), format_version)
+        specified = StructType(
+            *(_EQUALITY_IDS if one.field_id == _EQUALITY_IDS.field_id else one for one in file.fields)
         )
+        return manifest_entry_schema_with_data_file(format_version, specified)
 
 
-class _DataManifestV1(_OptionalPartitions, ManifestWriterV1):
+class _DataManifestV1(_SpecifiedEntries, ManifestWriterV1):
     """A manifest of data files in a table of version 1."""
 
 
-class _DataManifest(_OptionalPartitions, ManifestWriterV2):
+class _DataManifest(_SpecifiedEntries, ManifestWriterV2):
     """A manifest of data files."""
 
 
-class _DeleteManifest(_OptionalPartitions, ManifestWriterV2):
+class _DeleteManifest(_SpecifiedEntries, ManifestWriterV2):
     """A manifest of delete files; tables of version 1 have none."""
 
     def content(self) -> ManifestContent:

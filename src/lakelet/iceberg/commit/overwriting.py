@@ -11,8 +11,10 @@ some the overwrite is refused: whole files are replaced, never parts of them.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any, Protocol, cast
 
 from pyiceberg.conversions import from_bytes
@@ -23,7 +25,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import PrimitiveType
+from pyiceberg.types import DecimalType, FloatType, PrimitiveType
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.commit.live_files import LiveFile, LiveFiles
@@ -265,12 +267,24 @@ def _typed(column: str, kind: PrimitiveType, value: object) -> Any:
     if value is None:
         return None
     try:
+        if isinstance(kind, DecimalType):
+            return _decimal(value, kind)
         found = literal(cast(Any, value)).to(kind)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise InvalidError(f"PARTITION ({column} = {value!r}): expected a value of type {kind}") from error
     if isinstance(found, (AboveMax, BelowMin)):
         raise InvalidError(f"PARTITION ({column} = {value!r}): the value does not fit into {kind}")
-    return found.value
+    # What a column of floats keeps of a number is less than Python does.
+    return struct.unpack("<f", struct.pack("<f", found.value))[0] if isinstance(kind, FloatType) else found.value
+
+
+def _decimal(value: object, kind: DecimalType) -> Decimal:
+    """A number with as many places as the column has; InvalidError where it has more, an ArithmeticError where it is larger."""
+    given = value if isinstance(value, Decimal) else Decimal(str(value))
+    found = given.quantize(Decimal(1).scaleb(-kind.scale), context=Context(prec=max(kind.precision, 1)))
+    if found != given:
+        raise InvalidError(f"{value!r} has more than {kind.scale} decimal places")
+    return found
 
 
 def _told(condition: Condition) -> str:

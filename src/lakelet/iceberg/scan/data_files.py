@@ -27,8 +27,8 @@ class OpenedFile(Protocol):
         """Its columns, with their ids in the metadata of fields."""
         ...
 
-    def batches(self, columns: Sequence[Stored]) -> Iterator[pa.RecordBatch]:
-        """All rows in order, in these top-level columns, which are in the file's order."""
+    def batches(self, columns: Sequence[Stored], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """All rows in order, up to `rows` of them at a time, in these top-level columns, which are in the file's order."""
         ...
 
 
@@ -47,7 +47,7 @@ class _Parquet:
         self._file = pq.ParquetFile(stream, pre_buffer=True)
         self.schema: pa.Schema = self._file.schema_arrow
 
-    def batches(self, columns: Sequence[Stored]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[Stored], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         if not columns:
             yield from _without_columns(self._file.metadata.num_rows)
             return
@@ -57,7 +57,7 @@ class _Parquet:
         leaves = [leaf for one in columns for leaf in range(starts[one.place], starts[one.place + 1])]
         groups = list(range(self._file.metadata.num_row_groups))
         yield from self._file.reader.iter_batches(
-            BATCH_ROWS, row_groups=groups, column_indices=leaves, use_threads=len(leaves) > 1
+            rows, row_groups=groups, column_indices=leaves, use_threads=len(leaves) > 1
         )
 
 
@@ -66,7 +66,7 @@ class _Orc:
         self._file = orc.ORCFile(stream)
         self.schema: pa.Schema = self._file.schema
 
-    def batches(self, columns: Sequence[Stored]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[Stored], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         if not columns:
             yield from _without_columns(self._file.nrows)
             return

@@ -36,6 +36,7 @@ from pyiceberg.utils.decimal import unscaled_to_decimal
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.iceberg.scan import manifests as fields
 from lakelet.iceberg.scan.delete_index import DeleteIndex, PlacedDelete
+from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.manifests import Entries, read_entries
 from lakelet.iceberg.scan.pruning import planning_schema, pruning_expression
 from lakelet.iceberg.scan.scan_file import EQUALITY, POSITIONS, VECTOR, DeleteFile, ScanFile
@@ -60,25 +61,36 @@ class Plan:
 
 
 def plan_files(
-    metadata: TableMetadata, io: FileIO, snapshot: Snapshot | None, schema: Schema, where: Predicate | None
+    metadata: TableMetadata,
+    io: FileIO,
+    snapshot: Snapshot | None,
+    schema: Schema,
+    where: Predicate | None,
+    table: str,
 ) -> Plan:
-    """The files of a snapshot that may hold rows for which a condition over a schema is TRUE."""
+    """The files of a snapshot that may hold rows for which a condition over a schema is TRUE; `table` names it in errors."""
     if snapshot is None:
         return Plan()
     planner = _Planner(metadata, planning_schema(metadata, schema), pruning_expression(where, schema))
-    listed = snapshot.manifests(io)
+    with reading(snapshot.manifest_list, table):
+        listed = snapshot.manifests(io)
     data = [one for one in listed if one.content == ManifestContent.DATA]
     deletes = [one for one in listed if one.content == ManifestContent.DELETES]
     chosen = [one for one in data if planner.may_match(one)]
+
+    def entries_of(manifest: ManifestFile, statistics: Sequence[int]) -> Entries:
+        with reading(manifest.manifest_path, table):
+            return read_entries(io, manifest, statistics)
+
     with ThreadPoolExecutor(_WORKERS) as pool:
         index = DeleteIndex()
-        for entries in pool.map(lambda one: read_entries(io, one, _BOUNDS), deletes):
+        for entries in pool.map(lambda one: entries_of(one, _BOUNDS), deletes):
             for delete in planner.deletes(entries):
                 index.add(delete)
         statistics = _STATISTICS if planner.columns else ()
         found = [
             file
-            for entries in pool.map(lambda one: read_entries(io, one, statistics), chosen)
+            for entries in pool.map(lambda one: entries_of(one, statistics), chosen)
             for file in planner.files(entries, index)
         ]
     total = sum((one.added_files_count or 0) + (one.existing_files_count or 0) for one in data)

@@ -11,7 +11,8 @@ Files are streamed batch by batch; what is kept in memory is what delete files s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -42,8 +43,8 @@ from pyiceberg.types import (
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.iceberg.column_types import model_field
 from lakelet.iceberg.library_errors import lakelet_errors
-from lakelet.iceberg.scan.data_files import open_file
-from lakelet.iceberg.scan.equality import distinct, not_deleted
+from lakelet.iceberg.scan.data_files import BATCH_ROWS, open_file
+from lakelet.iceberg.scan.equality import DeletedValues, deleted_values
 from lakelet.iceberg.scan.evolving import Evolution, PlainColumns, arrow_schema, plain_columns, stored_fields
 from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.planning import Plan, plan_files
@@ -55,6 +56,9 @@ from lakelet.model.types import Field
 from lakelet.predicate.tree import Predicate
 from lakelet.predicate.where import parse_where
 
+_MOST_ROWS = 1 << 20
+# Files of one age have the same deletes; those of so many ages are kept.
+_KEPT_VALUES = 4
 _NAME_MAPPING = "schema.name-mapping.default"
 _COMPARED = (
     *(BooleanType, IntegerType, LongType, FloatType, DoubleType, DecimalType, StringType, BinaryType),
@@ -98,12 +102,7 @@ class IcebergScan:
         """All columns of the version, for this package."""
         return Schema.model_validate_json(self.schema_json)
 
-    @cached_property
-    def comparable_fields(self) -> tuple[Field, ...]:
-        """The columns that conditions are understood on."""
-        return _comparable(self.iceberg_schema)
-
-    def read(self, file: ScanFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, file: ScanFile, columns: Sequence[str] | None = None) -> Generator[pa.RecordBatch, None, None]:
         """The rows of a file that are not deleted, in the scan's columns, or in `columns` of them, in the order of the schema."""
         for batch, _ in self.read_located(file, columns):
             yield batch
@@ -117,16 +116,18 @@ class IcebergScan:
         by_value = [(ids, self._deleted_values(file, ids)) for ids in _equality_ids(file)]
         compared = [number for ids, _ in by_value for number in ids if number not in {one.field_id for one in fields}]
         wider = [*fields, *(self._field(number) for number in dict.fromkeys(compared))]
+        # A table of deleted values is built with every batch: the more of them, the more rows go with it.
+        many = min(max((gone_values.count for _, gone_values in by_value), default=0), _MOST_ROWS)
         start = 0
-        for batch in self._stored_rows(file.path, file.format, wider, self._constants(file)):
+        for batch in self._stored_rows(file.path, file.format, wider, self._constants(file), max(BATCH_ROWS, many)):
             found, positions = batch, np.arange(start, start + batch.num_rows, dtype=np.int64)
             start += batch.num_rows
             kept = kept_rows(gone, start - batch.num_rows, batch.num_rows)
             if kept is not None:
                 found, positions = found.filter(kept), positions[kept.to_numpy(zero_copy_only=False)]
-            for ids, rows in by_value:
+            for ids, gone_values in by_value:
                 places = [next(at for at, one in enumerate(wider) if one.field_id == number) for number in ids]
-                kept = not_deleted(found.select(places), rows)
+                kept = gone_values.keeps(found.select(places))
                 found, positions = found.filter(kept), positions[kept.to_numpy(zero_copy_only=False)]
             if found.num_rows:
                 yield found if len(wider) == len(fields) else found.select(range(len(fields))), positions
@@ -184,8 +185,8 @@ class IcebergScan:
         return {number: PartitionSpec.model_validate_json(text) for number, text in self.specs_json.items()}
 
     @cached_property
-    def _values(self) -> dict[tuple[str, tuple[int, ...]], pa.Table]:
-        return {}
+    def _values(self) -> OrderedDict[tuple[DeleteFile, ...], DeletedValues]:
+        return OrderedDict()
 
     def _reading(self, path: str) -> Any:
         return reading(path, f"table {self.table}, snapshot {self.snapshot_id}")
@@ -217,27 +218,34 @@ class IcebergScan:
             if isinstance(one.transform, IdentityTransform) and value is not None
         }
 
-    def _deleted_values(self, file: ScanFile, ids: tuple[int, ...]) -> pa.Table:
+    def _deleted_values(self, file: ScanFile, ids: tuple[int, ...]) -> DeletedValues:
         """The values of these fields that are gone from a file."""
-        deletes = [one for one in file.deletes if one.kind == EQUALITY and one.equality_ids == ids]
-        return pa.concat_tables([self._values_in(one) for one in deletes])
-
-    def _values_in(self, delete: DeleteFile) -> pa.Table:
-        key = (delete.path, delete.equality_ids)
-        if key not in self._values:
-            fields = [self._field(number) for number in delete.equality_ids]
-            rows = self._stored_rows(delete.path, delete.format, fields, {})
-            self._values[key] = distinct(rows, arrow_schema(Schema(*fields)))
-        return self._values[key]
+        deletes = tuple(one for one in file.deletes if one.kind == EQUALITY and one.equality_ids == ids)
+        found = self._values.get(deletes)
+        if found is None:
+            fields = [self._field(number) for number in ids]
+            schema = arrow_schema(Schema(*fields))
+            tables = [
+                pa.Table.from_batches(self._stored_rows(one.path, one.format, fields, {}), schema) for one in deletes
+            ]
+            found = self._values[deletes] = deleted_values(tables)
+            while len(self._values) > _KEPT_VALUES:
+                self._values.popitem(last=False)
+        return found
 
     def _stored_rows(
-        self, path: str, file_format: str, fields: Sequence[NestedField], constants: Mapping[int, Any]
+        self,
+        path: str,
+        file_format: str,
+        fields: Sequence[NestedField],
+        constants: Mapping[int, Any],
+        rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """All rows of a file in these columns."""
         with self._reading(path), self._io.new_input(path).open() as stream:
             opened = open_file(stream, file_format, path)
             evolution = Evolution(stored_fields(opened.schema, self._mapping, path), constants, path)
-            for batch in opened.batches(evolution.needed(fields)):
+            for batch in opened.batches(evolution.needed(fields), rows):
                 yield evolution.batch(batch, fields)
 
 
@@ -262,8 +270,8 @@ def scan_of(
         names = tuple(name for name in names if name in set(columns))
     condition = parse_where(where, _comparable(schema)) if isinstance(where, str) else where
     what = f"table {table.full_name}"
-    with lakelet_errors(what), reading("its metadata", what):
-        plan = plan_files(metadata, io, snapshot, schema, condition)
+    with lakelet_errors(what):
+        plan = plan_files(metadata, io, snapshot, schema, condition, what)
     return IcebergScan(
         table=table.full_name,
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,

@@ -37,11 +37,6 @@ class ScanFile:
     deletes: tuple[DeleteFile, ...] = ()
 
     @property
-    def has_deletes(self) -> bool:
-        """Whether rows of it are gone."""
-        return bool(self.deletes)
-
-    @property
     def has_equality_deletes(self) -> bool:
         """Whether rows are gone by their values."""
         return any(delete.kind == EQUALITY for delete in self.deletes)

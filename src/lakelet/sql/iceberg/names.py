@@ -86,6 +86,9 @@ def iceberg_database(catalog: IcebergCatalog, name: str) -> str:
     """A database by the name that the catalog has for it; NotFoundError names the nearest."""
     databases = catalog.namespaces()
     found = matching(name, databases)
+    if found is None and "." in name and catalog.namespace_exists(name):
+        # A database inside another is not listed with those of the first level.
+        return name
     if found is None:
         raise NotFoundError(f"database {name!r} is not in catalog {catalog.name}{nearest(name, databases)}")
     return found

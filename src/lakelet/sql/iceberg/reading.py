@@ -30,22 +30,6 @@ from lakelet.table.moments import milliseconds
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedScan(Deferred):
-    """A scan that a statement has made, read as it is: conditions leave nothing more out."""
-
-    scan: IcebergScan
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """None: it is planned."""
-        return ()
-
-    def view(self, context: Context, texts: Sequence[str]) -> IcebergView:
-        """What a query reads of it."""
-        return iceberg_view(self.scan)
-
-
-@dataclass(frozen=True, slots=True)
 class IcebergVersion(Deferred):
     """A version of a table that a query reads, not planned yet."""
 
@@ -103,4 +87,7 @@ def _version(table: IcebergTable, branch: str | None, travel: Travel | None) -> 
         raise InvalidError(
             f"{table.full_name}$branch_{branch}: expected a snapshot id as its version, found {travel.version!r}"
         )
+    if travel.version is not None and travel.version.isdigit() and travel.version not in table.metadata.refs:
+        # Spark takes a number in quotes for a snapshot id, too.
+        return IcebergVersion(table, snapshot_id=int(travel.version))
     return IcebergVersion(table, ref=travel.version)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lakelet.iceberg.column_types import model_schema
-from lakelet.iceberg.partition_terms import PartitionTerm, partition_names, shown_terms
+from lakelet.iceberg.partition_names import partition_names
+from lakelet.iceberg.partition_terms import PartitionTerm, shown_terms
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.schema import TableSchema
 from lakelet.sql.context import Context

@@ -11,13 +11,16 @@ see differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.iceberg.scan import IcebergScan, PlainColumn, PlainColumns, ScanFile
+from lakelet.read.prefetch import prefetched
 from lakelet.sql.engine import Space
 from lakelet.sql.iceberg.duck_columns import duck_column, reads_alike
 from lakelet.sql.native_files import FILE_NUMBER, GLOB, ROW_NUMBER, Positions
@@ -26,6 +29,7 @@ from lakelet.sql.quoting import quoted
 from lakelet.sql.relation import Rows
 
 _PARQUET = "PARQUET"
+_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,14 @@ class IcebergView:
             return f"SELECT {nulls} WHERE false"
         return " UNION ALL ".join(parts)
 
+    def count(self) -> int | None:
+        """How many rows there are, by the plan; None where the rows that are deleted have to be looked for."""
+        if any(file.has_equality_deletes for file in self.scan.files):
+            return None
+        gone = (self.scan.deleted(file) for file in self.scan.files)
+        rows = sum(file.row_count for file in self.scan.files)
+        return rows - sum(0 if positions is None else len(positions) for positions in gone)
+
     def blame(self, error: BaseException) -> None:
         """Raises what is wrong with a file, if it is one of the files that DuckDB reads; the error is DuckDB's."""
         self.scan.blame(self.files)
@@ -85,8 +97,22 @@ class IcebergView:
         return path
 
     def _ours(self, wanted: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        for file in self.ours:
-            yield from self.scan.read(file, wanted)
+        if len(self.ours) == 1:
+            yield from self.scan.read(self.ours[0], wanted)
+            return
+        # The files behind the one that is read are opened meanwhile.
+        under_way: deque[Generator[pa.RecordBatch, None, None]] = deque()
+        with ThreadPoolExecutor(_AHEAD) as pool:
+            try:
+                for file in self.ours:
+                    under_way.append(prefetched(self.scan.read(file, wanted), pool))
+                    if len(under_way) == _AHEAD:
+                        yield from under_way.popleft()
+                while under_way:
+                    yield from under_way.popleft()
+            finally:
+                for batches in under_way:
+                    batches.close()
 
 
 def iceberg_view(scan: IcebergScan) -> IcebergView:
@@ -109,11 +135,6 @@ def iceberg_view(scan: IcebergScan) -> IcebergView:
             view.gone[view._local(file)] = gone
         view.native.setdefault(key, []).append(file)
     return view
-
-
-def scanned_sql(scan: IcebergScan, space: Space) -> str:
-    """The query that gives the rows of a scan, read by us alone."""
-    return IcebergView(scan, ours=list(scan.files)).sql(space)
 
 
 def _reachable(scan: IcebergScan, file: ScanFile) -> bool:

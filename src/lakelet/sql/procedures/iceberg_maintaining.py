@@ -80,8 +80,8 @@ ICEBERG = (
     ),
     Procedure(
         "iceberg_rewrite_data_files",
-        "Puts the rows of small files of an Iceberg table, and of files with deleted rows or of older partition specs, into files "
-        "of the target size, as one snapshot.",
+        "Puts the rows of small files of an Iceberg table, and of files with deleted rows or of older partition specs, into "
+        "files of the target size, as one snapshot.",
         (
             _TABLE,
             Argument("where", TEXT, "Only files that may hold rows for which this is true."),

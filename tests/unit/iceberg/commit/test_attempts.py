@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 import requests
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ForbiddenError
 
 from lakelet.errors import CommitUnknownError, ConflictError, PermissionDeniedError, UnavailableError
 from lakelet.iceberg.branches import create_branch
 from lakelet.iceberg.catalog import IcebergCatalog
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
+from lakelet.iceberg.commit.summary import JOB_ID
 from lakelet.iceberg.table import IcebergTable
 from tests.unit.iceberg.commit.tables import (
     CatalogHooks,
@@ -62,6 +65,28 @@ def test_an_append_retries_until_it_stands(catalog: IcebergCatalog, table: Icebe
     assert ids(table) == [1]
     # One data file, one manifest, one list: nothing of the four lost attempts is left.
     assert len(our_files(tmp_path)) == 3
+
+
+def test_the_metadata_file_of_a_lost_attempt_goes(
+    catalog: IcebergCatalog, table: IcebergTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(table, [row(1)])
+    transaction = begin(table, [row(2)], clock=MovingClock())
+    write_metadata = SqlCatalog._write_metadata
+    others = [3, 4]
+
+    def another_is_first(metadata: Any, io: Any, metadata_path: str) -> None:
+        write_metadata(metadata, io, metadata_path)
+        if others and metadata.snapshots[-1].summary[JOB_ID] == transaction._job:
+            write(table, [row(others.pop())])
+
+    monkeypatch.setattr(SqlCatalog, "_write_metadata", staticmethod(another_is_first))
+    transaction.finish_insert()
+    assert ids(table) == [1, 2, 3, 4]
+    library = table.reloaded().library
+    known = {library.metadata_location, *(entry.metadata_file for entry in library.metadata.metadata_log)}
+    found = {path for path in files_below(tmp_path) if path.endswith(".metadata.json")}
+    assert found == {path.removeprefix(f"file://{tmp_path}/") for path in known}
 
 
 def test_the_number_of_retries_is_the_tables(catalog: IcebergCatalog, tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.typedef import Record
 
 from lakelet.errors import ConflictError, InvalidError
+from lakelet.format.avro import read_schema
 from lakelet.iceberg.catalog import IcebergCatalog
 from lakelet.iceberg.commit.replace_files import replace_files
 from lakelet.iceberg.commit_data import CommitData
@@ -201,3 +203,26 @@ def test_operations_are_checked(table: IcebergTable) -> None:
         replace_files(table, [], [], base_snapshot_id=None, operation="merge")
     with pytest.raises(InvalidError, match="append' removes nothing"):
         replace_files(table, ["x"], [], base_snapshot_id=None, operation="append")
+
+
+def test_ids_of_equality_deletes_stay_ints(table: IcebergTable) -> None:
+    """Java reads nothing else; a delete manifest that loses a file is written anew."""
+    library = table.library
+    commit_deletes(
+        library,
+        equality_deletes(library, pa.table({"id": [2]}), partition=Record(1)),
+        equality_deletes(library, pa.table({"id": [4]}), partition=Record(2)),
+    )
+    write(table, [row(9, 2)], "overwrite_partitions")
+    now = table.reloaded().library
+    snapshot = now.current_snapshot()
+    assert snapshot is not None
+    (manifest,) = [one for one in snapshot.manifests(now.io) if one.content == ManifestContent.DELETES]
+    assert manifest.added_snapshot_id == snapshot.snapshot_id
+    with now.io.new_input(manifest.manifest_path).open() as stream:
+        schema = read_schema(stream.read(), path=manifest.manifest_path).schema
+    file = next(field["type"] for field in schema["fields"] if field["name"] == "data_file")
+    ids_ = next(field["type"] for field in file["fields"] if field["name"] == "equality_ids")
+    assert [one["items"] for one in ids_ if isinstance(one, dict)] == ["int"]
+    (kept,) = manifest.fetch_manifest_entry(now.io)
+    assert list(kept.data_file.equality_ids or ()) == [1]

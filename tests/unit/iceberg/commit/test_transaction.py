@@ -111,10 +111,16 @@ def test_static_overwrite_of_null(catalog: IcebergCatalog) -> None:
         ({"id": 1}, "bucket\\[4\\]\\(id\\)"),
         ({"at": 1}, "no partition column"),
         ({"day": "soon"}, "expected a value of type date"),
+        ({"price": "1.234"}, "more than 2 decimal places"),
+        ({"price": 12345678}, "expected a value of type decimal"),
+        ({"price": "much"}, "expected a value of type decimal"),
+        ({"small": 2**40}, "does not fit into int"),
     ],
 )
 def test_static_overwrite_refuses(catalog: IcebergCatalog, partition: dict[str, object], told: str) -> None:
-    table = new_table(catalog, COLUMNS, {"day": "identity", "id": "bucket[4]"})
+    columns = COLUMNS.append(pa.field("price", pa.decimal128(9, 2))).append(pa.field("small", pa.int32()))
+    partitions = {"day": "identity", "id": "bucket[4]", "price": "identity", "small": "identity"}
+    table = new_table(catalog, columns, partitions)
     with pytest.raises(InvalidError, match=told):
         IcebergTransaction(table).begin_insert("overwrite", partition)
 

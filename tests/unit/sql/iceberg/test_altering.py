@@ -42,7 +42,7 @@ def test_columns(sql: SqlSession) -> None:
     sql.done("COMMENT ON COLUMN iceberg.shop.t.n.b IS 'nested'")
     made = table(sql)
     assert [str(field) for field in made.metadata.schema().fields] == [
-        "6: z: optional int (d)",
+        "8: z: optional int (d)",
         "1: id: optional long",
         "2: ts: optional timestamp",
         "3: text: optional string",

@@ -24,7 +24,7 @@ from tests.unit.sql.iceberg.changed_iceberg import (
 )
 
 
-@pytest.fixture(params=("plain", "identity", "bucket", "evolved"))
+@pytest.fixture(params=("identity", "evolved"))
 def sql(request: pytest.FixtureRequest, tmp_path: Path) -> IcebergSession:
     return filled(tmp_path, request.param)
 

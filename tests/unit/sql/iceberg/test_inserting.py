@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakelet.errors import ConflictError, InvalidError, NotFoundError
-from lakelet.iceberg import local_insert
+from lakelet.iceberg.table_writer import TableWriter
 from lakelet.sql import execution
 from lakelet.sql.execution import EngineInsert
 from tests.unit.sql.iceberg.ice_session import ice_session
@@ -17,7 +17,8 @@ from tests.unit.sql_session import SqlSession
 def sql(tmp_path: Path) -> SqlSession:
     made = ice_session(tmp_path)
     made.rows(
-        "CREATE TABLE iceberg.shop.t (id BIGINT NOT NULL, region STRING, day DATE, s STRING) PARTITIONED BY (region, day, bucket(2, id))"
+        "CREATE TABLE iceberg.shop.t (id BIGINT NOT NULL, region STRING, day DATE, s STRING) "
+        "PARTITIONED BY (region, day, bucket(2, id))"
     )
     return made
 
@@ -94,14 +95,14 @@ def test_what_an_overwrite_replaces(sql: SqlSession, partition: str, dynamic: st
 
 def test_another_writer_in_the_replaced_partition(sql: SqlSession, monkeypatch: pytest.MonkeyPatch) -> None:
     sql.rows("INSERT INTO iceberg.shop.t (id, region) VALUES (1, 'eu')")
-    write = local_insert.TableWriter.close
+    write = TableWriter.close
 
     def overtaken(self: Any) -> Any:
-        monkeypatch.setattr(local_insert.TableWriter, "close", write)
+        monkeypatch.setattr(TableWriter, "close", write)
         SqlSession(sql.store).rows("INSERT INTO iceberg.shop.t (id, region) VALUES (2, 'eu')")
         return write(self)
 
-    monkeypatch.setattr(local_insert.TableWriter, "close", overtaken)
+    monkeypatch.setattr(TableWriter, "close", overtaken)
     with pytest.raises(ConflictError, match="changed while it was overwritten"):
         sql.rows("INSERT OVERWRITE iceberg.shop.t PARTITION (region = 'eu', day = NULL) (id) VALUES (3)")
     assert sql.rows("SELECT id FROM iceberg.shop.t ORDER BY id") == [(1,), (2,)]
@@ -115,11 +116,11 @@ class TestOtherEngines:
     def test_the_query_goes_there_as_it_is(self, sql: SqlSession) -> None:
         seen: list[EngineInsert] = []
 
-        def insert(given: EngineInsert) -> tuple[int | None, int]:
-            seen.append(given)
+        def run(insert: EngineInsert) -> tuple[int | None, int]:
+            seen.append(insert)
             return 17, 3
 
-        execution.register_engine("spark", insert)
+        execution.register_engine("spark", run)
         sql.rows("SET execution.engine = 'spark'")
         found = sql.rows("INSERT INTO Iceberg.Shop.T (id, s) SELECT explode(array(1)),  'x' FROM nowhere")
         assert found == [(17, 3)]
