@@ -210,9 +210,10 @@ def _expected(transform: Transform[Any, Any], kind: IcebergType, value: Any) -> 
 
 
 def _unheld(value: Decimal, kind: DecimalType) -> bool:
-    units = int(value.scaleb(kind.scale)) if kind.scale else int(value)
-    length = next(count for count in range(1, 17) if 10**kind.precision - 1 < 2 ** (8 * count - 1))
-    return units < -(2 ** (8 * length - 1))
+    # Its own digits, for arithmetic would round to those of the context.
+    sign, digits, _ = value.as_tuple()
+    units = int("".join(map(str, digits))) * (-1 if sign else 1)
+    return units < -(10**kind.precision - 1)
 
 
 def _physical(value: Any) -> Any:

@@ -20,13 +20,14 @@ _TYPES = pa.types
 @dataclass(frozen=True, slots=True)
 class LeafColumn:
     """A column of a Parquet file. `path` are the names from the table's column down, `place` says which of its siblings each is,
-    and `parquet_path` is the path in the file."""
+    and `parquet_path` is the path in the file. It is `repeated` inside a list or map."""
 
     field_id: int
     type: PrimitiveType
     path: tuple[str, ...]
     place: tuple[int, ...]
     parquet_path: str
+    repeated: bool
 
     @property
     def nested(self) -> bool:
@@ -41,9 +42,11 @@ class _Above:
     path: tuple[str, ...] = ()
     place: tuple[int, ...] = ()
     parquet_path: tuple[str, ...] = ()
+    repeated: bool = False
 
-    def and_below(self, name: str, position: int, written: str) -> _Above:
-        return _Above((*self.path, name), (*self.place, position), (*self.parquet_path, written))
+    def and_below(self, name: str, position: int, written: str, *, repeated: bool = False) -> _Above:
+        path, place = (*self.path, name), (*self.place, position)
+        return _Above(path, place, (*self.parquet_path, written), self.repeated or repeated)
 
 
 def file_schema(schema: Schema) -> pa.Schema:
@@ -83,12 +86,12 @@ def _leaves(field_id: int, given: IcebergType, written: IcebergType, above: _Abo
                 below = above.and_below(ours.name, position, theirs.name)
                 yield from _leaves(ours.field_id, ours.field_type, theirs.field_type, below)
         case ListType(), ListType():
-            below = above.and_below("element", 0, "list.element")
+            below = above.and_below("element", 0, "list.element", repeated=True)
             yield from _leaves(given.element_id, given.element_type, written.element_type, below)
         case MapType(), MapType():
-            below = above.and_below("key", 0, "key_value.key")
+            below = above.and_below("key", 0, "key_value.key", repeated=True)
             yield from _leaves(given.key_id, given.key_type, written.key_type, below)
-            below = above.and_below("value", 1, "key_value.value")
+            below = above.and_below("value", 1, "key_value.value", repeated=True)
             yield from _leaves(given.value_id, given.value_type, written.value_type, below)
         case PrimitiveType(), _:
-            yield LeafColumn(field_id, given, above.path, above.place, ".".join(above.parquet_path))
+            yield LeafColumn(field_id, given, above.path, above.place, ".".join(above.parquet_path), above.repeated)

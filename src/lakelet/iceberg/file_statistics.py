@@ -1,8 +1,10 @@
 """What manifests keep of a file for pruning: sizes, counts and bounds by field id, from Parquet's own statistics and counted NaN.
 
-They are those that pyiceberg makes of the same file, as `write.metadata.metrics.*` asks for them, with these exceptions, all of
+They are those that pyiceberg makes of the same file, as `write.metadata.metrics.*` asks for them, with these exceptions, most of
 which keep readers from leaving out a file that has rows for them:
 
+- Members of structs have bounds; what is inside lists and maps has no counts, as with Iceberg's own writers: Parquet counts an
+  empty list as a NULL.
 - NaN is counted. Bounds never are NaN, a lower bound of zero is -0.0 and an upper one 0.0.
 - Where Parquet has no bounds for some row group, as for long texts, the column has none.
 - An upper bound that is cut never ends in half a surrogate pair.
@@ -92,11 +94,12 @@ def statistics_plan(leaves: Sequence[LeafColumn], properties: Mapping[str, str])
     for leaf in leaves:
         own = f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{'.'.join(leaf.path)}"
         mode = _mode(own, properties[own]) if properties.get(own) else default
-        bounds = mode.type in (MetricModeTypes.TRUNCATE, MetricModeTypes.FULL) and not leaf.nested
+        counts = mode.type != MetricModeTypes.NONE and not leaf.repeated
+        bounds = mode.type in (MetricModeTypes.TRUNCATE, MetricModeTypes.FULL) and not leaf.repeated
         kind = type(leaf.type)
         pack = struct.Struct(_FORMATS[kind]).pack if kind in _FORMATS else None
         floats = kind in (FloatType, DoubleType)
-        found.append(ColumnPlan(leaf, mode.type != MetricModeTypes.NONE, bounds, mode.length, floats, pack))
+        found.append(ColumnPlan(leaf, counts, bounds, mode.length, floats, pack))
     return tuple(found)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import DecimalType, IcebergType, IntegerType
-from pyiceberg.utils.decimal import decimal_required_bytes
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.transforms.plain_array import integers, limbs, with_nulls_of
@@ -56,17 +55,15 @@ def _decimals(array: pa.Array, source: DecimalType, width: int) -> pa.Array:
     upper = high - (low < rest)
     found = np.empty((len(low), 2), np.uint64)
     found[:, 0], found[:, 1] = low - rest, upper.view(np.uint64)
-    bits = 8 * decimal_required_bytes(source.precision) - 1
-    if bits < 64:
-        outside = (upper < -1) | ((upper == -1) & (found[:, 0] < np.uint64(2**64 - 2**bits)))
-    else:
-        outside = upper < -(1 << (bits - 64))
+    # As few as the type's digits hold: the multiple below may need one more.
+    lowest = (1 << 128) - (10**source.precision - 1)
+    least = np.array([lowest >> 64], np.uint64).view(np.int64)[0], np.uint64(lowest & (1 << 64) - 1)
+    outside = (upper < least[0]) | ((upper == least[0]) & (found[:, 0] < least[1]))
     _check(array, outside, source, width)
     validity = None
     if array.null_count:
         validity = pa.array(array.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
-    # One digit more than the column has may be needed, and a partition value has room for it.
-    arrow = pa.decimal128(38, source.scale)
+    arrow = pa.decimal128(source.precision, source.scale)
     return pa.Array.from_buffers(arrow, len(low), [validity, pa.py_buffer(found.tobytes())])
 
 
