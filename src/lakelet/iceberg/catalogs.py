@@ -27,12 +27,16 @@ from lakelet.options import (
     S3_SESSION_TOKEN,
 )
 from lakelet.storage.paths import check_name
-from lakelet.storage.store import ObjectStore
+from lakelet.storage.store import ObjectInfo, ObjectStore
 
 OWN_CATALOG = "iceberg"
 _FOLDER = "catalogs"
 _SUFFIX = ".json"
-_SECRET = ("secret", "password", "token", "credential", "access-key")
+# What names of properties say that hold secrets, such as adls.account-key, adls.connection-string and header.Authorization.
+_SECRET = (
+    *("secret", "password", "token", "credential", "access-key", "account-key", "api-key", "connection-string"),
+    *("authorization", "cookie"),
+)
 # The lake's options for S3 and what pyiceberg calls the same.
 _S3 = {
     S3_ENDPOINT.name: "s3.endpoint",
@@ -46,18 +50,25 @@ _REGION_OF_OWN_SERVER = "us-east-1"
 
 
 class Catalogs:
-    """The catalogs of one lake, opened once."""
+    """The catalogs of one lake, each opened once, and anew where somebody else has made it anew."""
 
     def __init__(self, store: ObjectStore, options: Mapping[str, str]) -> None:
         self._store = store
         self._options = dict(options)
         self._opened: dict[str, IcebergCatalog] = {}
+        # The files of kept catalogs as they were when they were listed last.
+        self._listed: dict[str, ObjectInfo] = {}
 
     def names(self) -> list[str]:
         """All of them."""
         found = {key.removeprefix(CATALOG_PREFIX).split(".", 1)[0] for key in self._given_keys()}
-        files = [info.path.rsplit("/", 1)[-1] for info in self._store.list(_FOLDER)]
-        found |= {name.removesuffix(_SUFFIX) for name in files if name.endswith(_SUFFIX)}
+        files = {info.path.rsplit("/", 1)[-1]: info for info in self._store.list(_FOLDER)}
+        kept = {name.removesuffix(_SUFFIX): info for name, info in files.items() if name.endswith(_SUFFIX)}
+        for name, info in self._listed.items():
+            if kept.get(name) != info:
+                self._opened.pop(name, None)
+        self._listed = kept
+        found |= set(kept)
         if self._own() is not None:
             found.add(OWN_CATALOG)
         return sorted(found)
@@ -168,6 +179,12 @@ class Catalogs:
 
 
 def _has_password(uri: str) -> bool:
-    """Whether an address is of the form scheme://user:password@host."""
-    user, at, _ = uri.partition("://")[2].partition("@")
-    return bool(at) and ":" in user and "/" not in user
+    """Whether an address is of the form scheme://user:password@host, or has a password or the like among its parameters."""
+    scheme, _, rest = uri.partition("://")
+    parameters = rest.partition("?")[2].split("&")
+    if any(word in one.partition("=")[0].lower() for one in parameters for word in _SECRET):
+        return True
+    # A database's password may have any sign in it; behind the first slash of an address in the web there is a path.
+    before, at, _ = (rest.partition("/")[0] if scheme.lower().startswith("http") else rest).rpartition("@")
+    user, colon, _ = before.partition(":")
+    return bool(at) and bool(colon) and not {"/", "@"} & set(user)

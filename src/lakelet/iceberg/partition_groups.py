@@ -77,11 +77,16 @@ def place_of(schema: Schema, field_id: int) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class GroupedRows:
-    """Rows sorted by partition: those of `partitions[i]` are from `starts[i]` up to `starts[i + 1]`."""
+    """Rows to be sorted by partition: those of `partitions[i]` are then from `starts[i]` up to `starts[i + 1]`."""
 
-    rows: pa.RecordBatch
+    batch: pa.RecordBatch
+    order: NDArray[np.int64] | None
     partitions: NDArray[np.int64]
     starts: NDArray[np.int64]
+
+    def rows(self) -> pa.RecordBatch:
+        """The sorted rows; most of the work, which any thread may do."""
+        return self.batch if self.order is None else self.batch.take(pa.array(self.order))
 
 
 class PartitionGroups:
@@ -93,20 +98,19 @@ class PartitionGroups:
         self.values: list[tuple[Any, ...]] = []
 
     def group(self, batch: pa.RecordBatch) -> GroupedRows:
-        """The rows of a batch, those of a partition together and in their order."""
+        """How the rows of a batch are brought together by partition, each partition's in their order."""
         if not self._columns:
             self._number((), ())
-            return GroupedRows(batch, np.zeros(1, np.int64), np.array([0, batch.num_rows]))
+            return GroupedRows(batch, None, np.zeros(1, np.int64), np.array([0, batch.num_rows]))
         numbers = self._numbers_of(batch)
-        if np.all(numbers[1:] >= numbers[:-1]):
-            rows, ordered = batch, numbers
-        else:
+        order, ordered = None, numbers
+        if not np.all(numbers[1:] >= numbers[:-1]):
             # Short numbers are sorted digit by digit.
             short = numbers.astype(np.uint16) if len(self.values) <= _SHORT else numbers
             order = np.argsort(short, kind="stable")
-            rows, ordered = batch.take(pa.array(order)), numbers[order]
+            ordered = numbers[order]
         begins = np.flatnonzero(np.diff(ordered, prepend=-1))
-        return GroupedRows(rows, ordered[begins], np.append(begins, batch.num_rows))
+        return GroupedRows(batch, order, ordered[begins], np.append(begins, batch.num_rows))
 
     def _numbers_of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """The partition of every row."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote_plus
+
 from pyiceberg.manifest import ManifestContent
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
 from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.library_errors import lakelet_errors
 from lakelet.iceberg.table import IcebergTable
+from lakelet.iceberg.transforms.transform import human_string
 
 
 def partition_names(table: IcebergTable, branch: str | None = None) -> list[str]:
@@ -22,4 +27,13 @@ def partition_names(table: IcebergTable, branch: str | None = None) -> list[str]
             if manifest.content == ManifestContent.DATA:
                 found |= {(manifest.partition_spec_id, one.data_file.partition) for one in live.entries(manifest)}
         specs, schema = metadata.specs(), metadata.schema()
-        return sorted({specs[spec].partition_to_path(values, schema) for spec, values in found})
+        return sorted({_path(specs[spec], schema, values) for spec, values in found})
+
+
+def _path(spec: PartitionSpec, schema: Schema, values: Record) -> str:
+    kinds = [one.field_type for one in spec.partition_type(schema).fields]
+    texts = [human_string(one.transform, kinds[at], values[at]) for at, one in enumerate(spec.fields)]
+    return "/".join(
+        f"{quote_plus(one.name, safe='')}={quote_plus(text, safe='')}"
+        for one, text in zip(spec.fields, texts, strict=True)
+    )

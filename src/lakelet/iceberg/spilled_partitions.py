@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,21 +22,32 @@ from lakelet.errors import UnavailableError
 
 @dataclass(slots=True)
 class HeldRows:
-    """Rows of one partition in memory, as places in batches that other partitions may share, and about how many bytes they have.
-    A slice for each place would take more memory than many of them have rows."""
+    """Rows of one partition in memory, as places in batches that other partitions may share and that may still be on their way,
+    and about how many bytes they have. A slice for each place would take more memory than many of them have rows."""
 
-    places: list[tuple[pa.RecordBatch, int, int]] = field(default_factory=list)
+    places: list[tuple[Future[pa.RecordBatch], int, int]] = field(default_factory=list)
     size: int = 0
 
-    def add(self, batch: pa.RecordBatch, start: int, count: int, size: int) -> None:
+    def add(self, batch: Future[pa.RecordBatch], start: int, count: int, size: int) -> None:
         """Takes `count` rows of the batch."""
         self.places.append((batch, start, count))
         self.size += size
 
+    def table(self) -> pa.Table:
+        """All rows, as they stand in their batches."""
+        return pa.Table.from_batches([batch.result().slice(start, count) for batch, start, count in self.places])
+
     def batch(self) -> pa.RecordBatch:
         """All rows together."""
-        slices = [batch.slice(start, count) for batch, start, count in self.places]
+        slices = [batch.result().slice(start, count) for batch, start, count in self.places]
         return slices[0] if len(slices) == 1 else pa.concat_batches(slices)
+
+
+def ready(batch: pa.RecordBatch) -> Future[pa.RecordBatch]:
+    """A batch that is there."""
+    found: Future[pa.RecordBatch] = Future()
+    found.set_result(batch)
+    return found
 
 
 class SpilledPartitions:

@@ -31,10 +31,10 @@ from lakelet.iceberg.file_schema import leaf_columns
 from lakelet.iceberg.file_statistics import NanCounts, statistics_plan
 from lakelet.iceberg.parquet_settings import parquet_settings
 from lakelet.iceberg.partition_folder import KnownPartition
-from lakelet.iceberg.partition_groups import PartitionGroups, partition_columns
+from lakelet.iceberg.partition_groups import GroupedRows, PartitionGroups, partition_columns
 from lakelet.iceberg.row_fit import RowFit
 from lakelet.iceberg.row_order import row_order
-from lakelet.iceberg.spilled_partitions import HeldRows, SpilledPartitions
+from lakelet.iceberg.spilled_partitions import HeldRows, SpilledPartitions, ready
 from lakelet.iceberg.write_plan import WritePlan
 
 MEMORY_BYTES = 256 << 20
@@ -81,6 +81,9 @@ class TableWriter:
         self._folders: dict[int, KnownPartition] = {}
         self._numbers = count()
         self._paths: list[str] = []
+        self._pool = ThreadPoolExecutor(self._threads)
+        self._sorting: deque[Future[pa.RecordBatch]] = deque()
+        self._spilling: Future[None] | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Takes rows; columns are matched by name and brought to the table's types. InvalidError for rows that do not fit."""
@@ -99,27 +102,30 @@ class TableWriter:
     def close(self) -> list[CommitData]:
         """Finishes all files. Where it fails, `abort` removes them."""
         self._group()
+        self._wait_for_disk()
         partitions = list(dict.fromkeys([*self._writers, *self._held, *self._spilled.partitions]))
         made: list[CommitData] = []
-        with ThreadPoolExecutor(self._threads) as pool:
-            running: deque[Future[list[CommitData]]] = deque()
-            for partition in partitions:
-                writer, rest = self._writer(partition), self._rest_of(partition)
-                if self._spilled.bytes_of(partition) <= self._direct_bytes:
-                    running.append(pool.submit(self._finish, writer, list(rest)))
-                    # What waits for a thread is held in memory.
-                    while len(running) > 2 * self._threads:
-                        made += running.popleft().result()
-                else:
-                    made += self._finish(writer, rest)
-            for future in running:
-                made += future.result()
+        running: deque[Future[list[CommitData]]] = deque()
+        for partition in partitions:
+            writer, rest = self._writer(partition), self._rest_of(partition)
+            if self._spilled.bytes_of(partition) <= self._direct_bytes:
+                running.append(self._pool.submit(self._finish, writer, list(rest)))
+                # What waits for a thread is held in memory.
+                while len(running) > 2 * self._threads:
+                    made += running.popleft().result()
+            else:
+                made += self._finish(writer, rest)
+        for future in running:
+            made += future.result()
+        self._pool.shutdown()
         self._spilled.close()
         self._writers.clear()
         return made
 
     def abort(self) -> None:
         """Removes all files."""
+        # Nothing may go on writing, or a file would come back.
+        self._pool.shutdown(cancel_futures=True)
         for writer in self._writers.values():
             writer.abandon()
         self._writers.clear()
@@ -136,15 +142,25 @@ class TableWriter:
         self._waiting, self._waiting_bytes = [], 0
         size = batch.nbytes
         grouped = self._groups.group(batch)
+        rows = self._sorted(grouped)
         starts = grouped.starts.tolist()
         for index, partition in enumerate(grouped.partitions.tolist()):
             count = starts[index + 1] - starts[index]
             if partition not in self._held:
                 self._held[partition] = HeldRows()
-            self._held[partition].add(grouped.rows, starts[index], count, size * count // batch.num_rows)
+            self._held[partition].add(rows, starts[index], count, size * count // batch.num_rows)
         self._held_bytes += size
         if self._making is None:
             self._making = self._new_making()
+
+    def _sorted(self, grouped: GroupedRows) -> Future[pa.RecordBatch]:
+        """The rows in the order of their partitions, sorted while the next ones come in."""
+        if self._threads == 1:
+            return ready(grouped.rows())
+        self._sorting.append(self._pool.submit(grouped.rows))
+        while len(self._sorting) > self._threads:
+            self._sorting.popleft().result()
+        return self._sorting[-1]
 
     def _make_room(self) -> None:
         """Writes partitions that are large enough, and puts the others on disk."""
@@ -155,25 +171,30 @@ class TableWriter:
             large = rows.size >= least and (self._order is not None or self._may_open(number, direct))
             (direct if large else spilled)[number] = rows
         self._held, self._held_bytes = {}, 0
-        with ThreadPoolExecutor(self._threads) as pool:
-            writing = [
-                pool.submit(self._write_part, self._writer(number), rows.batch(), rows.size)
-                for number, rows in direct.items()
-            ]
-            self._spilled.add(spilled)
-            for future in writing:
-                future.result()
+        writing = [
+            self._pool.submit(self._write_part, self._writer(number), rows.table(), rows.size)
+            for number, rows in direct.items()
+        ]
+        for future in writing:
+            future.result()
+        self._wait_for_disk()
+        self._spilling = self._pool.submit(self._spilled.add, spilled)
+
+    def _wait_for_disk(self) -> None:
+        """Rows go to disk while the next ones come in: those of one run are held until the next run is due."""
+        if self._spilling is not None:
+            self._spilling.result()
+            self._spilling = None
 
     def _may_open(self, number: int, direct: dict[int, HeldRows]) -> bool:
         opened = {other for other, writer in self._writers.items() if writer.is_open} | set(direct)
         return number in opened or len(opened) < self._most_open
 
-    def _write_part(self, writer: DataFileWriter, batch: pa.RecordBatch, size: int) -> None:
-        rows = pa.Table.from_batches([batch])
+    def _write_part(self, writer: DataFileWriter, rows: pa.Table, size: int) -> None:
         if self._order is None:
             writer.write(rows, size)
         else:
-            writer.write(self._order.sorted(rows), size)
+            writer.write(self._order.sorted(rows.combine_chunks()), size)
             writer.finish_file()
 
     def _rest_of(self, partition: int) -> Iterator[HeldRows]:
@@ -181,7 +202,7 @@ class TableWriter:
         most = self._most_held if self._order is not None else min(self._most_held, self._settings.row_group_bytes)
         collected = HeldRows()
         for batch in self._spilled.rows_of(partition):
-            collected.add(batch, 0, batch.num_rows, batch.nbytes)
+            collected.add(ready(batch), 0, batch.num_rows, batch.nbytes)
             if collected.size >= most:
                 yield collected
                 collected = HeldRows()
@@ -194,7 +215,7 @@ class TableWriter:
     def _finish(self, writer: DataFileWriter, rest: Iterable[HeldRows]) -> list[CommitData]:
         """Writes the last rows of a partition and closes its file."""
         for rows in rest:
-            self._write_part(writer, rows.batch(), rows.size)
+            self._write_part(writer, rows.table(), rows.size)
         return writer.close()
 
     def _new_making(self) -> FileMaking:
@@ -202,7 +223,7 @@ class TableWriter:
         plan, order = self._plan, self._order
         columns = statistics_plan(self._leaves, plan.properties)
         batch, start, count = max(self._held.values(), key=lambda rows: rows.size).places[0]
-        sample = batch.slice(start, min(count, SAMPLE_ROWS))
+        sample = batch.result().slice(start, min(count, SAMPLE_ROWS))
         return FileMaking(
             plan.table,
             plan.io,
@@ -237,7 +258,19 @@ class TableWriter:
 
 
 def _parts(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The batch, in parts of about that size."""
-    rows = max(1, int(batch.num_rows * most_bytes / max(1, batch.nbytes)))
+    """The batch, in parts of about that size once no column is encoded."""
+    size = sum(_plain_bytes(column) for column in batch.columns)
+    rows = max(1, int(batch.num_rows * most_bytes / max(1, size)))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
+
+
+def _plain_bytes(column: pa.Array) -> int:
+    """About how many bytes a column has when each row has its own value: a dictionary, or a run, has one for many rows."""
+    if pa.types.is_dictionary(column.type):
+        values = column.dictionary
+    elif pa.types.is_run_end_encoded(column.type):
+        values = column.values
+    else:
+        return int(column.nbytes)
+    return int(column.nbytes) + len(column) * int(values.nbytes) // max(1, len(values))

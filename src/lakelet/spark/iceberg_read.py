@@ -100,7 +100,9 @@ def planned(
     number = version if isinstance(version, int) else None
     ref = tag or branch
     if isinstance(version, str):
-        number, ref = (int(version), None) if version.isdigit() else (None, version)
+        # A tag may be a number, such as a date; it goes before a snapshot id.
+        is_number = version.isdecimal() and version not in table.metadata.refs
+        number, ref = (int(version), None) if is_number else (None, version)
     moment = None if timestamp is None else milliseconds(timestamp)
     named: Any = {"snapshot_id": number, "ref": ref, "timestamp_ms": moment}
     condition = None if where is None else _condition(parse_where(where, comparable_fields(table, **named)))

@@ -86,6 +86,19 @@ class TestKept:
         with pytest.raises(NotFoundError, match="catalog 'ice' is not known"):
             catalogs.drop("ice")
 
+    def test_one_that_somebody_else_makes_anew(self, tmp_path: Path) -> None:
+        store = MemoryStore()
+        here, there = Catalogs(store, {}), Catalogs(store, {})
+        here.create("ice", sql_catalog(tmp_path))
+        opened = here.open("ice")
+        assert "ice" in here.names()
+        assert here.open("ice") is opened
+        other = sql_catalog(tmp_path) | {"warehouse": f"file://{tmp_path}/elsewhere"}
+        there.drop("ice")
+        there.create("ice", other)
+        assert here.names() == ["ice"]
+        assert here.open("ice").properties == other
+
     @pytest.mark.parametrize(
         ("properties", "reason", "kind"),
         [
@@ -95,6 +108,18 @@ class TestKept:
                 InvalidError,
             ),
             ({"type": "sql", "uri": "postgresql://u:secret@h/d"}, "'uri' would be readable", InvalidError),
+            ({"type": "sql", "uri": "postgresql://u:se/cr@t@h/d"}, "'uri' would be readable", InvalidError),
+            ({"type": "sql", "uri": "postgresql://u:a?b@h/d"}, "'uri' would be readable", InvalidError),
+            ({"type": "sql", "uri": "postgresql://u@h/d?password=x"}, "'uri' would be readable", InvalidError),
+            ({"type": "rest", "uri": "http://u:p@127.0.0.1:1/"}, "'uri' would be readable", InvalidError),
+            (
+                {"type": "rest", "uri": "http://x", "header.Authorization": "Bearer x"},
+                "would be readable",
+                InvalidError,
+            ),
+            ({"type": "rest", "uri": "http://x", "adls.account-key": "x"}, "would be readable", InvalidError),
+            ({"type": "rest", "uri": "http://x", "adls.connection-string": "x"}, "would be readable", InvalidError),
+            ({"type": "rest", "uri": "http://127.0.0.1:1/a@b"}, "does not answer", UnavailableError),
             ({"type": "glu"}, "type 'glu' is unknown; there are bigquery, dynamodb, glue", InvalidError),
             ({"type": "rest"}, "expected the property 'uri'", InvalidError),
             ({"uri": "ftp://x"}, "Could not infer the catalog type", InvalidError),

@@ -49,6 +49,7 @@ from pyiceberg.types import (
 )
 
 from lakelet.errors import InvalidError, LakeletError
+from lakelet.iceberg.row_fit import RowFit
 from lakelet.iceberg.table_writer import TableWriter
 from lakelet.iceberg.write_plan import write_plan
 from tests.unit.iceberg.ice_tables import JOB, committed, data_files, ice_table, spec_of, written
@@ -375,6 +376,28 @@ def test_abort_leaves_no_file(tmp_path: Path, memory: int) -> None:
         writer.close()
     writer.abort()
     assert data_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("encoding", ["dictionary", "runs"])
+def test_encoded_rows_are_taken_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    table = ice_table(tmp_path, _NUMBERS)
+    rows, text = 20_000, "x" * 100
+    values: pa.Array = pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), [text])
+    if encoding == "dictionary":
+        values = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int8()), [text])
+    writer = TableWriter(write_plan(table, JOB), "7", memory=400_000)
+    sizes: list[int] = []
+    fit = RowFit.fit
+
+    def measured(self: RowFit, batch: pa.RecordBatch) -> pa.RecordBatch:
+        found = fit(self, batch)
+        sizes.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(RowFit, "fit", measured)
+    writer.write(pa.record_batch({"id": range(rows), "s": values}))
+    assert sum(data.row_count for data in writer.close()) == rows
+    assert max(sizes) < 200_000
 
 
 def test_failing_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

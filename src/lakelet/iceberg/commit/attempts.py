@@ -7,7 +7,8 @@
 
 The request is the only step that makes anything visible. An answer of any kind that is not a success is followed by a look for
 the commit's id among the table's snapshots, for a response can be lost after the catalog has acted. Where the catalog is silent
-and the branch still stands where it stood, the request may yet be carried out: that is a CommitUnknownError, its files stay.
+and the branch still stands where it stood, the request may yet be carried out: that is a CommitUnknownError, its files stay. They
+stay too where the table is gone from its name by then, for it may have got another name, with the commit in it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from pyiceberg.exceptions import BadRequestError
 from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
@@ -100,12 +102,11 @@ def head_of(table: IcebergTable, branch: str) -> Snapshot | None:
 
 
 class SnapshotCommit:
-    """One change of one branch. `undecided` is set while its outcome is unknown; then none of its files may be removed."""
+    """One change of one branch."""
 
     def __init__(
         self, *, branch: str, commit_id: str, job: str, ids: Ids, clock: Clock, spec_id: int | None = None
     ) -> None:
-        self.undecided = False
         self._branch = branch
         self._commit_id = commit_id
         self._job = job
@@ -113,6 +114,13 @@ class SnapshotCommit:
         self._clock = clock
         self._spec_id = spec_id
         self._tried: set[int] = set()
+        # The heads of the requests that may have been carried out, or may yet be.
+        self._pending: list[int | None] = []
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the outcome is unknown; then none of the files may be removed."""
+        return bool(self._pending)
 
     def is_ours(self, snapshot_id: int) -> bool:
         """Whether a snapshot was made by this very commit, not by another one of the same id."""
@@ -128,8 +136,9 @@ class SnapshotCommit:
             if look_first or self.undecided:
                 found = find_commit(now.metadata, self._commit_id)
                 if found is not None:
-                    self.undecided = False
+                    self._pending.clear()
                     return made_snapshot(found)
+                self._forget_moved(now)
             with lakelet_errors(f"table {table.full_name}"):
                 head = head_of(now, self._branch)
                 change = plan(now, head, live)
@@ -180,12 +189,12 @@ class SnapshotCommit:
             AddSnapshotUpdate(snapshot=snapshot),
             moved_ref(self._branch, snapshot.snapshot_id, now.metadata.refs.get(self._branch)),
         )
-        self.undecided = True
+        self._pending.append(_id(head))
         try:
             send(now, tuple(requirements), updates)
         except Exception as error:
             return error
-        self.undecided = False
+        self._pending.clear()
         return None
 
     def _after(
@@ -195,13 +204,13 @@ class SnapshotCommit:
         outcome = outcome_of(error, sent.library.catalog)
         now = None
         for look in range(_LOOKS):
-            now = self._look(sent)
+            now = self._look(sent, head, error, outcome)
             if now is None and outcome is Outcome.REFUSED and never_sent(error):
                 break
             if now is not None:
                 found = find_commit(now.metadata, self._commit_id)
                 if found is not None:
-                    self.undecided = False
+                    self._pending.clear()
                     return now, found
                 if outcome is not Outcome.UNKNOWN or self._moved(now, head):
                     break
@@ -217,25 +226,44 @@ class SnapshotCommit:
                 f"{where}: the catalog did not say whether commit {self._commit_id} stands, and no snapshot has it yet; "
                 f"its files are left: {error}"
             ) from error
-        self.undecided = False
+        self._pending.remove(_id(head))
+        if now is not None:
+            self._forget_moved(now)
         unmoved = now is not None and now.library.metadata_location == sent.library.metadata_location
-        if now is None or outcome is Outcome.REFUSED or (isinstance(error, ValueError) and unmoved):
+        refused = outcome is Outcome.REFUSED and not (now is not None and _overtaken(sent, now, error))
+        if now is None or refused or (isinstance(error, ValueError) and unmoved):
             with lakelet_errors(where):
                 raise error
         return now, None
 
-    def _look(self, sent: IcebergTable) -> IcebergTable | None:
+    def _look(
+        self, sent: IcebergTable, head: Snapshot | None, error: Exception, outcome: Outcome
+    ) -> IcebergTable | None:
+        """The table as it is now; None where that cannot be told. ConflictError where it is gone and the request with it."""
         try:
             return sent.reloaded()
-        except ConflictError:
-            # Another table has its name, so that no request of ours can have been carried out.
-            self.undecided = False
-            raise
-        except NotFoundError as error:
-            self.undecided = False
-            raise ConflictError(f"table {sent.full_name} was dropped meanwhile") from error
+        except ConflictError as gone:
+            conflict: ConflictError = gone
+        except NotFoundError as gone:
+            if isinstance(gone.__cause__, FileNotFoundError):
+                # The catalog has the table, and its metadata is not to be read at the moment.
+                return None
+            conflict = ConflictError(f"table {sent.full_name} was dropped meanwhile")
         except LakeletError:
             return None
+        if outcome is Outcome.UNKNOWN:
+            raise CommitUnknownError(
+                f"{conflict}, after commit {self._commit_id} was sent to it and the catalog did not say whether it stands; its "
+                f"files are left: {error}"
+            ) from error
+        self._pending.remove(_id(head))
+        raise conflict from error
+
+    def _forget_moved(self, now: IcebergTable) -> None:
+        """Lets go of requests that are not in the table and cannot be carried out any more, for the branch has moved."""
+        ref = now.metadata.refs.get(self._branch)
+        at = ref.snapshot_id if ref is not None else None
+        self._pending = [pending for pending in self._pending if pending == at]
 
     def _moved(self, now: IcebergTable, head: Snapshot | None) -> bool:
         """Whether the branch is no longer where a request wants it to be, so that the request cannot be carried out any more."""
@@ -276,6 +304,12 @@ def moved_ref(name: str, snapshot_id: int, existing: SnapshotRef | None) -> SetS
     return SetSnapshotRefUpdate.model_validate(
         {**ages, "ref-name": name, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
     )
+
+
+def _overtaken(sent: IcebergTable, now: IcebergTable, error: Exception) -> bool:
+    """Whether a catalog that calls a request bad may mean its sequence number, which another branch has taken meanwhile."""
+    before, after = sent.metadata.next_sequence_number(), now.metadata.next_sequence_number()
+    return isinstance(error, BadRequestError) and before < after
 
 
 def _id(snapshot: Snapshot | None) -> int | None:

@@ -15,9 +15,9 @@ from pyiceberg.catalog import Catalog
 _LOST = (
     library.CommitFailedException,
     library.WaitingForLockException,
-    library.ServiceUnavailableError,
     library.TooManyRequestsError,
 )
+# Not 503: what stands between a client and a catalog also says it of requests that got through.
 _REFUSED = (
     library.NoSuchTableError,
     library.NoSuchNamespaceError,

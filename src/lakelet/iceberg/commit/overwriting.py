@@ -25,7 +25,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import DecimalType, FloatType, PrimitiveType
+from pyiceberg.types import DecimalType, FloatType, PrimitiveType, UUIDType
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.commit.live_files import LiveFile, LiveFiles
@@ -202,11 +202,12 @@ class _ManifestRange:
         columns = list(zip(*values, strict=True))
         for place, column in enumerate(columns):
             kind = kinds[place]
-            plain = kind is not None and not any(
+            result = spec.fields[place].transform.result_type(kind) if kind is not None else None
+            # Engines differ in whether uuids are in order with or without a sign.
+            plain = not isinstance(result, UUIDType) and not any(
                 value is None or (isinstance(value, float) and math.isnan(value)) for value in column
             )
             keys = [value if isinstance(value, float) else value_key(value) for value in column] if plain else []
-            result = spec.fields[place].transform.result_type(kind) if kind is not None else None
             self._ranges.append(
                 (cast(PrimitiveType, result), min(keys), max(keys)) if keys and result is not None else None
             )
@@ -233,7 +234,8 @@ def _plain(key: Any, other: Any) -> Any:
 def static_partition(metadata: TableMetadata, spec: PartitionSpec, partition: Mapping[str, object]) -> StaticPartition:
     """The overwrite of PARTITION (column = value, …); InvalidError where a column is unknown or not an identity partition."""
     schema = metadata.schema()
-    identities = [schema.find_column_name(one.source_id) for one in spec.fields if _is_identity(one)]
+    columns = {one.field_id: one.name for one in schema.fields}
+    identities = [columns[one.source_id] for one in spec.fields if _is_identity(one) and one.source_id in columns]
     conditions = []
     for column, value in partition.items():
         field = next((one for one in schema.fields if one.name == column), None)
@@ -242,14 +244,14 @@ def static_partition(metadata: TableMetadata, spec: PartitionSpec, partition: Ma
         if field is None:
             raise InvalidError(
                 f"PARTITION ({column} = …): the table has no such column; partition columns that can be given are "
-                f"{', '.join(map(str, identities)) or 'none'}"
+                f"{', '.join(identities) or 'none'}"
             )
         if _identity_place(spec, field.field_id) < 0:
             used = [str(one.transform) for one in spec.fields if one.source_id == field.field_id]
             told = f"partitions are {used[0]}({field.name})" if used else "it is no partition column"
             raise InvalidError(
                 f"PARTITION ({field.name} = …): {told}, and only identity partition columns can be given by value: "
-                f"{', '.join(map(str, identities)) or 'there are none'}"
+                f"{', '.join(identities) or 'there are none'}"
             )
         kind = cast(PrimitiveType, field.field_type)
         conditions.append(Condition(field.name, field.field_id, kind, _typed(field.name, kind, value)))

@@ -12,15 +12,15 @@ Data files that came since otherwise stay as they are. Delete files that are for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from pyiceberg.expressions.visitors import (
     ROWS_MIGHT_NOT_MATCH,
     _InclusiveMetricsEvaluator,
     expression_evaluator,
-    inclusive_projection,
 )
-from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -34,6 +34,7 @@ from lakelet.iceberg.commit.partition_keys import partition_key
 from lakelet.iceberg.commit.removing import remove_paths
 from lakelet.iceberg.commit.schema_changes import check_schema
 from lakelet.iceberg.commit_data import CommitData
+from lakelet.iceberg.scan.partition_projection import partition_projection
 from lakelet.iceberg.scan.pruning import planning_schema, pruning_expression
 from lakelet.iceberg.table import IcebergTable
 from lakelet.ids import Ids, RandomIds
@@ -124,7 +125,7 @@ class _Exchange:
             )
         deletes = list(live.deletes(head))
         if head is not None and head.snapshot_id != self._base_id:
-            self._check_since_base(now, gone, data, deletes, live)
+            self._check_since_base(now, head, gone, deletes, live)
         return Change(
             self._operation,
             tuple(added_file(one) for one in self._added),
@@ -135,8 +136,8 @@ class _Exchange:
     def _check_since_base(
         self,
         now: IcebergTable,
+        head: Snapshot,
         gone: tuple[LiveFile, ...],
-        data: list[LiveFile],
         deletes: list[LiveFile],
         live: LiveFiles,
     ) -> None:
@@ -145,7 +146,7 @@ class _Exchange:
             raise ConflictError(f"table {now.full_name}: snapshot {self._base_id} has expired meanwhile")
         try:
             known = {one.path for one in live.deletes(base)}
-            had = {one.path for one in live.data(base)} if self._serializable else set()
+            added = list(self._added_since(now.metadata, head, base, live)) if self._serializable else []
         except (FileNotFoundError, NotFoundError) as error:
             raise ConflictError(f"table {now.full_name}: snapshot {self._base_id} has expired meanwhile") from error
         for delete in deletes:
@@ -153,13 +154,30 @@ class _Exchange:
                 raise ConflictError(
                     f"table {now.full_name}: rows of the files to replace were deleted meanwhile by {delete.path}"
                 )
-        if self._serializable:
-            matching = FileMatch(now.metadata, self._where, self._table.metadata.schema())
-            for one in data:
-                if one.path not in had and not _moved_only(now.metadata, one) and matching.may_match(one.file):
-                    raise ConflictError(
-                        f"table {now.full_name}: rows that the statement may be about were added meanwhile in {one.path}"
-                    )
+        matching = FileMatch(now.metadata, self._where, self._table.metadata.schema())
+        for one in added:
+            if matching.may_match(one.file):
+                raise ConflictError(
+                    f"table {now.full_name}: rows that the statement may be about were added meanwhile in {one.path}"
+                )
+
+    def _added_since(
+        self, metadata: TableMetadata, head: Snapshot, base: Snapshot | None, live: LiveFiles
+    ) -> Iterator[LiveFile]:
+        """The data files that brought rows since the base, also those whose rows a rewrite has put elsewhere by now. Files of a
+        rewrite alone bring none."""
+        had = {one.path for one in live.data(base)}
+        snapshot: Snapshot | None = head
+        while snapshot is not None and snapshot.snapshot_id != self._base_id:
+            number, parent_id = snapshot.snapshot_id, snapshot.parent_snapshot_id
+            if snapshot.summary is None or snapshot.summary.operation != Operation.REPLACE:
+                for one in live.data(snapshot, partial(_made_by, number)):
+                    if one.entry.snapshot_id == number and one.path not in had:
+                        yield one
+            snapshot = metadata.snapshot_by_id(parent_id) if parent_id is not None else None
+        if snapshot is None:
+            # The way to the base has a gap, as snapshots that expired leave it: a rewrite may have had rows of these.
+            yield from (one for one in live.data(head) if one.path not in had)
 
 
 class FileMatch:
@@ -174,7 +192,7 @@ class FileMatch:
     def may_match(self, file: DataFile) -> bool:
         """False only where no row can."""
         spec = self._metadata.specs()[file.spec_id]
-        partition = inclusive_projection(self._schema, spec)(self._where)
+        partition = partition_projection(self._schema, spec)(self._where)
         kind = Schema(*spec.partition_type(self._schema).fields)
         if not expression_evaluator(kind, partition, True)(file.partition):
             return False
@@ -224,8 +242,5 @@ def _same_partition(one: DataFile, other: DataFile) -> bool:
     return one.spec_id == other.spec_id and partition_key(one.partition) == partition_key(other.partition)
 
 
-def _moved_only(metadata: TableMetadata, live: LiveFile) -> bool:
-    """Whether a file came with a snapshot that changed no rows."""
-    number = live.entry.snapshot_id
-    made = metadata.snapshot_by_id(number) if number is not None else None
-    return made is not None and made.summary is not None and made.summary.operation == Operation.REPLACE
+def _made_by(snapshot_id: int, manifest: ManifestFile) -> bool:
+    return manifest.added_snapshot_id == snapshot_id

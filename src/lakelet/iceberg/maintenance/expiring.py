@@ -96,9 +96,10 @@ def _expired(
         properties, TableProperties.MIN_SNAPSHOTS_TO_KEEP, TableProperties.MIN_SNAPSHOTS_TO_KEEP_DEFAULT, least=1
     )
     forever = number_property(properties, _MAX_REF_AGE, -1, least=1)
+    # Chosen by id means these alone, however old anything else is.
+    alone = bool(chosen) and older_than_ms is None
     if older_than_ms is None:
-        # Chosen by id means: these alone.
-        older_than_ms = time_ms - age if not chosen else 0
+        older_than_ms = 0 if alone else time_ms - age
     limits = Limits(older_than_ms, retain_last or fewest, None if forever < 0 or chosen else forever)
     snapshots = [
         HistorySnapshot(one.snapshot_id, one.parent_snapshot_id, one.timestamp_ms) for one in metadata.snapshots
@@ -108,9 +109,9 @@ def _expired(
             name,
             ref.snapshot_id,
             ref.snapshot_ref_type == SnapshotRefType.BRANCH,
-            ref.min_snapshots_to_keep,
-            ref.max_snapshot_age_ms,
-            ref.max_ref_age_ms,
+            None if alone else ref.min_snapshots_to_keep,
+            None if alone else ref.max_snapshot_age_ms,
+            None if alone else ref.max_ref_age_ms,
         )
         for name, ref in metadata.refs.items()
     ]

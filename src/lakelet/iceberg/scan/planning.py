@@ -21,7 +21,6 @@ from pyiceberg.expressions.visitors import (
     bind,
     expression_evaluator,
     extract_field_ids,
-    inclusive_projection,
     manifest_evaluator,
 )
 from pyiceberg.io import FileIO
@@ -38,6 +37,7 @@ from lakelet.iceberg.scan import manifests as fields
 from lakelet.iceberg.scan.delete_index import DeleteIndex, PlacedDelete
 from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.manifests import Entries, read_entries
+from lakelet.iceberg.scan.partition_projection import partition_projection
 from lakelet.iceberg.scan.pruning import planning_schema, pruning_expression
 from lakelet.iceberg.scan.scan_file import EQUALITY, POSITIONS, VECTOR, DeleteFile, ScanFile
 from lakelet.predicate.tree import Predicate
@@ -128,7 +128,7 @@ class _Planner:
         spec_id = manifest.partition_spec_id
         if spec_id not in self._manifest_evaluators:
             spec = self._specs[spec_id]
-            projected = inclusive_projection(self._schema, spec)(self._condition)
+            projected = partition_projection(self._schema, spec)(self._condition)
             self._manifest_evaluators[spec_id] = manifest_evaluator(spec, self._schema, projected)
         return self._manifest_evaluators[spec_id](manifest)
 
@@ -211,7 +211,7 @@ class _Planner:
         spec_id = entries.spec_id
         if spec_id not in self._partition_evaluators:
             spec = self._specs[spec_id]
-            projected = inclusive_projection(self._schema, spec)(self._condition)
+            projected = partition_projection(self._schema, spec)(self._condition)
             kind = Schema(*spec.partition_type(self._schema).fields)
             self._partition_evaluators[spec_id] = expression_evaluator(kind, projected, case_sensitive=True)
         evaluate, decided = self._partition_evaluators[spec_id], dict[tuple[Any, ...], bool]()

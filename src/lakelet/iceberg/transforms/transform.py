@@ -65,11 +65,7 @@ class PartitionTransform:
 
     def to_human_string(self, value: Any) -> str:
         """A partition value, in the form manifests have, for the name of a folder; 'null' for NULL."""
-        try:
-            return self.library.to_human_string(self.result_type, value)
-        except (OverflowError, ValueError):
-            # A day or an hour outside the years that Python's calendar knows.
-            return str(np.array(value, f"datetime64[{_units(self.library)}]")).replace("T", "-")
+        return human_string(self.library, self.result_type, value)
 
     def get_partition_values(self, array: pa.Array) -> list[Any]:
         """What `apply` gave, in the form manifests have: days and moments as numbers, uuids as bytes, NULL as None."""
@@ -102,6 +98,15 @@ def transform_of(field: PartitionField | SortField, source_type: IcebergType) ->
     return PartitionTransform(
         name, source_type, library.result_type(source_type), library, _function(library, source_type)
     )
+
+
+def human_string(library: Transform[Any, Any], result_type: IcebergType, value: Any) -> str:
+    """A value that a transform made, in the form manifests have, as folders show it; 'null' for NULL."""
+    try:
+        return library.to_human_string(result_type, value)
+    except (OverflowError, ValueError):
+        # A day or an hour outside the years that Python's calendar knows.
+        return str(np.array(value, f"datetime64[{_units(library)}]")).replace("T", "-")
 
 
 def _function(library: Transform[Any, Any], source: IcebergType) -> Callable[[pa.Array], pa.Array]:

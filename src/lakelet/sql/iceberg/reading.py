@@ -9,6 +9,7 @@ ice.shop.orders$files                            a table about it, of a version 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.iceberg.scan import IcebergScan, comparable_fields, scan_of, version_key
 from lakelet.iceberg.scan.system_tables import system_table
+from lakelet.iceberg.scan.versions import version_of
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.types import Field
 from lakelet.predicate.tree import Predicate
@@ -40,8 +42,23 @@ class IcebergVersion(Deferred):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The columns that conditions are understood on."""
-        return comparable_fields(self.table, snapshot_id=self.snapshot_id, ref=self.ref, timestamp_ms=self.timestamp_ms)
+        """The columns that conditions are understood on. Those that differ only in case are not, for DuckDB tells some of them
+        apart, and conditions do not."""
+        found = comparable_fields(
+            self.table, snapshot_id=self.snapshot_id, ref=self.ref, timestamp_ms=self.timestamp_ms
+        )
+        count = Counter(name.lower() for name in self.columns)
+        return tuple(one for one in found if count[one.name.lower()] == 1)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all its columns."""
+        _, schema = version_of(self.table, snapshot_id=self.snapshot_id, ref=self.ref, timestamp_ms=self.timestamp_ms)
+        return tuple(one.name for one in schema.fields)
+
+    def check(self) -> None:
+        """NotFoundError where there is no such version."""
+        version_of(self.table, snapshot_id=self.snapshot_id, ref=self.ref, timestamp_ms=self.timestamp_ms)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -66,6 +83,8 @@ def iceberg_relation(context: Context, parts: Sequence[str], travel: Travel | No
     table = open_iceberg(context, name)
     version = _version(table, name.branch, travel)
     if name.system is None:
+        # A version that is not there is told now, when it is known where the query names it.
+        version.check()
         return version
     return system_table(
         table,
@@ -87,7 +106,7 @@ def _version(table: IcebergTable, branch: str | None, travel: Travel | None) -> 
         raise InvalidError(
             f"{table.full_name}$branch_{branch}: expected a snapshot id as its version, found {travel.version!r}"
         )
-    if travel.version is not None and travel.version.isdigit() and travel.version not in table.metadata.refs:
+    if travel.version is not None and travel.version.isdecimal() and travel.version not in table.metadata.refs:
         # Spark takes a number in quotes for a snapshot id, too.
         return IcebergVersion(table, snapshot_id=int(travel.version))
     return IcebergVersion(table, ref=travel.version)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.errors import InvalidError
 from lakelet.iceberg.scan import IcebergScan, PlainColumn, PlainColumns, ScanFile
 from lakelet.read.prefetch import prefetched
 from lakelet.sql.engine import Space
@@ -116,12 +117,10 @@ class IcebergView:
 
 
 def iceberg_view(scan: IcebergScan) -> IcebergView:
-    """Who reads which files."""
+    """Who reads which files; InvalidError where DuckDB would take two columns for one."""
+    _check_names(scan)
     view = IcebergView(scan)
     candidates = [file for file in scan.files if _reachable(scan, file)]
-    names = [name.lower() for name in scan.schema.names]
-    if len(set(names)) < len(names):
-        candidates = []
     found = {file.path: scan.plain_columns(file) for file in candidates}
     for file in scan.files:
         key = _key(found.get(file.path))
@@ -135,6 +134,17 @@ def iceberg_view(scan: IcebergScan) -> IcebergView:
             view.gone[view._local(file)] = gone
         view.native.setdefault(key, []).append(file)
     return view
+
+
+def _check_names(scan: IcebergScan) -> None:
+    # DuckDB does not tell the cases of ASCII letters apart, and of all others it does.
+    folded: dict[bytes, str] = {}
+    for name in scan.schema.names:
+        other = folded.setdefault(name.encode().lower(), name)
+        if other != name:
+            raise InvalidError(
+                f"table {scan.table}: column {name!r} differs from {other!r} only in case, and SQL takes both for one"
+            )
 
 
 def _reachable(scan: IcebergScan, file: ScanFile) -> bool:

@@ -10,9 +10,23 @@ import pyarrow as pa
 import pytest
 import requests
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ForbiddenError
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+)
 
-from lakelet.errors import CommitUnknownError, ConflictError, PermissionDeniedError, UnavailableError
+from lakelet.errors import (
+    CommitUnknownError,
+    ConflictError,
+    InvalidError,
+    LakeletError,
+    PermissionDeniedError,
+    UnavailableError,
+)
 from lakelet.iceberg.branches import create_branch
 from lakelet.iceberg.catalog import IcebergCatalog
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
@@ -296,6 +310,26 @@ def test_a_number_that_another_branch_took_is_tried_again(catalog: IcebergCatalo
     assert len(set(numbers)) == 3
 
 
+def test_a_number_that_a_service_calls_bad_is_tried_again(catalog: IcebergCatalog, table: IcebergTable) -> None:
+    write(table, [row(1)])
+    create_branch(table, "dev")
+    transaction = begin(table, [row(2)], branch="dev", clock=MovingClock())
+    hooks = CatalogHooks(catalog)
+
+    def overtaken() -> None:
+        write(table, [row(3)])
+        raise BadRequestError("sequence number 2 is older than the last one")
+
+    hooks.before = [overtaken]
+    transaction.finish_insert()
+    assert len(rows_of(table, "dev")) == 2
+    # Where nothing came in between, it is the request that is bad.
+    other = begin(table, [row(4)], clock=MovingClock())
+    hooks.before = [raising(BadRequestError("no"))]
+    with pytest.raises(InvalidError):
+        other.finish_insert()
+
+
 def test_a_table_that_was_dropped_is_a_conflict(catalog: IcebergCatalog, table: IcebergTable) -> None:
     transaction = begin(table, [row(2)], clock=MovingClock())
     hooks = CatalogHooks(catalog)
@@ -304,11 +338,86 @@ def test_a_table_that_was_dropped_is_a_conflict(catalog: IcebergCatalog, table: 
         transaction.finish_insert()
 
 
+def test_a_commit_in_a_table_that_got_another_name_keeps_its_files(
+    catalog: IcebergCatalog, table: IcebergTable
+) -> None:
+    transaction = begin(table, [row(2)], clock=MovingClock())
+    hooks = CatalogHooks(catalog)
+
+    def renamed_then_silence() -> None:
+        catalog.rename_table("shop.orders", "shop.older")
+        raise CommitStateUnknownException("504")
+
+    hooks.after = [renamed_then_silence]
+    with pytest.raises(CommitUnknownError, match="its files are left"):
+        transaction.finish_insert()
+    transaction.rollback()
+    assert ids(catalog.table("shop.older")) == [2]
+
+
+def test_metadata_that_cannot_be_read_is_no_dropped_table(catalog: IcebergCatalog, table: IcebergTable) -> None:
+    transaction = begin(table, [row(2)], clock=MovingClock())
+    hooks = CatalogHooks(catalog)
+    library, load = hooks.library, hooks.library.load_table
+
+    def without_metadata() -> None:
+        library.load_table = raising(FileNotFoundError("metadata.json"))  # type: ignore[method-assign,assignment]
+        raise CommitFailedException("409")
+
+    hooks.after = [without_metadata]
+    with pytest.raises(CommitUnknownError, match="does not answer"):
+        transaction.finish_insert()
+    transaction.rollback()
+    library.load_table = load  # type: ignore[method-assign]
+    assert ids(table) == [2]
+
+
+@pytest.mark.parametrize("second", [ForbiddenError("no"), CommitFailedException("409")])
+def test_a_request_that_is_still_under_way_keeps_the_files_of_a_second(
+    catalog: IcebergCatalog, table: IcebergTable, second: Exception
+) -> None:
+    write(table, [row(1)])
+    transaction = begin(table, [row(2)], clock=MovingClock())
+    hooks = CatalogHooks(catalog)
+    sent: list[Any] = []
+    commit = hooks._commit
+
+    def later(*request: Any) -> None:
+        sent.append(request)
+        raise CommitStateUnknownException("504") if len(sent) == 1 else second
+
+    hooks._commit = later  # type: ignore[assignment]
+    for kind in (CommitUnknownError, LakeletError):
+        with pytest.raises(kind):
+            transaction.finish_insert()
+    transaction.rollback()
+    commit(*sent[0])
+    assert ids(table) == [1, 2]
+
+
+def test_a_request_that_cannot_come_any_more_keeps_nothing(
+    catalog: IcebergCatalog, table: IcebergTable, tmp_path: Path
+) -> None:
+    transaction = begin(table, [row(2)], "overwrite", clock=MovingClock())
+    hooks = CatalogHooks(catalog)
+    hooks.before = [raising(CommitStateUnknownException("504"))]
+    with pytest.raises(CommitUnknownError):
+        transaction.finish_insert()
+    write(table, [row(1)])
+    with pytest.raises(ConflictError):
+        transaction.finish_insert()
+    assert not [path for path in files_below(tmp_path) if transaction._job in path]
+    assert ids(table) == [1]
+
+
 def test_what_errors_say_of_the_outcome(catalog: IcebergCatalog) -> None:
     library = catalog.library
     assert outcome_of(CommitFailedException("x"), library) is Outcome.LOST
     assert outcome_of(CommitStateUnknownException("x"), library) is Outcome.UNKNOWN
     assert outcome_of(ForbiddenError("x"), library) is Outcome.REFUSED
+    assert outcome_of(TooManyRequestsError("x"), library) is Outcome.LOST
+    # A gateway says so too of a request that it has passed on.
+    assert outcome_of(ServiceUnavailableError("x"), library) is Outcome.UNKNOWN
     assert outcome_of(requests.Timeout("x"), library) is Outcome.UNKNOWN
     assert outcome_of(requests.JSONDecodeError("x", "", 0), library) is Outcome.UNKNOWN
     assert outcome_of(ConnectionRefusedError(), library) is Outcome.REFUSED

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import math
 from datetime import date
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.conversions import to_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.transforms import parse_transform
 from pyiceberg.typedef import Record
-from pyiceberg.types import DateType, DoubleType, LongType, PrimitiveType, StringType, TimestampType
+from pyiceberg.types import (
+    DateType,
+    DoubleType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    UUIDType,
+)
 
+from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.commit.overlap import Fit, reach_of
 from lakelet.iceberg.commit.partition_keys import value_key
+from tests.unit.iceberg.commit.tables import NAME, begin, new_catalog, set_partitions, write
 
 KINDS: dict[str, tuple[PrimitiveType, Any, list[str]]] = {
     "long": (
@@ -107,3 +122,35 @@ def test_partition_values_decide(
 def test_nothing_known_is_some() -> None:
     file = data_file(LongType(), [1], (), statistics=False)
     assert reach_of(1, parse_transform("identity"), LongType(), file, PartitionSpec()).fit(1) is Fit.SOME
+
+
+def test_bounds_of_uuids_tell_nothing() -> None:
+    """To Java's engines those that begin with f come before those that begin with 0."""
+    first, last, between = UUID(int=0xF << 124), UUID(int=1 << 124), UUID(int=0)
+    bounds: dict[str, Any] = {"lower_bounds": {1: first.bytes}, "upper_bounds": {1: last.bytes}}
+    file = DataFile.from_args(partition=Record(), record_count=3, null_value_counts={1: 0}, **bounds)
+    reach = reach_of(1, parse_transform("identity"), UUIDType(), file, PartitionSpec())
+    assert reach.fit(between.bytes) is Fit.SOME
+
+
+def test_a_manifest_of_uuids_in_another_order_is_read(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    catalog.library.create_table(NAME, Schema(NestedField(1, "id", LongType()), NestedField(2, "u", UUIDType())))
+    table = catalog.table(NAME)
+    set_partitions(table, {"u": "identity"})
+    kept = [UUID(int=0xF << 124), UUID(int=1 << 124)]
+
+    def rows(number: int, *values: UUID) -> pa.Table:
+        return pa.table({"id": [number] * len(values), "u": pa.array([one.bytes for one in values], pa.binary(16))})
+
+    write(table, rows(1, *kept, UUID(int=0)))
+    transaction = begin(table, rows(2, UUID(int=0)), "overwrite_partitions")
+    head = table.reloaded().metadata.current_snapshot()
+    assert head is not None
+    live = LiveFiles(table.library.io)
+    for manifest in live.manifests(head):
+        summary = manifest.partitions[0]  # type: ignore[index]
+        summary[2], summary[3] = kept[0].bytes, kept[1].bytes
+    overwrite = transaction._overwrite(transaction._plan)  # type: ignore[arg-type]
+    assert overwrite is not None
+    assert len(overwrite.replaced(table.reloaded().metadata, head, live).data) == 1

@@ -14,6 +14,7 @@ from lakelet.format.avro import read_schema
 from lakelet.iceberg.catalog import IcebergCatalog
 from lakelet.iceberg.commit.replace_files import replace_files
 from lakelet.iceberg.commit_data import CommitData
+from lakelet.iceberg.maintenance.expiring import expire_snapshots
 from lakelet.iceberg.maintenance.rewriting_files import rewrite_data_files
 from lakelet.iceberg.scan.scan import comparable_fields
 from lakelet.iceberg.table import IcebergTable
@@ -141,6 +142,26 @@ def test_rows_that_only_moved_are_no_conflict(table: IcebergTable) -> None:
         serializable=True,
     )
     assert ids(table) == [1, 4, 5]
+
+
+@pytest.mark.parametrize("append_expired", [False, True])
+def test_rows_that_were_added_and_then_moved_are_a_conflict(table: IcebergTable, append_expired: bool) -> None:
+    base = table.metadata.current_snapshot_id
+    appended = write(table, [row(5, 2)])
+    rewrite_data_files(table, where="day = 2", min_input_files=2)
+    if append_expired:
+        assert appended is not None
+        expire_snapshots(table, snapshot_ids=[appended.id])
+    with pytest.raises(ConflictError, match="added meanwhile"):
+        replace_files(
+            table,
+            paths(table, 1),
+            written(table, row(1, 1)),
+            base_snapshot_id=base,
+            operation="overwrite",
+            serializable=True,
+        )
+    assert ids(table) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("kind", ["position", "equality"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -131,6 +132,16 @@ def test_one_snapshot_by_its_id(table: IcebergTable) -> None:
     assert done.removed_files == 0
     all_readable(table)
     assert ids(table) == [0, 1, 2, 3]
+
+
+def test_a_snapshot_by_its_id_takes_no_old_names_along(table: IcebergTable) -> None:
+    made = [write(table, [row(number)]) for number in range(3)]
+    assert made[0] is not None
+    assert made[1] is not None
+    create_tag(table, "old", snapshot_id=made[0].id, keep=timedelta(milliseconds=1))
+    done = expire_snapshots(table, snapshot_ids=[made[1].id], clock=MovingClock(FAR_MS))
+    assert (done.snapshots, done.refs) == ((made[1].id,), ())
+    assert table.reloaded().tag_names() == ["old"]
 
 
 def test_files_of_a_shared_table_stay(catalog: IcebergCatalog) -> None:

@@ -69,6 +69,18 @@ def test_a_table_without_garbage_collection_keeps_them(sql: SqlSession) -> None:
     assert set(sql.files()) == before
 
 
+def test_partitions_beyond_the_year_9999(sql: SqlSession) -> None:
+    sql.rows(
+        "CREATE TABLE iceberg.shop.far (a TIMESTAMP, b TIMESTAMP, c TIMESTAMP) PARTITIONED BY (months(a), days(b), hours(c))",
+        "INSERT INTO iceberg.shop.far SELECT t, t, t FROM (VALUES (TIMESTAMP '12000-03-04 05:00:00'), ('2020-01-01')) v(t)",
+    )
+    assert sql.column("SHOW PARTITIONS iceberg.shop.far") == [
+        "a_month=12000-03/b_day=12000-03-04/c_hour=12000-03-04-05",
+        "a_month=2020-01/b_day=2020-01-01/c_hour=2020-01-01-00",
+    ]
+    assert sql.rows("SELECT year(a) FROM iceberg.shop.far WHERE a > '9999-12-31 23:59:59.999999'") == [(12000,)]
+
+
 def test_truncate(sql: SqlSession) -> None:
     sql.fails("TRUNCATE TABLE iceberg.shop.t PARTITION (id = 1)", r"partitioned by bucket\(2, id\)", "id")
     sql.fails("TRUNCATE TABLE iceberg.shop.t PARTITION (x = 'y')", "partition column 'x'", "'y'")
