@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.iceberg.library_errors import lakelet_errors
-from lakelet.iceberg.table import IcebergTable
+from lakelet.iceberg.table import IcebergTable, newest_version
 
 
 class IcebergCatalog:
@@ -96,7 +96,7 @@ class IcebergCatalog:
         with lakelet_errors(f"table {self.name}.{name}"):
             library = self.library
             try:
-                return library.load_table(name)
+                return newest_version(library, name)
             except (ValueError, ValidationError) as error:
                 said = "; ".join(line.strip() for line in str(error).splitlines()[:3])
                 raise CorruptionError(f"table {self.name}.{name}: its metadata cannot be understood: {said}") from error

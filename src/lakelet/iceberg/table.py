@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.typedef import Identifier
 
 from lakelet.errors import ConflictError
 from lakelet.iceberg.library_errors import lakelet_errors
+
+# How often a metadata file may be gone by the time it is read.
+_TRIES = 5
+
+
+def newest_version(catalog: Catalog, name: str | Identifier) -> Table:
+    """A table as its catalog has it now. Where metadata files go after commits, as a table may ask for, the one that the catalog
+    named can be gone when it is read: the catalog names another by then."""
+    for _ in range(_TRIES - 1):
+        with suppress(FileNotFoundError):
+            return catalog.load_table(name)
+    return catalog.load_table(name)
 
 
 class IcebergTable:
@@ -100,7 +116,7 @@ class IcebergTable:
     def reloaded(self) -> IcebergTable:
         """The table as it is now; ConflictError where another has taken its name meanwhile."""
         with lakelet_errors(f"table {self.full_name}"):
-            now = self.library.catalog.load_table(self.library.name())
+            now = newest_version(self.library.catalog, self.library.name())
         if now.metadata.table_uuid != self.metadata.table_uuid:
             raise ConflictError(f"table {self.full_name} was dropped and made anew meanwhile")
         return IcebergTable(self.catalog, now)

@@ -139,12 +139,18 @@ class SnapshotCommit:
                     self._pending.clear()
                     return made_snapshot(found)
                 self._forget_moved(now)
-            with lakelet_errors(f"table {table.full_name}"):
-                head = head_of(now, self._branch)
-                change = plan(now, head, live)
-            if change is None or change.empty:
-                return None
-            files, snapshot = self._write(now, head, change, live)
+            head = head_of(now, self._branch)
+            try:
+                with lakelet_errors(f"table {table.full_name}"):
+                    change = plan(now, head, live)
+                if change is None or change.empty:
+                    return None
+                files, snapshot = self._write(now, head, change, live)
+            except NotFoundError as gone:
+                now = self._newer(now, head, gone)
+                self._wait(now, number, began, gone)
+                number += 1
+                continue
             error = self._send(now, head, snapshot)
             if error is None:
                 return made_snapshot(snapshot)
@@ -163,6 +169,13 @@ class SnapshotCommit:
             remove_lost_metadata(sent, now, snapshot.snapshot_id)
             self._wait(now, number, began, error)
             number += 1
+
+    def _newer(self, now: IcebergTable, head: Snapshot | None, gone: NotFoundError) -> IcebergTable:
+        """The table with another head than one whose files are gone, for it was replaced and has expired; else raises `gone`."""
+        later = now.reloaded() if isinstance(gone.__cause__, FileNotFoundError) else now
+        if not self._moved(later, head):
+            raise gone
+        return later
 
     def _write(
         self, now: IcebergTable, head: Snapshot | None, change: Change, live: LiveFiles

@@ -4,19 +4,27 @@ Candidates are listed before the metadata is read: a file that a commit names in
 an age of days are candidates, for a job that still runs has files that no snapshot has yet.
 
 Never removed: anything that a snapshot, a metadata file that the table still knows, or its statistics lead to; version hints;
-hidden files; anything of another table whose folder is below this one. Paths are compared without their scheme: file:/x,
+hidden files; anything of another table whose folder is below this one, or is this one: a table that is renamed keeps its folder,
+which the next table of that name gets too. Paths are compared without their scheme: file:/x,
 file:///x and /x are one file, and so are s3://b/x, s3a://b/x and s3n://b/x.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlparse
+from uuid import UUID
 
 import pyarrow.fs as pafs
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.metadata import TableMetadata
 
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError
@@ -27,6 +35,7 @@ from lakelet.iceberg.table import IcebergTable
 
 DEFAULT_AGE = timedelta(days=3)
 _BY_PATH_ALONE = ("file", "hdfs", "viewfs")
+_METADATA = re.compile(r"^/metadata/[^/]*\.metadata\.json$")
 _ROOT_MARKS = re.compile(
     r"^(?P<root>.*)/metadata/(?:[^/]*\.metadata\.json|[^/]*\.gz\.metadata\.json|version-hint\.text)$"
 )
@@ -66,13 +75,17 @@ def remove_orphan_files(
         listed = files.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
         found = {one.path: Listed(normalised(one.path), one.mtime) for one in listed if one.type == pafs.FileType.File}
         sizes = {one.path: one.size or 0 for one in listed}
-        known = _known(now.reloaded())
+        now = now.reloaded()
+        known = _known(now.library.io, now.metadata, now.library.metadata_location)
+        known |= _known_to_others(now, [path.removeprefix(root) for path in found], known)
         before = datetime.fromtimestamp(cutoff / 1000, UTC)
         gone = orphans(normalised(root), list(found.values()), known, before)
         paths = [path for path, one in found.items() if one.path in gone]
         if not dry_run:
             for path in paths:
-                files.delete_file(path)
+                # Two removals at once, or a job that cleans up after itself, find the same files.
+                with suppress(FileNotFoundError):
+                    files.delete_file(path)
     return RemovedOrphans(tuple(sorted(paths)), sum(sizes[path] for path in paths))
 
 
@@ -124,10 +137,46 @@ def _file_system(table: IcebergTable) -> tuple[pafs.FileSystem, str]:
     return opened.fs_by_scheme(scheme, netloc), path.rstrip("/")
 
 
-def _known(table: IcebergTable) -> set[str]:
-    io, metadata = table.library.io, table.metadata
+def _known_to_others(table: IcebergTable, found: list[str], known: set[str]) -> set[str]:
+    """What tables lead to that have their metadata in the same folder. `found` are paths below it."""
+    io, root = table.library.io, table.metadata.location.rstrip("/")
+    paths: set[str] = set()
+    newest: dict[UUID, tuple[TableMetadata, str]] = {}
+    for location in (f"{root}{path}" for path in found if _METADATA.match(path)):
+        if normalised(location) in known:
+            continue
+        metadata = _metadata_at(io, location)
+        if metadata is None or metadata.table_uuid == table.metadata.table_uuid:
+            continue
+        paths.add(normalised(location))
+        last = newest.get(metadata.table_uuid)
+        if last is None or last[0].last_updated_ms <= metadata.last_updated_ms:
+            newest[metadata.table_uuid] = (metadata, location)
+    for metadata, location in newest.values():
+        # Where its manifests are gone, that table is dropped.
+        with suppress(FileNotFoundError):
+            paths |= _known(io, metadata, location)
+    return paths
+
+
+def _metadata_at(io: FileIO, location: str) -> TableMetadata | None:
+    """A table's metadata; None for half a file, or one that went meanwhile. InvalidError for what nobody here understands."""
+    try:
+        return FromInputFile.table_metadata(io.new_input(location))
+    except FileNotFoundError:
+        return None
+    except (ValueError, ValidationError) as error:
+        try:
+            with io.new_input(location).open() as stream:
+                json.loads(stream.read())
+        except (ValueError, FileNotFoundError):
+            return None
+        raise InvalidError(f"{location} is of a table that cannot be understood, and so is what it leads to") from error
+
+
+def _known(io: FileIO, metadata: TableMetadata, location: str) -> set[str]:
     manifests = manifests_of(io, metadata.snapshots)
-    paths = metadata_files(metadata, table.library.metadata_location)
+    paths = metadata_files(metadata, location)
     paths.update(one.manifest_list for one in metadata.snapshots)
     paths.update(manifests)
     paths.update(files_of(io, manifests.values()))

@@ -43,7 +43,10 @@ def system_table(
     made: Callable[..., Any] = getattr(table.library.inspect, name)
     what = f"table {table.full_name}"
     with lakelet_errors(what), reading("its metadata", what):
-        if name not in _OF_A_SNAPSHOT:
-            return made()
-        snapshot, _ = version_of(table, snapshot_id=snapshot_id, ref=ref, timestamp_ms=timestamp_ms)
-        return made(None if snapshot is None else snapshot.snapshot_id)
+        try:
+            if name not in _OF_A_SNAPSHOT:
+                return made()
+            snapshot, _ = version_of(table, snapshot_id=snapshot_id, ref=ref, timestamp_ms=timestamp_ms)
+            return made(None if snapshot is None else snapshot.snapshot_id)
+        except OverflowError as error:
+            raise InvalidError(f"{what}: ${name} cannot show partitions beyond the year 9999 or before 1") from error

@@ -31,7 +31,7 @@ from pyiceberg.transforms import (
     VoidTransform,
     YearTransform,
 )
-from pyiceberg.types import IcebergType
+from pyiceberg.types import DateType, IcebergType, TimestamptzType
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.transforms.bucket import bucket
@@ -105,8 +105,16 @@ def human_string(library: Transform[Any, Any], result_type: IcebergType, value: 
     try:
         return library.to_human_string(result_type, value)
     except (OverflowError, ValueError):
-        # A day or an hour outside the years that Python's calendar knows.
-        return str(np.array(value, f"datetime64[{_units(library)}]")).replace("T", "-")
+        return _far_moment(library, result_type, value)
+
+
+def _far_moment(library: Transform[Any, Any], kind: IcebergType, value: int) -> str:
+    """A day, an hour or a moment outside the years that Python's calendar knows."""
+    if isinstance(library, HourTransform):
+        return str(np.datetime64(value, "h")).replace("T", "-")
+    if isinstance(kind, DateType):
+        return str(np.datetime64(value, "D"))
+    return str(np.datetime64(value, "us")) + ("+00:00" if isinstance(kind, TimestamptzType) else "")
 
 
 def _function(library: Transform[Any, Any], source: IcebergType) -> Callable[[pa.Array], pa.Array]:
@@ -129,9 +137,3 @@ def _identity(array: pa.Array) -> pa.Array:
 
 def _nothing(array: pa.Array) -> pa.Array:
     return pa.nulls(len(array), array.type)
-
-
-def _units(library: Transform[Any, Any]) -> str:
-    if isinstance(library, HourTransform):
-        return "h"
-    return "D" if isinstance(library, DayTransform) else "us"

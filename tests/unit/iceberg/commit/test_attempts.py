@@ -18,19 +18,25 @@ from pyiceberg.exceptions import (
     ServiceUnavailableError,
     TooManyRequestsError,
 )
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.snapshots import Snapshot
 
 from lakelet.errors import (
     CommitUnknownError,
     ConflictError,
     InvalidError,
     LakeletError,
+    NotFoundError,
     PermissionDeniedError,
     UnavailableError,
 )
 from lakelet.iceberg.branches import create_branch
 from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.commit.summary import JOB_ID
+from lakelet.iceberg.maintenance.expiring import expire_snapshots
 from lakelet.iceberg.table import IcebergTable
 from tests.unit.iceberg.commit.tables import (
     CatalogHooks,
@@ -295,6 +301,55 @@ def test_an_overwrite_whose_base_expired_is_a_conflict(table: IcebergTable) -> N
     table.library.io.delete(base.manifest_list)
     with pytest.raises(ConflictError, match="expired"):
         transaction.finish_insert()
+
+
+def test_a_head_that_expired_before_its_files_were_read_is_left(
+    table: IcebergTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(table, [row(1)])
+    transaction = begin(table, [row(2, 5)], clock=MovingClock())
+    manifests, others = LiveFiles.manifests, [4, 3]
+
+    def read_late(live: LiveFiles, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+        while others:
+            write(table, [row(others.pop())])
+            if not others:
+                expire_snapshots(table, older_than_ms=4_000_000_000_000, retain_last=1)
+        return manifests(live, snapshot)
+
+    monkeypatch.setattr(LiveFiles, "manifests", read_late)
+    transaction.finish_insert()
+    assert ids(table) == [1, 2, 3, 4]
+    check_sums(table)
+
+
+def test_files_of_a_head_that_are_gone_are_told(table: IcebergTable, tmp_path: Path) -> None:
+    write(table, [row(1)])
+    transaction = begin(table, [row(2)], clock=MovingClock())
+    head = table.reloaded().metadata.current_snapshot()
+    assert head is not None
+    table.library.io.delete(head.manifest_list)
+    with pytest.raises(NotFoundError):
+        transaction.finish_insert()
+    assert not [path for path in files_below(tmp_path) if transaction._job in path]
+
+
+def test_metadata_that_went_before_it_was_read(catalog: IcebergCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.previous-versions-max": "1",
+    }
+    table = new_table(catalog, COLUMNS, properties=settings)
+    write(table, [row(1)])
+    read, others = FromInputFile.table_metadata, [2, 3]
+
+    def read_late(file: Any) -> Any:
+        while others:
+            write(table, [row(others.pop())])
+        return read(file)
+
+    monkeypatch.setattr(FromInputFile, "table_metadata", staticmethod(read_late))
+    assert ids(catalog.table("shop.orders")) == [1, 2, 3]
 
 
 def test_a_number_that_another_branch_took_is_tried_again(catalog: IcebergCatalog, table: IcebergTable) -> None:

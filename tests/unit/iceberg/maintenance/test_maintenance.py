@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from pyiceberg.typedef import Record
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.iceberg.branches import create_branch, create_tag, drop_branch, drop_tag, rollback_to_snapshot
 from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.maintenance import orphans
 from lakelet.iceberg.maintenance.expiring import expire_snapshots
 from lakelet.iceberg.maintenance.orphans import normalised, remove_orphan_files
 from lakelet.iceberg.maintenance.rewriting_files import rewrite_data_files
@@ -222,6 +224,52 @@ def test_only_orphans_go(table: IcebergTable, tmp_path: Path) -> None:
     assert done == dry
     assert files_below(tmp_path) == kept
     all_readable(table)
+
+
+def test_orphans_that_another_removes_meanwhile(
+    table: IcebergTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(table, [row(1)])
+    data = tmp_path / "shop" / "orders" / "data"
+    lost = [data / "a.parquet", data / "b.parquet"]
+    for path in lost:
+        path.write_bytes(b"lost")
+
+    whole = orphans.orphans
+
+    def slow(*given: Any) -> set[str]:
+        found = whole(*given)
+        lost[0].unlink()
+        return found
+
+    monkeypatch.setattr(orphans, "orphans", slow)
+    remove_orphan_files(table, older_than_ms=FAR_MS, clock=MovingClock(FAR_MS))
+    assert not any(path.exists() for path in lost)
+    assert ids(table) == [1]
+
+
+def test_files_of_a_table_that_was_renamed_are_no_orphans(
+    catalog: IcebergCatalog, table: IcebergTable, tmp_path: Path
+) -> None:
+    """The next table of the old name gets the same folder."""
+    write(table, [row(1)])
+    write(table, [row(2)], "overwrite")
+    catalog.rename_table("shop.orders", "shop.older")
+    new = new_table(catalog, COLUMNS)
+    older = catalog.table("shop.older")
+    assert new.location == older.location
+    write(new, [row(3)])
+    write(older, [row(4)])
+    lost = tmp_path / "shop" / "orders" / "metadata" / "00009-lost.metadata.json"
+    lost.write_text("{")
+    for one in (new, older):
+        remove_orphan_files(one, older_than_ms=FAR_MS, clock=MovingClock(FAR_MS))
+        assert not lost.exists()
+        assert (ids(new), ids(older)) == ([3], [2, 4])
+        all_readable(older)
+    lost.write_text('{"format-version": 9}')
+    with pytest.raises(InvalidError, match="cannot be understood"):
+        remove_orphan_files(new, older_than_ms=FAR_MS, clock=MovingClock(FAR_MS))
 
 
 def test_young_files_are_no_orphans(table: IcebergTable, tmp_path: Path) -> None:

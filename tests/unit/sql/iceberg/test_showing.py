@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lakelet
-from lakelet.errors import AlreadyExistsError, NotFoundError, UnavailableError
+from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError, UnavailableError
 from tests.unit.sql.iceberg.ice_session import ice_session
 from tests.unit.sql_session import SqlSession
 
@@ -79,6 +79,17 @@ def test_partitions_beyond_the_year_9999(sql: SqlSession) -> None:
         "a_month=2020-01/b_day=2020-01-01/c_hour=2020-01-01-00",
     ]
     assert sql.rows("SELECT year(a) FROM iceberg.shop.far WHERE a > '9999-12-31 23:59:59.999999'") == [(12000,)]
+    with pytest.raises(InvalidError, match=r"table iceberg\.shop\.far: \$manifests cannot show partitions beyond"):
+        sql.rows("SELECT * FROM iceberg.shop.far$manifests")
+
+
+def test_days_and_moments_beyond_the_year_9999(sql: SqlSession) -> None:
+    sql.rows(
+        "CREATE TABLE iceberg.shop.far (d DATE, t TIMESTAMP, z TIMESTAMP_LTZ) PARTITIONED BY (d, t, z)",
+        "INSERT INTO iceberg.shop.far VALUES (DATE '12000-03-04', TIMESTAMP '12000-03-04 05:00', TIMESTAMP '12000-03-04 05:00')",
+    )
+    moment = "12000-03-04T05%3A00%3A00.000000"
+    assert sql.column("SHOW PARTITIONS iceberg.shop.far") == [f"d=12000-03-04/t={moment}/z={moment}%2B00%3A00"]
 
 
 def test_truncate(sql: SqlSession) -> None:
