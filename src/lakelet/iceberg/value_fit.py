@@ -28,6 +28,7 @@ from pyiceberg.types import (
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.transforms.plain_array import byte_ranges
+from lakelet.model.arrow_kinds import is_bytes, is_text
 
 _TYPES = pa.types
 _LONGEST_INTEGER = 20
@@ -96,7 +97,7 @@ def _fixed(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _uuids(array: pa.Array) -> pa.Array:
     """Sixteen bytes of each: as they are, or as their usual text says."""
     target = pa.binary(_UUID_BYTES)
-    if not _is_text(array.type):
+    if not is_text(array.type):
         return _fixed(array, target)
     array = array.cast(pa.string())
     if not pc.all(pc.match_substring_regex(array, _UUID), min_count=0).as_py():
@@ -129,21 +130,8 @@ def _short(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
-def _is_text(source: pa.DataType) -> bool:
-    return bool(_TYPES.is_string(source) or _TYPES.is_large_string(source) or _TYPES.is_string_view(source))
-
-
-def _is_bytes(source: pa.DataType) -> bool:
-    return bool(
-        _TYPES.is_binary(source)
-        or _TYPES.is_large_binary(source)
-        or _TYPES.is_binary_view(source)
-        or _TYPES.is_fixed_size_binary(source)
-    )
-
-
 def _is_uuid(source: pa.DataType) -> bool:
-    return source == pa.uuid() or _is_text(source) or _is_bytes(source)
+    return source == pa.uuid() or is_text(source) or is_bytes(source)
 
 
 def _is_exact(source: pa.DataType) -> bool:
@@ -169,9 +157,9 @@ _ACCEPTS: dict[type[IcebergType], Callable[[pa.DataType], bool]] = {
     FloatType: _is_number,
     DoubleType: _is_number,
     DecimalType: _is_exact,
-    StringType: _is_text,
-    BinaryType: _is_bytes,
-    FixedType: _is_bytes,
+    StringType: is_text,
+    BinaryType: is_bytes,
+    FixedType: is_bytes,
     UUIDType: _is_uuid,
     DateType: _TYPES.is_date,
     TimeType: _TYPES.is_time,

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
+from lakelet.model.arrow_kinds import is_bytes, is_text
 from lakelet.model.arrow_types import arrow_schema, precision_step
 from lakelet.model.types import (
     BINARIES,
@@ -133,19 +134,6 @@ def _check_struct(source: pa.StructType, fields: Sequence[Field], where: str) ->
             raise InvalidError(f"column {where!r}: the data lacks the field {field.name!r}, which is {field.type}")
 
 
-def _is_text(source: pa.DataType) -> bool:
-    return bool(_TYPES.is_string(source) or _TYPES.is_large_string(source) or _TYPES.is_string_view(source))
-
-
-def _is_bytes(source: pa.DataType) -> bool:
-    return bool(
-        _TYPES.is_binary(source)
-        or _TYPES.is_large_binary(source)
-        or _TYPES.is_binary_view(source)
-        or _TYPES.is_fixed_size_binary(source)
-    )
-
-
 def _is_naive(source: pa.DataType) -> bool:
     return bool(_TYPES.is_timestamp(source) and source.tz is None)
 
@@ -167,8 +155,8 @@ _ACCEPTS: dict[Kind, Callable[[pa.DataType], bool]] = {
     **dict.fromkeys(INTEGERS, _is_exact),
     **dict.fromkeys(FLOATS, _is_number),
     Kind.DECIMAL: _is_exact,
-    **dict.fromkeys(STRINGS, _is_text),
-    **dict.fromkeys(BINARIES, _is_bytes),
+    **dict.fromkeys(STRINGS, is_text),
+    **dict.fromkeys(BINARIES, is_bytes),
     Kind.DATE: _TYPES.is_date,
     Kind.TIME: _TYPES.is_time,
     Kind.TIMESTAMP: _is_naive,

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
+from lakelet.model.arrow_kinds import is_text
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import STRINGS, Atomic
@@ -71,7 +72,7 @@ def kinds_of(kinds: Any, rows: int | None = None, *, first_row: int = 0) -> Kind
         raise InvalidError(f"kinds: expected one for each of {rows} rows, found {len(array)}")
     if pa.types.is_null(array.type) and not len(array):
         return np.empty(0, np.int8)
-    if _is_text(array.type):
+    if is_text(array.type):
         return _spelled(array, "kinds", first_row)
     if not pa.types.is_integer(array.type):
         raise InvalidError(f"kinds: expected {_KNOWN} or the numbers 0 to 3, found {array.type}")
@@ -94,10 +95,6 @@ def _as_array(kinds: Any) -> pa.Array:
         raise InvalidError(f"kinds: expected {_KNOWN} or the numbers 0 to 3 ({error})") from error
 
 
-def _is_text(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))
-
-
 def _spelled(column: pa.Array, what: str, first_row: int) -> Kinds:
     """The numbers of spelled kinds: each distinct spelling is looked up once."""
     encoded = column.cast(pa.string()).dictionary_encode(null_encoding="encode")
@@ -116,5 +113,5 @@ def _refuse(array: pa.Array, wrong: pa.Array, what: str, first_row: int) -> None
         shown = "NULL" if value is None else repr(value)
         raise InvalidError(
             f"{what}: row {first_row + place} has the row kind {shown}, expected one of {_KNOWN}"
-            + ("" if _is_text(array.type) else " or 0 to 3")
+            + ("" if is_text(array.type) else " or 0 to 3")
         )

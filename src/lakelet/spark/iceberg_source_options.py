@@ -26,6 +26,7 @@ from lakelet.iceberg.table import IcebergTable
 from lakelet.options import CATALOG_PREFIX
 from lakelet.spark.iceberg_catalogs import is_connection, open_catalog
 from lakelet.spark.iceberg_read import PlannedRead, planned
+from lakelet.spark.source_options import listed_columns
 
 _READ = ("version", "timestamp", "tag", "columns", "where")
 _WRITE = ("partitionoverwritemode", "commit-id")
@@ -88,7 +89,7 @@ class IcebergSourceOptions:
         text = self.values.get("timestamp")
         return planned(
             self.open(),
-            self._columns(),
+            listed_columns(self.values.get("columns")),
             self.values.get("where"),
             self.values.get("version"),
             int(text) if text is not None and text.isdigit() else text,
@@ -105,15 +106,6 @@ class IcebergSourceOptions:
         if not overwrites:
             return "append"
         return "overwrite_partitions" if told == "dynamic" else "overwrite"
-
-    def _columns(self) -> list[str] | None:
-        text = self.values.get("columns")
-        if text is None:
-            return None
-        names = [name.strip() for name in text.split(",")]
-        if not all(names):
-            raise InvalidError(f"option 'columns': expected names separated by commas, found {text!r}")
-        return names
 
     def _refuse(self, names: tuple[str, ...], theirs: str, ours: str) -> None:
         found = [name for name in names if name in self.values or name in self.write]

@@ -65,13 +65,7 @@ class SourceOptions:
     @property
     def columns(self) -> list[str] | None:
         """The columns to read, None for all."""
-        text = self.values.get("columns")
-        if text is None:
-            return None
-        names = [name.strip() for name in text.split(",")]
-        if not all(names):
-            raise InvalidError(f"option 'columns': expected names separated by commas, found {text!r}")
-        return names
+        return listed_columns(self.values.get("columns"))
 
     @property
     def timestamp(self) -> str | int | None:
@@ -107,3 +101,13 @@ class SourceOptions:
         found = [name for name in names if name in self.values]
         if found:
             raise InvalidError(f"option {found[0]!r} is for {theirs} and means nothing to {ours}")
+
+
+def listed_columns(text: str | None) -> list[str] | None:
+    """The columns that the option names, None where it is not given."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise InvalidError(f"option 'columns': expected names separated by commas, found {text!r}")
+    return names

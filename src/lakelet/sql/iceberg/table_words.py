@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from lakelet.sql.errors import SqlError
 from lakelet.sql.iceberg.partition_words import GivenTerm, read_term
-from lakelet.sql.statements.clauses import COMMENT_KEY, read_literal, read_option_name
+from lakelet.sql.statements.clauses import COMMENT_KEY, read_pairs, read_table_query
 from lakelet.sql.statements.column_words import ColumnDefinition, ColumnPath, read_column
 from lakelet.sql.statements.type_words import read_type
 from lakelet.sql.word_reader import WordReader
@@ -87,21 +87,7 @@ def read_iceberg_definition(reader: WordReader) -> IcebergDefinition:
 
 def read_properties(reader: WordReader) -> dict[str, str]:
     """Reads ('key' = 'value', …); any key may be set, for other engines have keys of their own."""
-    found: dict[str, str] = {}
-
-    def read() -> None:
-        word = reader.peek()
-        key = read_option_name(reader)
-        reader.expect("=")
-        text = read_literal(reader, "a text in quotes").text
-        if text is None:
-            raise SqlError("a property cannot be NULL: UNSET takes it away", reader.text, word.start)
-        if key in found:
-            raise SqlError(f"property '{key}' is given twice", reader.text, word.start)
-        found[key] = text
-
-    reader.listed(read)
-    return found
+    return read_pairs(reader, "property", "a property cannot be NULL: UNSET takes it away")
 
 
 def _element(reader: WordReader, found: IcebergDefinition) -> None:
@@ -164,16 +150,7 @@ def _location(reader: WordReader, found: IcebergDefinition) -> None:
 
 
 def _as(reader: WordReader, found: IcebergDefinition) -> None:
-    first, behind = reader.place, len(reader.words)
-    last = [word.keyword for word in reader.words[-3:]]
-    if last == ["WITH", "NO", "DATA"]:
-        behind, found.with_data = behind - 3, False
-    elif last[1:] == ["WITH", "DATA"]:
-        behind -= 2
-    if behind <= first:
-        raise reader.error("a query")
-    found.query = (first, behind)
-    reader.place = len(reader.words)
+    found.query, found.with_data = read_table_query(reader)
 
 
 _Clause = Callable[[WordReader, IcebergDefinition], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -88,7 +88,21 @@ class GivenOptions:
 
 def read_options(reader: WordReader) -> GivenOptions:
     """Reads ('key' = 'value', …) with keys that exist and values they can have."""
-    values: dict[str, str] = {}
+
+    def check(key: str, text: str) -> None:
+        if key != COMMENT_KEY:
+            check_options({key: text})
+
+    values = read_pairs(reader, "option", "an option cannot be NULL: RESET takes it back to its default", check)
+    comment = values.pop(COMMENT_KEY, None)
+    return GivenOptions(values, comment)
+
+
+def read_pairs(
+    reader: WordReader, what: str, no_null: str, check: Callable[[str, str], None] = lambda *_: None
+) -> dict[str, str]:
+    """Reads ('key' = 'value', …); `no_null` is said of a value that is NULL, and `check` may refuse one."""
+    found: dict[str, str] = {}
 
     def read() -> None:
         word = reader.peek()
@@ -96,17 +110,15 @@ def read_options(reader: WordReader) -> GivenOptions:
         reader.expect("=")
         text = read_literal(reader, "a text in quotes").text
         if text is None:
-            raise SqlError("an option cannot be NULL: RESET takes it back to its default", reader.text, word.start)
-        if key in values:
-            raise SqlError(f"option '{key}' is given twice", reader.text, word.start)
-        if key != COMMENT_KEY:
-            with placed(reader, word):
-                check_options({key: text})
-        values[key] = text
+            raise SqlError(no_null, reader.text, word.start)
+        if key in found:
+            raise SqlError(f"{what} '{key}' is given twice", reader.text, word.start)
+        with placed(reader, word):
+            check(key, text)
+        found[key] = text
 
     reader.listed(read)
-    comment = values.pop(COMMENT_KEY, None)
-    return GivenOptions(values, comment)
+    return found
 
 
 def read_option_name(reader: WordReader) -> str:
@@ -114,6 +126,20 @@ def read_option_name(reader: WordReader) -> str:
     if reader.peek().kind == "string":
         return reader.string()
     return ".".join(reader.name_parts("the name of an option in quotes"))
+
+
+def read_table_query(reader: WordReader) -> tuple[tuple[int, int], bool]:
+    """Reads the query behind AS, up to the end: the words it is made of, and whether its rows are wanted."""
+    first, behind, with_data = reader.place, len(reader.words), True
+    last = [word.keyword for word in reader.words[-3:]]
+    if last == ["WITH", "NO", "DATA"]:
+        behind, with_data = behind - 3, False
+    elif last[1:] == ["WITH", "DATA"]:
+        behind -= 2
+    if behind <= first:
+        raise reader.error("a query")
+    reader.place = len(reader.words)
+    return (first, behind), with_data
 
 
 # ---------------------------------------------------------------------- partitions

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from lakelet.sql.errors import SqlError, nearest
 from lakelet.sql.names import matching
-from lakelet.sql.statements.clauses import GivenOptions, read_options
+from lakelet.sql.statements.clauses import GivenOptions, read_options, read_table_query
 from lakelet.sql.statements.column_words import ColumnDefinition, ColumnPath, read_column
 from lakelet.sql.statements.type_words import read_type
 from lakelet.sql.word_reader import WordReader
@@ -241,16 +241,7 @@ def _like(reader: WordReader, found: TableDefinition) -> None:
 
 
 def _as(reader: WordReader, found: TableDefinition) -> None:
-    first, behind = reader.place, len(reader.words)
-    last = [word.keyword for word in reader.words[-3:]]
-    if last == ["WITH", "NO", "DATA"]:
-        behind, found.with_data = behind - 3, False
-    elif last[1:] == ["WITH", "DATA"]:
-        behind -= 2
-    if behind <= first:
-        raise reader.error("a query")
-    found.query = (first, behind)
-    reader.place = len(reader.words)
+    found.query, found.with_data = read_table_query(reader)
 
 
 _Clause = Callable[[WordReader, TableDefinition], None]
