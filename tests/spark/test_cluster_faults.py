@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,19 +26,25 @@ SPECULATING = {
 }
 
 
-def test_overtaken_attempts_and_lost_executors_change_nothing(java: str, tmp_path: Path) -> None:
-    with standalone(java, tmp_path) as master:
+def struck_report(java: str, folder: Path, program: str) -> dict[str, Any]:
+    """What a program that is struck by faults on a cluster of two hosts tells in the end, by the name of the case."""
+    with standalone(java, folder) as master:
         ended = submit(
             java,
-            tmp_path,
+            folder,
             master=master,
-            program=Path(faulty_write.__file__),
-            arguments=[str(tmp_path)],
+            program=Path(program),
+            arguments=[str(folder)],
             config=SPECULATING,
             variables={"PYTHONPATH": PATH},
         )
     assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
-    report = json.loads(ended.stdout.splitlines()[-1])
+    report: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return report
+
+
+def test_overtaken_attempts_and_lost_executors_change_nothing(java: str, tmp_path: Path) -> None:
+    report = struck_report(java, tmp_path, faulty_write.__file__)
     assert set(report) == set(faulty_write.CASES)
     rows = faulty_write.ROWS
     for name, found in report.items():

@@ -1,31 +1,18 @@
 """Iceberg inserts on a standalone cluster with two hosts, where attempts are overtaken and executors die."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.spark.clusters import standalone, submit
 from tests.spark.programs import faulty_iceberg_write
-from tests.spark.test_cluster_faults import PATH, SPECULATING
+from tests.spark.test_cluster_faults import struck_report
 
 # A cluster starts five processes, which a busy machine takes its time for.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_overtaken_attempts_and_lost_executors_change_nothing(java: str, tmp_path: Path) -> None:
-    with standalone(java, tmp_path) as master:
-        ended = submit(
-            java,
-            tmp_path,
-            master=master,
-            program=Path(faulty_iceberg_write.__file__),
-            arguments=[str(tmp_path)],
-            config=SPECULATING,
-            variables={"PYTHONPATH": PATH},
-        )
-    assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
-    report = json.loads(ended.stdout.splitlines()[-1])
+    report = struck_report(java, tmp_path, faulty_iceberg_write.__file__)
     assert set(report) == set(faulty_iceberg_write.CASES)
     rows = faulty_iceberg_write.ROWS
     for name, found in report.items():

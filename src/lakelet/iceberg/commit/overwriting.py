@@ -4,8 +4,8 @@
     StaticPartition      the files all rows of which have the given values of identity partition columns
     WrittenPartitions    the files of the partitions that rows were written to
 
-Files of another spec than the planned one are replaced where all their rows are meant, stay where none is, and where it may be
-some the overwrite is refused: whole files are replaced, never parts of them.
+Files of another spec than the planned one stay where none of their rows is meant. A static overwrite replaces them where all are;
+where it may be some, and in a dynamic overwrite wherever it may be any, the overwrite is refused: files are replaced whole.
 """
 
 from __future__ import annotations
