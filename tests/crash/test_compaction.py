@@ -19,7 +19,7 @@ from lakelet.storage.store import ObjectStore
 from lakelet.table import Table
 from tests.crash.keyed_operations import keyed
 from tests.crash.operations import USER, Action, Operation
-from tests.crash.test_crash import crash_everywhere, number_of_calls
+from tests.crash.test_crash import counted, crash_everywhere
 from tests.crash.warehouse import TABLE, CountedIds, copied, lake_on, prepared, state
 from tests.unit.hooked_store import HookedStore
 
@@ -139,7 +139,7 @@ def test_an_error_at_any_call_leaves_all_or_nothing(operation: Operation, after:
     done = copied(start)
     operation.run(lake_on(done, "run"))
     expected = state(done)
-    for call in range(1, number_of_calls(operation, start) + 1, 4):
+    for call in range(1, counted(operation, start).calls + 1, 4):
         store: ObjectStore = copied(start)
         try:
             operation.run(lake_on(FailingStore(store, fail_at=call, after=after), "run"))

@@ -1,12 +1,12 @@
 """A crash at every storage call of every operation, before and after the call takes effect."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash
+from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
@@ -15,6 +15,7 @@ from tests.crash.operations import OPERATIONS, USER, Operation
 from tests.crash.warehouse import TABLE, State, copied, fingerprint, lake_on, listing, prepared, state
 
 ON_DISK = ("create_table", "append", "overwrite_dynamic", "delete", "add_column", "rename_table", "drop_table")
+READING = ("append", "delete")
 KEYED_ON_DISK = ("keyed_upsert_across", "keyed_restamp")
 EVERY_OPERATION = (*OPERATIONS, *KEYED_OPERATIONS)
 
@@ -23,10 +24,10 @@ def named(operations: tuple[str, ...]) -> list[Operation]:
     return [operation for operation in EVERY_OPERATION if operation.name in operations]
 
 
-def number_of_calls(operation: Operation, start: ObjectStore, kind: type[MemoryStore] = MemoryStore) -> int:
+def counted(operation: Operation, start: ObjectStore, kind: type[MemoryStore] = MemoryStore) -> CountingStore:
     counting = CountingStore(copied(start, kind()))
     operation.run(lake_on(counting, "run"))
-    return counting.calls
+    return counting
 
 
 def states(operation: Operation, start: ObjectStore) -> tuple[State, State, State, list[State]]:
@@ -52,22 +53,22 @@ def repeat(operation: Operation, store: ObjectStore, *, had_effect: bool) -> Non
 
 def crash_everywhere(operation: Operation, start: ObjectStore, fresh: Iterator[ObjectStore] | None = None) -> None:
     before, after, twice, allowed = states(operation, start)
-    calls = number_of_calls(operation, start)
+    calls = counted(operation, start).changing_calls
     assert calls > 0
-    # A call that only reads leaves what the one before it left: each distinct warehouse is looked at once.
+    # Some calls leave what the one before them left: each distinct warehouse is looked at once.
     seen: dict[int, State] = {}
     left = None
     for call in range(1, calls + 1):
         for effective in (False, True):
             store = copied(start, next(fresh) if fresh is not None else None)
-            crashing = CrashStore(store, crash_at=call, after=effective)
+            crashing = CrashStore(store, crash_at=call, after=effective, only=changes)
             with pytest.raises(SimulatedCrash):
                 operation.run(lake_on(crashing, "run"))
             left = fingerprint(store)
             if left in seen:
                 continue
             moment = "after" if effective else "before"
-            where = f"{operation.name}: crash {moment} call {call} of {calls}, {crashing.log[call - 1]}"
+            where = f"{operation.name}: crash {moment} change {call} of {calls}, {crashing.struck}"
             found = seen[left] = state(store)
             assert found in allowed, where
             repeat(operation, store, had_effect=found == after)
@@ -92,17 +93,37 @@ def test_a_crash_at_any_call_leaves_all_or_nothing_on_a_disk(operation: Operatio
     crash_everywhere(operation, start, stores)
 
 
+@pytest.mark.parametrize("operation", named(READING), ids=lambda operation: operation.name)
+def test_a_crash_at_a_read_leaves_nothing_else(operation: Operation) -> None:
+    """Why the others crash only at calls that change something."""
+    start = prepared(operation.prepare)
+    calls = counted(operation, start)
+
+    def left(number: int, *, after: bool, only: Callable[[str, str], bool] | None) -> frozenset[str]:
+        store = copied(start)
+        with pytest.raises(SimulatedCrash):
+            operation.run(lake_on(CrashStore(store, crash_at=number, after=after, only=only), "run"))
+        return frozenset(listing(store))
+
+    changed = {
+        left(number, after=after, only=changes)
+        for number in range(1, calls.changing_calls + 1)
+        for after in (False, True)
+    }
+    assert {left(number, after=False, only=None) for number in range(1, calls.calls + 1)} <= changed
+
+
 def test_a_crash_at_any_call_of_a_second_run() -> None:
     """A writer that crashes, is started again, and crashes again: still once."""
     (operation,) = named(("append",))
     start = prepared(operation.prepare)
     _, after, _, allowed = states(operation, start)
-    calls = number_of_calls(operation, start)
+    calls = counted(operation, start).changing_calls
     for first in range(1, calls + 1):
         store = copied(start)
         for call in (first, calls - 2):
             try:
-                operation.run(lake_on(CrashStore(store, crash_at=call, after=True), f"run-{call}"))
+                operation.run(lake_on(CrashStore(store, crash_at=call, after=True, only=changes), f"run-{call}"))
             except SimulatedCrash:
                 assert state(store) in allowed
         operation.run(lake_on(store, "again"))
@@ -153,12 +174,12 @@ def test_a_crash_while_a_table_is_copied_to_its_new_name_loses_nothing() -> None
     before_rows, after_rows = state(start).tables[0][1:], state(after).tables[0][1:]
     assert before_rows == after_rows
     seen = []
-    calls = number_of_calls(operation, start, CopyOnlyStore)
+    calls = counted(operation, start, CopyOnlyStore).changing_calls
     for call in range(1, calls + 1):
         for effective in (False, True):
             store = copied(start, CopyOnlyStore())
             with pytest.raises(SimulatedCrash):
-                operation.run(lake_on(CrashStore(store, crash_at=call, after=effective), "run"))
+                operation.run(lake_on(CrashStore(store, crash_at=call, after=effective, only=changes), "run"))
             found = state(store).tables
             assert found
             assert all(table[1:] == before_rows for table in found)

@@ -8,6 +8,7 @@ calls: every protocol call is one, and so are the `close` and `abort` of an outp
     FailingStore(store, fail_at=3)                          # the 3rd call fails and does nothing
     FailingStore(store, fail_at=3, after=True)              # the 3rd call is done, and answered with an error
     CrashStore(store, crash_at=3)                           # from the 3rd call on, nothing is answered
+    CrashStore(store, crash_at=3, only=changes)             # the same, counted over the calls that change something
 
 It never decides by chance: the same calls fail in the same place.
 """
@@ -25,6 +26,13 @@ from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.store import ObjectStore, OutputFile, checked_path
 
 T = TypeVar("T")
+
+_READS = ("get", "get_range", "head", "list", "list_folder")
+
+
+def changes(call: str, path: str) -> bool:
+    """Whether a call may change what is stored: a crash at any other leaves what the call before it left."""
+    return call not in _READS
 
 
 class SimulatedCrash(BaseException):
@@ -75,6 +83,11 @@ class CountingStore(_ObservedStore):
         """Calls by kind."""
         with self._lock:
             return Counter(call for call, _ in self.log)
+
+    @property
+    def changing_calls(self) -> int:
+        """How many calls may have changed something."""
+        return sum(changes(*one) for one in self.log)
 
     def reset(self) -> None:
         """Start again from nothing."""
@@ -133,28 +146,51 @@ class FailingStore(_ObservedStore):
 
 
 class CrashStore(_ObservedStore):
-    """Dies at call number `crash_at`: before doing it, or with `after=True` once it is done.
+    """Dies at call number `crash_at`, counted over the calls that `only` accepts (all when it is None): before doing it, or with
+    `after=True` once it is done.
 
     Every later call raises SimulatedCrash too and does nothing, whatever cleans up on the way out.
     """
 
-    def __init__(self, store: ObjectStore, *, crash_at: int, after: bool = False) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        *,
+        crash_at: int,
+        after: bool = False,
+        only: Callable[[str, str], bool] | None = None,
+    ) -> None:
         super().__init__(store)
         self._crash_at = crash_at
         self._after = after
+        self._only = only
+        self._seen = 0
+        self.struck: tuple[str, str] | None = None
 
     @property
     def crashed(self) -> bool:
-        """Whether the crash point was reached."""
-        return self.calls >= self._crash_at
+        """Whether the crash point was reached; `struck` is the call that was made then."""
+        return self.struck is not None
 
     def _around(self, call: str, path: str, action: Callable[[], T]) -> T:
-        number = self._note(call, path)
-        if number < self._crash_at:
+        self._note(call, path)
+        with self._lock:
+            dead = self.crashed
+            strikes = not dead and self._strikes(call, path)
+        if not dead and not strikes:
             return action()
-        if number == self._crash_at and self._after:
+        if strikes and self._after:
             action()
         raise SimulatedCrash(f"{self.location}/{path}: crashed at call {self._crash_at}, {call}")
+
+    def _strikes(self, call: str, path: str) -> bool:
+        if self._only is not None and not self._only(call, path):
+            return False
+        self._seen += 1
+        if self._seen < self._crash_at:
+            return False
+        self.struck = (call, path)
+        return True
 
     def _before_bytes(self) -> None:
         if self.crashed:
