@@ -44,8 +44,8 @@ setup-java: ## Find Java 17 or later with javac, or install it from Debian's pac
 setup-services: ## Get the servers the integration tests talk to (MinIO; SeaweedFS comes with .venv).
 	@bash scripts/install-minio.sh
 
-setup-conformance: $(PYPAIMON_STAMP) $(ICEBERG_STAMP) setup-java ## Get the other engines: Java Paimon, pypaimon, Iceberg's Spark, DuckDB's Iceberg.
-	@scripts/setup-jars.sh tests/conformance/java tests/spark/s3a tests/conformance/iceberg_spark
+setup-conformance: $(PYPAIMON_STAMP) $(ICEBERG_STAMP) setup-java ## Get the other engines: Java Paimon, pypaimon, Iceberg's Spark and REST catalog, DuckDB's Iceberg.
+	@scripts/setup-jars.sh tests/conformance/java tests/spark/s3a tests/conformance/iceberg_spark tests/conformance/iceberg_rest
 
 $(PYPAIMON_STAMP): $(PYPAIMON_LOCK) scripts/make-venv.sh | $(STAMP)
 	@scripts/make-venv.sh .venv-pypaimon $(PYPAIMON_LOCK)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.iceberg_rest import client as rest_client
+from tests.conformance.iceberg_rest.client import RestServer
 from tests.conformance.iceberg_spark import client as iceberg_client
 from tests.conformance.iceberg_spark.client import IcebergSpark
 from tests.conformance.java.client import JavaPaimon
@@ -19,6 +21,12 @@ from tests.conformance.tables import Warehouse
 REPOSITORY = Path(__file__).parents[2]
 JARS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakelet" / "jars"
 JARS_LIST = Path(__file__).parent / "java" / "jars.sha256"
+MARKS = {
+    "java_paimon": "java",
+    "pypaimon": "pypaimon",
+    "iceberg_spark": "iceberg_spark",
+    "iceberg_rest": "iceberg_rest",
+}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -26,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the tests by what they ask for."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        for fixture, mark in (("java_paimon", "java"), ("pypaimon", "pypaimon"), ("iceberg_spark", "iceberg_spark")):
+        for fixture, mark in MARKS.items():
             if fixture in fixtures:
                 item.add_marker(mark)
 
@@ -69,6 +77,21 @@ def iceberg_spark() -> Iterator[IcebergSpark]:
     client = IcebergSpark(home.stdout.strip())
     yield client
     client.close()
+
+
+@pytest.fixture(scope="module")
+def iceberg_rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestServer]:
+    """The REST catalog of Iceberg 1.11, for one module."""
+    found = subprocess.run([REPOSITORY / "scripts" / "setup-java.sh", "--print-home"], capture_output=True)
+    if found.returncode != 0:
+        _unavailable("no Java 17 or later with javac (make setup-java)")
+    missing = [path.name for path in rest_client.jars() if not path.is_file()]
+    if missing:
+        _unavailable(f"{', '.join(missing)} not there (make setup-conformance)")
+    server = RestServer(tmp_path_factory.mktemp("rest"))
+    server.start()
+    yield server
+    server.close()
 
 
 @pytest.fixture

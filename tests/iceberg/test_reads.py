@@ -333,6 +333,26 @@ def test_types_that_only_iceberg_has(lake: Lake, catalog: IcebergCatalog) -> Non
     ).rows() == [(1,)]
 
 
+def test_uuids_inside_of_nested_columns(lake: Lake, catalog: IcebergCatalog) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "l", ListType(3, UUIDType(), False)),
+        NestedField(4, "s", StructType(NestedField(5, "u", UUIDType()))),
+    )
+    table = catalog.library.create_table("db.t", schema)
+    value = uuid.UUID(int=77)
+    ids = pa.array([value.bytes], pa.uuid())
+    lists = pa.ListArray.from_arrays([0, 1], ids)
+    table.append(pa.table([pa.array([1]), lists, pa.StructArray.from_arrays([ids], ["u"])], ["id", "l", "s"]))
+    # The rows of a column that changed are read by us, not by DuckDB.
+    lake.sql("ALTER TABLE iceberg.db.t ADD COLUMN s.z INT")
+    assert lake.sql(f"SELECT l, s FROM iceberg.db.t WHERE id = 1 AND s.u = '{value}'").rows() == [
+        ([str(value)], {"u": str(value), "z": None})
+    ]
+    lake.sql("UPDATE iceberg.db.t SET id = 2 WHERE id = 1")
+    assert lake.sql("SELECT id, l FROM iceberg.db.t").rows() == [(2, [str(value)])]
+
+
 def test_nested_columns_that_changed(lake: Lake, catalog: IcebergCatalog) -> None:
     inner = StructType(NestedField(3, "a", LongType()), NestedField(4, "b", StringType()))
     schema = Schema(

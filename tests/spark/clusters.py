@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pyspark
 
+from tests.spark.java import BRIEF
+
 START_SECONDS = 60
 RUN_SECONDS = 500
 HOSTS = ("127.0.0.1", "127.0.0.2")
@@ -22,6 +24,7 @@ SMALL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "768m",
+    "spark.executor.extraJavaOptions": BRIEF,
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
@@ -53,9 +56,11 @@ def bare_environment(java: str, folder: Path) -> dict[str, str]:
         "JAVA_HOME": java,
         "PATH": os.environ["PATH"],
         "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_JAVA_OPTS": BRIEF,
         "SPARK_HOME": str(spark_home(folder)),
         "SPARK_LOCAL_DIRS": str(temporary),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": BRIEF,
         "TMPDIR": str(temporary),
     }
 

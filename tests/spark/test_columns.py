@@ -210,3 +210,21 @@ def test_row_kinds_that_cannot_be(spark: SparkSession) -> None:
     with pytest.raises(InvalidError, match=r"kinds= was given.*'op'"):
         matched(empty(spark, "id int, op string"), told, fixed={}, kinds="op")
     assert matched(empty(spark, "id int, op string"), told, fixed={}, kinds=None).kinds is None
+
+
+def test_what_has_no_type_gets_that_of_the_table(spark: SparkSession) -> None:
+    table = schema({"id": "INT", "a": "ARRAY<INT>", "m": "MAP<STRING, INT>", "r": "ROW<x INT, y ARRAY<INT>>"})
+    rows = spark.sql("SELECT 1 AS id, array() AS a, map() AS m, named_struct('x', NULL, 'y', array()) AS r")
+    assert names_and_types(matched(rows, table, fixed={}, kinds=None).frame) == [
+        ("id", "int"),
+        ("a", "array<int>"),
+        ("m", "map<string,int>"),
+        ("r", "struct<x:int,y:array<int>>"),
+    ]
+    with pytest.raises(InvalidError, match="column 'a' is ARRAY<INT>; the data has ARRAY<ARRAY<VOID>>"):
+        matched(spark.sql("SELECT array(array()) AS a"), table, fixed={}, kinds=None)
+
+
+def test_a_column_that_tells_kinds_is_there_for_the_tasks_that_ask_it(spark: SparkSession) -> None:
+    table = schema({"id": "INT", "op": "STRING"}, primary=["id"], rowkind__field="op")
+    assert matched(empty(spark, "id int"), table, fixed={}, kinds=None).frame.columns == ["id", "op"]

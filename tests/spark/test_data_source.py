@@ -238,6 +238,9 @@ def test_rows_that_do_not_fit_leave_nothing(spark: SparkSession, lake: Lake) -> 
         writing(rows, lake).save("shop.strict")
     assert table.snapshots() == []
     assert stored_files(table) == set()
+    lake.create_table("shop.lists", [("a", "ARRAY<INT>")])
+    with pytest.raises(PySparkException, match=r"lakelet\.errors\.InvalidError: the data does not fit the table"):
+        writing(spark.sql("SELECT array() AS a"), lake).save("shop.lists")
 
 
 def test_a_task_that_fails_leaves_nothing(spark: SparkSession, lake: Lake) -> None:

@@ -198,6 +198,23 @@ def test_neither_ansi_mode_nor_the_time_zone_matter(spark: SparkSession, ansi: s
         check(spark, table, columns, [*([field.name] for field in columns), [field.name for field in columns]])
 
 
+@pytest.mark.parametrize("setting", ["legacy.lpadRpadAlwaysReturnString", "function.concatBinaryAsString"])
+def test_settings_that_make_text_of_bytes_do_not_matter(spark: SparkSession, setting: str) -> None:
+    columns = fields("STRING", "BYTES", "TIMESTAMP(6)")
+    texts = ["", "é", "éé数", "数数", "ééééé数", "数" * 20, None]
+    found: list[list[Any]] = [
+        texts,
+        [b"\xff\xc3" * size for size in range(6)] + [None],
+        [*range(-3000, 3000, 1000), None],
+    ]
+    arrays = [
+        column(field.type, own) for field, own in zip(columns, found, strict=True) if isinstance(field.type, Atomic)
+    ]
+    table = pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
+    with session.settings(spark, {f"spark.sql.{setting}": "true"}):
+        check(spark, table, columns, [*([field.name] for field in columns), [field.name for field in columns]])
+
+
 @pytest.mark.parametrize("arity", [56, 121])
 def test_the_header_grows_with_the_columns(spark: SparkSession, arity: int) -> None:
     columns = fields(*["SMALLINT"] * arity)

@@ -312,6 +312,9 @@ def test_what_does_not_fit_is_told_before_any_task(spark: SparkSession, lake: Ic
     nulls = spark.range(6).selectExpr("IF(id % 2 = 0, NULL, id) AS id", "string(id) AS name")
     with pytest.raises(InvalidError, match=r"3 rows with NULL in a column that is NOT NULL \(id\)"):
         ls.insert_iceberg(nulls, "iceberg", "db.t", warehouse=lake.location)
+    no_text = spark.range(2).selectExpr("id", "CAST(X'ff' AS STRING) AS name")
+    with pytest.raises(InvalidError, match="'name' holds bytes that are no text"):
+        ls.insert_iceberg(no_text, "iceberg", "db.t", warehouse=lake.location)
     assert lake.rows() == Counter()
     assert lake.unlisted() == set()
 

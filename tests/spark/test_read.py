@@ -71,6 +71,18 @@ def test_changes(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
         read(spark, tmp_path, "d.t", start=0, version=1)
 
 
+def test_changes_up_to_a_snapshot_that_was_rolled_back(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """Its id belongs to another snapshot then."""
+    table = lake.create_table("d.t", [("id", "BIGINT")])
+    for number in range(2):
+        _numbers(table, number, number + 1)
+    frame = read(spark, tmp_path, "d.t", start=0)
+    table.rollback(1)
+    _numbers(table, 9, 10)
+    with pytest.raises(PySparkException, match="snapshot 2 is another one since a rollback"):
+        frame.collect()
+
+
 def test_wrong_arguments(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     table = lake.create_table("d.t", [("id", "BIGINT")])
     _numbers(table, 0, 1)
@@ -160,7 +172,8 @@ def test_deleted_rows(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     assert frame.count() == 4000 - 904
     assert "BroadcastHashJoin" in plan_text(frame)
     assert "MapInArrow" in plan_text(frame)
-    assert_reads_like_scan(spark, str(tmp_path), table, columns=["_metadata"], where="id BETWEEN 90 AND 1010")
+    with settings(spark, {"spark.sql.sources.useV1SourceList": "csv"}):
+        assert_reads_like_scan(spark, str(tmp_path), table, columns=["_metadata"], where="id BETWEEN 90 AND 1010")
 
 
 def test_many_deleted_rows_are_looked_up_too(
@@ -243,3 +256,28 @@ def test_rule_13_conditions_that_spark_pushes_down_by_itself(spark: SparkSession
         assert frame.filter(f"{column} > 2.0D").count() == 2
         assert frame.filter(f"{column} IS NULL").count() == 1
     assert frame.filter("s IS NULL").count() == 1
+
+
+def test_instants_in_milliseconds_that_spark_compares_with_finer_ones(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """Spark would push `t < 1.0005 s` into such files as `t < 1.000 s`; the files stay like that when the column gets digits."""
+    table = lake.create_table("d.t", [("t", "TIMESTAMP_LTZ(3)"), ("s", "ROW<t TIMESTAMP_LTZ(0)>")])
+    moment = dt.datetime(2024, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
+    table.write([{"t": moment, "s": {"t": moment}}])
+    frames = [read(spark, tmp_path, "d.t")]
+    table.change_type("t", "TIMESTAMP_LTZ(6)")
+    frames.append(read(spark, tmp_path, "d.t"))
+    for frame in frames:
+        for column in ("t", "s.t"):
+            assert frame.filter(f"{column} < TIMESTAMP '2024-01-01 00:00:01.0005Z'").count() == 1
+            assert frame.filter(f"{column} <> TIMESTAMP '2024-01-01 00:00:01.0005Z'").count() == 1
+
+
+def test_days_that_the_calendar_of_java_leaves_out(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    table = lake.create_table(
+        "d.t", [("d", "DATE"), ("t", "TIMESTAMP_LTZ(6)")], options={"metadata.stats-mode": "none"}
+    )
+    table.write([{"d": dt.date(1582, 10, 10), "t": dt.datetime(1582, 10, 10, tzinfo=dt.UTC)}])
+    assert read(spark, tmp_path, "d.t", where="d = '1582-10-10'").count() == 1
+    assert read(spark, tmp_path, "d.t", where="t = '1582-10-10 00:00:00+00:00'").count() == 1

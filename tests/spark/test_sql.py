@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -110,8 +111,11 @@ def test_tables_of_one_name_in_two_databases(spark: SparkSession, lake: Lake) ->
 
 
 def test_names_in_double_quotes(spark: SparkSession, lake: Lake) -> None:
-    with settings(spark, {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"}):
+    """ANSI mode is on by Spark's own default."""
+    with settings(spark, {"spark.sql.ansi.doubleQuotedIdentifiers": "true"}):
         assert rows(spark, lake, 'SELECT id, "name" FROM "shop"."people" WHERE id = 2') == [(2, "Bea")]
+        with settings(spark, {"spark.sql.ansi.enabled": "false"}):
+            assert rows(spark, lake, 'SELECT id, "name" FROM shop.people WHERE id = 2') == [(2, "name")]
     assert rows(spark, lake, 'SELECT id, "name" FROM shop.people WHERE id = 2') == [(2, "name")]
 
 
@@ -289,3 +293,28 @@ def test_wrong_inserts_leave_the_table_alone(spark: SparkSession, lake: Lake, te
     with pytest.raises(InvalidError, match=message):
         sql(spark, lake.location, text)
     assert [len(lake.table(name).snapshots()) for name in ("shop.orders", "shop.people")] == before
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_partition_values_are_neither_rounded_nor_cut_nor_lost(spark: SparkSession, lake: Lake, ansi: str) -> None:
+    columns = [("id", "INT"), ("d", "DATE"), ("n", "TINYINT"), ("m", "DECIMAL(5, 2)")]
+    table = lake.create_table("shop.parts", columns, partitioned_by=["d", "n", "m"])
+    good = {"d": "'2026-01-01'", "n": "1", "m": "1.5"}
+    wrong = [
+        ("d", "'someday'"),
+        ("d", "'2026-01-01 10:00:00'"),
+        ("d", "TIMESTAMP '2026-01-01 10:00:00'"),
+        ("n", "300"),
+        ("n", "1.7"),
+        ("n", "'x'"),
+        ("m", "'1.2304'"),
+        ("m", "12345"),
+    ]
+    with settings(spark, {"spark.sql.ansi.enabled": ansi}):
+        for name, value in wrong:
+            spec = ", ".join(f"{key} = {text}" for key, text in {**good, name: value}.items())
+            with pytest.raises(InvalidError, match=f"PARTITION: '{name}' is"):
+                sql(spark, lake.location, f"INSERT OVERWRITE shop.parts PARTITION ({spec}) VALUES (1)")
+        assert not table.snapshots()
+        sql(spark, lake.location, "INSERT INTO shop.parts PARTITION (d = NULL, n = 2.0, m = '1.50') VALUES (1)")
+    assert content(table) == [(1, None, 2, Decimal("1.50"))]

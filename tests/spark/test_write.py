@@ -368,3 +368,11 @@ def test_rows_of_ignored_kinds_are_no_second_rows_of_their_keys(spark: SparkSess
     data = frame(spark, [(*order(1), "-U"), (*order(1, amount=2), "+U")], f"{SCHEMA}, _row_kind string")
     write(data, lake.location, "shop.orders")
     assert sum(file.row_count for _, file in table.files()) == 1
+
+
+def test_bytes_that_are_no_text_are_refused(spark: SparkSession, lake: lakelet.Lake) -> None:
+    table = lake.create_table("shop.text", [("p", "STRING"), ("v", "STRING")], partitioned_by=["p"])
+    for columns in ("cast(X'FE' AS STRING) AS p, 'a' AS v", "'a' AS p, cast(X'FE' AS STRING) AS v"):
+        with pytest.raises(InvalidError, match="holds bytes that are no text"):
+            write(spark.sql(f"SELECT {columns}"), lake.location, "shop.text")
+    assert not table.snapshots()

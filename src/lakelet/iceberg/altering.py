@@ -36,6 +36,8 @@ from pyiceberg.types import NestedField
 
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.iceberg.column_types import COMMENT_PROPERTY, model_schema
+from lakelet.iceberg.commit.metadata_changes import look_for_change
+from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.creating import FORMAT_VERSION, check_version
 from lakelet.iceberg.evolving import evolved_schema
 from lakelet.iceberg.library_errors import lakelet_errors
@@ -134,7 +136,12 @@ def _committed(table: IcebergTable, stage: Callable[[IcebergTable], _Staged]) ->
                 now = Table(library.name(), library.metadata, library.metadata_location, library.io, library.catalog)
                 transaction = now.transaction()
                 transaction._apply(updates, requirements)
-                return IcebergTable(table.catalog, transaction.commit_transaction())
+                try:
+                    return IcebergTable(table.catalog, transaction.commit_transaction())
+                except Exception as error:
+                    if outcome_of(error, library.catalog) is not Outcome.UNKNOWN:
+                        raise
+                    return look_for_change(table, updates, error)
         except ConflictError:
             if attempt == _MOST_ATTEMPTS:
                 raise

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, load_catalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import Table
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.iceberg.library_errors import lakelet_errors
 from lakelet.iceberg.table import IcebergTable, newest_version
+
+# What pyiceberg takes as mappings inside its properties, and we as names with points: auth.basic.username.
+_MAPPINGS = {"auth": "'auth.type' and 'auth.basic.username'", "ssl": "'ssl.cabundle'"}
+_HEADER = "header."
+# For a connection, and for an answer.
+_TIMEOUT_SECONDS = (30.0, 300.0)
 
 
 class IcebergCatalog:
@@ -32,13 +40,18 @@ class IcebergCatalog:
         known = sorted(one.value for one in AVAILABLE_CATALOGS)
         if kind is not None and kind.lower() not in known:
             raise InvalidError(f"catalog {self.name}: type {kind!r} is unknown; there are {', '.join(known)}")
+        _check_properties(self.name, self.properties)
         with lakelet_errors(f"catalog {self.name}"):
             try:
-                return load_catalog(self.name, **self.properties)
+                library = load_catalog(self.name, **_nested(self.properties))
             except ValueError as error:
                 if "URI missing" in str(error):
                     raise InvalidError(f"catalog {self.name}: expected the property 'uri', its address") from error
                 raise
+        if isinstance(library, RestCatalog):
+            # pyiceberg waits for an answer for ever. A commit whose answer does not come is looked for.
+            library._session.request = partial(library._session.request, timeout=_TIMEOUT_SECONDS)  # type: ignore[method-assign]
+        return library
 
     def check(self) -> None:
         """Opens the catalog and asks it something; an error of ours where it cannot be used."""
@@ -113,3 +126,40 @@ class IcebergCatalog:
         """Gives a table another name."""
         with lakelet_errors(f"table {self.name}.{name}"):
             self.library.rename_table(name, new_name)
+
+
+def _check_properties(name: str, properties: Mapping[str, str]) -> None:
+    """InvalidError for what a driver would refuse in a message that shows the value, which may be a secret."""
+    uri = properties.get("uri", "")
+    if properties.get("type", "").lower() == "rest" and uri and not uri.lower().startswith(("http://", "https://")):
+        raise InvalidError(
+            f"catalog {name}: 'uri' of a REST catalog is an address that begins with http:// or https://"
+        )
+    for key, value in properties.items():
+        if key != "token" and not key.startswith(_HEADER):
+            continue
+        if not value.isprintable() or not value.isascii() or value != value.strip():
+            raise InvalidError(
+                f"catalog {name}: {key!r} has a line break, a blank at an end or a sign that is not ASCII, which no header "
+                "of HTTP takes"
+            )
+    plain = next((key for key in _MAPPINGS if key in properties), None)
+    if plain is not None:
+        raise InvalidError(f"catalog {name}: {plain!r} has members, such as {_MAPPINGS[plain]}")
+
+
+def _nested(properties: Mapping[str, str]) -> dict[str, Any]:
+    """The properties with `auth.basic.username` and the like as mappings."""
+    found: dict[str, Any] = {}
+    for key, value in properties.items():
+        head, *inner = key.split(".")
+        if head not in _MAPPINGS or not inner:
+            found[key] = value
+            continue
+        at = found.setdefault(head, {})
+        for one in inner[:-1]:
+            at = at.setdefault(one, {})
+            if not isinstance(at, dict):
+                raise InvalidError(f"property {key!r} stands below {one!r}, which has a value of its own")
+        at[inner[-1]] = value
+    return found

@@ -13,6 +13,7 @@ that says nothing of S3 gets what the lake itself was opened with. A kept catalo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from lakelet.errors import AlreadyExistsError, CorruptionError, InvalidError, NotFoundError
@@ -47,6 +48,7 @@ _S3 = {
 }
 # A server of one's own has no regions, but requests are signed with one.
 _REGION_OF_OWN_SERVER = "us-east-1"
+_TAKEN_AMISS = re.compile(r"%[0-9A-Fa-f]{2}|\?")
 
 
 class Catalogs:
@@ -171,11 +173,19 @@ class Catalogs:
         if not root.startswith("/"):
             return None
         folder = f"{root}/{OWN_CATALOG}"
-        return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
+        # pyiceberg cuts an address at these signs, and takes a path without a scheme as it is.
+        warehouse = folder if {"#", "?"} & set(folder) else f"file://{folder}"
+        return {"type": "sql", "uri": f"sqlite:///{_quoted(folder)}/catalog.db", "warehouse": warehouse}
 
     @staticmethod
     def _path(name: str) -> str:
         return f"{_FOLDER}/{name}{_SUFFIX}"
+
+
+def _quoted(path: str) -> str:
+    """A path as the address of a database has it: as it is, unless something in it would be taken for another sign or for
+    parameters."""
+    return path.replace("%", "%25").replace("?", "%3F") if _TAKEN_AMISS.search(path) else path
 
 
 def _has_password(uri: str) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import TableProperties
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
-from lakelet.errors import CorruptionError, InvalidError, NotFoundError
+from lakelet.errors import CommitUnknownError, CorruptionError, InvalidError, NotFoundError
 from lakelet.iceberg.catalog import IcebergCatalog
 from lakelet.iceberg.column_types import COMMENT_PROPERTY, iceberg_schema
-from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
+from lakelet.iceberg.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.partition_terms import PartitionTerm, new_spec
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.types import Field
@@ -44,16 +46,27 @@ def create_table(catalog: IcebergCatalog, name: str, plan: TablePlan) -> Iceberg
     default = next((field.name for field in plan.fields if field.default is not None), None)
     if default is not None:
         raise InvalidError(f"{where}: column {default!r} has a default, which needs format version 3 of Iceberg")
+    if plan.location is not None and "://" in plan.location and {"#", "?"} & set(plan.location):
+        # pyiceberg cuts an address there, and would mix up the files of tables.
+        raise InvalidError(f"{where}: location {plan.location!r}: an address cannot have # or ? in it")
     with lakelet_errors(where):
         schema = iceberg_schema(plan.fields, format_version=int(version))
-        made = catalog.library.create_table(
-            name,
-            schema,
-            location=plan.location,
-            partition_spec=new_spec(schema, plan.partitioned_by),
-            sort_order=UNSORTED_SORT_ORDER,
-            properties=properties,
-        )
+        spec, library = new_spec(schema, plan.partitioned_by), catalog.library
+        try:
+            made = library.create_table(
+                name,
+                schema,
+                location=plan.location,
+                partition_spec=spec,
+                sort_order=UNSORTED_SORT_ORDER,
+                properties=properties,
+            )
+        except Exception as error:
+            if isinstance(library, RestCatalog) and outcome_of(error, library) is Outcome.UNKNOWN:
+                raise CommitUnknownError(
+                    f"{where}: the catalog did not say whether the table was made: {first_line(error)}"
+                ) from error
+            raise
     return IcebergTable(catalog.name, made)
 
 

@@ -236,7 +236,7 @@ def _inside(array: pa.Array, place: tuple[int, ...]) -> pa.Array:
             array = array.flatten()[position]
         elif _TYPES.is_map(array.type):
             # Copied, for keys and items of a sliced map are those of the whole.
-            present = pa.concat_arrays([array.drop_null()])
+            present = pa.concat_arrays([array.filter(array.is_valid())])
             array = present.items if position else present.keys
         else:
             array = array.flatten()

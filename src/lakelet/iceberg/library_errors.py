@@ -1,11 +1,13 @@
 """Errors of pyiceberg, of the drivers it reaches catalogs by, and of the file systems below, as errors of ours.
 
 Every call of the library stands inside `lakelet_errors`: a catalog that is down, refuses the caller or has no driver here is told
-in one line that begins with what was asked, and never as a page of another library's frames.
+in one line that begins with what was asked, and never as a page of another library's frames. Secrets that a message quotes, such
+as those in an address, are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -68,6 +70,37 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], type[LakeletError]], ...] = (
 )
 
 
+# Of a REST catalog's answers that pyiceberg has no kind for: those after which the request may still be carried out.
+_UNDECIDED = (408, 499)
+# A proxy may answer with a page in a single line.
+_SHOWN = 500
+# What a message may quote of an address or a header: user:password@, parameters that hold secrets, tokens.
+_QUOTED = (
+    (re.compile(r"(?<=//)[^/@\s'\"]*:[^/@\s'\"]*(?=@)"), "***"),
+    (
+        re.compile(r"([?&][^=&\s]*(?:secret|password|token|credential|key)[^=&\s]*=)[^&/\s'\"]+", re.IGNORECASE),
+        r"\1***",
+    ),
+    (re.compile(r"\b(Bearer|Basic) +[^\s'\"]+"), r"\1 ***"),
+)
+
+
+def refused_status(error: BaseException) -> int | None:
+    """The status of an answer of a REST catalog that says that a request was not carried out and why not, for which pyiceberg has
+    no error of its own; None for everything else."""
+    status = getattr(getattr(error.__cause__, "response", None), "status_code", None)
+    if type(error) is not library.RESTError or not isinstance(status, int):
+        return None
+    return status if 400 <= status < 500 and status not in _UNDECIDED else None
+
+
+def without_secrets(text: str) -> str:
+    """A message of another library without the passwords and tokens that it quotes."""
+    for pattern, shown in _QUOTED:
+        text = pattern.sub(shown, text)
+    return text
+
+
 @contextmanager
 def lakelet_errors(what: str) -> Iterator[None]:
     """Raises what goes wrong inside as an error of ours that begins with `what`, such as "table ice.shop.orders"."""
@@ -80,14 +113,17 @@ def lakelet_errors(what: str) -> Iterator[None]:
 
 
 def _translated(error: Exception, what: str) -> Exception:
+    status = refused_status(error)
+    if status is not None:
+        return (NotFoundError if status == 404 else InvalidError)(f"{what}: {first_line(error)}")
     for kinds, made in _KINDS:
         if isinstance(error, kinds) and not _is_driver(error):
-            return made(f"{what}: {_first_line(error)}")
+            return made(f"{what}: {first_line(error)}")
     found = _driver_kind(error)
     if found is None:
         return error
     says = {UnavailableError: "the catalog does not answer", PermissionDeniedError: "the catalog refused the caller"}
-    return found(f"{what}: {says.get(found, 'the catalog cannot be opened')}: {_first_line(error)}")
+    return found(f"{what}: {says.get(found, 'the catalog cannot be opened')}: {first_line(error)}")
 
 
 # Libraries between pyiceberg and a catalog. Some of their errors are kinds of OSError or ValueError too.
@@ -119,9 +155,11 @@ def _driver_kind(error: Exception) -> type[LakeletError] | None:
     return PermissionDeniedError if any(word in text for word in _REFUSED) else UnavailableError
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).strip().splitlines()]
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line that is not endless and without secrets."""
+    lines = [line.strip() for line in without_secrets(str(error)).strip().splitlines()]
     if not lines:
         return type(error).__name__
     # pydantic counts its findings in the first line and tells them in those below.
-    return "; ".join(lines[:3]) if "validation error" in lines[0] else lines[0]
+    text = "; ".join(lines[:3]) if "validation error" in lines[0] else lines[0]
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

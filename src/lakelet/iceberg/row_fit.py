@@ -214,7 +214,7 @@ def _list(array: pa.Array, kind: ListType, target: pa.DataType, where: str, row_
 
 def _map(array: pa.Array, kind: MapType, target: pa.DataType, where: str, row_of: RowOf) -> pa.Array:
     # Copied, for keys and items of a sliced map are those of the whole.
-    present = pa.concat_arrays([array.drop_null()])
+    present = pa.concat_arrays([array.filter(array.is_valid())])
     lengths = np.zeros(len(array), np.int64)
     lengths[array.is_valid().to_numpy(zero_copy_only=False)] = np.diff(present.offsets.to_numpy())
     offsets = np.append(0, np.cumsum(lengths))

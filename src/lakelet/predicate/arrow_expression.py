@@ -24,7 +24,7 @@ def referenced(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
             return found
     kind = _kind(expression, schema, names)
     if kind is None:
-        kind = _bound_type(expression, schema.empty_table())
+        kind = _bound_type(expression, _no_rows(schema))
     if kind != pa.bool_():
         raise InvalidError(f"where: expected a condition, found an expression of type {kind}: {text}")
     return names
@@ -44,9 +44,14 @@ def expression_mask(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Bool
 def _kind(expression: pc.Expression, schema: pa.Schema, names: tuple[str, ...]) -> pa.DataType | None:
     """The type of the expression over these columns only; None if it needs others."""
     try:
-        return _bound_type(expression, schema.empty_table().select(list(names)))
+        return _bound_type(expression, _no_rows(schema).select(list(names)))
     except InvalidError:
         return None
+
+
+def _no_rows(schema: pa.Schema) -> pa.Table:
+    # Arrow's own `empty_table` knows no uuid inside of a nested column.
+    return pa.Table.from_batches([], schema)
 
 
 def _bound_type(expression: pc.Expression, table: pa.Table) -> pa.DataType:

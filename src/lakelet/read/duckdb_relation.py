@@ -24,7 +24,7 @@ class _ScanDataset(ds.InMemoryDataset):  # type: ignore[misc]
     """A dataset whose rows are read anew for every scanner."""
 
     def __init__(self, schema: pa.Schema, rescan: Rescan, failed: Callable[[BaseException], None]) -> None:
-        super().__init__(schema.empty_table())
+        super().__init__(pa.Table.from_batches([], schema))
         self._rescan = rescan
         self._rows_schema = schema
         self._failed = failed

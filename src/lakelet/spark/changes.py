@@ -2,7 +2,7 @@
 
 The same rows as `table.changes()`: `_row_kind` and the columns. Of an append table every snapshot says by itself what it
 changed, so that snapshots are dealt out over tasks. Of a primary-key table versions are compared by key, which one task does,
-streaming.
+streaming. Ids are given anew after a rollback, so that tasks make sure that the last snapshot still is the one it was.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelet.commit.snapshots import latest_snapshot, read_snapshot
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field
 from lakelet.predicate.row_filter import RowFilter, row_filter
 from lakelet.spark.merge_scan import packed, task_frame, unpacked
@@ -38,6 +39,7 @@ class _Changes:
     home: TableHome
     schema: TableSchema
     keep: RowFilter
+    last: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,9 @@ class ChangeTasks:
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         changes: _Changes = unpacked(self.changes)
+        last = changes.last.id
+        if read_snapshot(changes.home, last) != changes.last:
+            raise NotFoundError(f"snapshot {last} is another one since a rollback: read the changes up to it anew")
         start, end = self.ranges[number]
         schema = pa.schema([pa.field(ROW_KIND, pa.string()), *arrow_of_spark(self.fields)])
         for batch in read_changes(changes.home, changes.schema, start, end):
@@ -72,27 +77,26 @@ def changes_frame(
     schema = scan.schema
     newest = latest_snapshot(opened.home)
     last = end if end is not None else newest.id if newest is not None else 0
-    _check_range(opened, start, last)
+    snapshots = _checked_range(opened, start, last)
     fields = tuple(schema.field(name) for name in scan.columns)
     shape = T.StructType([T.StructField(ROW_KIND, T.StringType()), *spark_schema(fields)])
     if start == last:
         return spark.createDataFrame([], shape)
     most = 1 if schema.primary_keys else _TASKS_PER_CORE * default_parallelism(spark)
     ranges = _ranges(start, last, most)
-    changes = packed(_Changes(opened.home, schema, row_filter(scan.where, schema.fields)))
+    changes = packed(_Changes(opened.home, schema, row_filter(scan.where, schema.fields), snapshots[last]))
     return task_frame(spark, ChangeTasks(changes, ranges, fields), len(ranges), shape)
 
 
-def _check_range(opened: OpenedTable, start: int, end: int) -> None:
-    """Errors that can be seen now are raised on the driver, not in a task."""
+def _checked_range(opened: OpenedTable, start: int, end: int) -> dict[int, Snapshot]:
+    """The first and the last snapshot, but for the 0th; errors that can be seen now are raised on the driver, not in a task."""
     ids: tuple[tuple[str, object], ...] = (("start", start), ("end", end))
     for name, number in ids:
         if not isinstance(number, int) or isinstance(number, bool):
             raise InvalidError(f"{name} {number!r}: expected the id of a snapshot, found {type(number).__name__}")
     if not 0 <= start <= end:
         raise InvalidError(f"changes from {start} to {end}: expected 0 <= start <= end")
-    for number in {start, end} - {0}:
-        read_snapshot(opened.home, number)
+    return {number: read_snapshot(opened.home, number) for number in {start, end} - {0}}
 
 
 def _ranges(start: int, end: int, most: int) -> tuple[tuple[int, int], ...]:

@@ -5,7 +5,7 @@ that does not fit is told in one error on the driver, with the types expected an
 writer does that, as in local writes. The exception are columns that decide where a row goes (primary key, bucket key,
 partition), for expressions in the JVM take them as they are: integers are widened there, everything else goes through
 the sink's caster before rows are shuffled. Columns that the data lacks stay away, and get their default when written, here
-again except for those that decide where a row goes.
+again except for those that decide where a row goes or what it does.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def matched(df: DataFrame, schema: TableSchema, *, fixed: Mapping[str, object], 
         index = columns.index_of.get(field.name)
         if index is not None:
             column = F.col(positions[index])
-            found = df.schema.fields[index].dataType
+            given = df.schema.fields[index].dataType
+            found = _without_void(given, spark_type(field.type))
+            if found != given:
+                column = column.cast(found)
             if field.name in _routing(schema) and not _is_same(found, field):
                 if _widens(found, field):
                     column = column.cast(spark_type(field.type))
@@ -68,7 +71,7 @@ def matched(df: DataFrame, schema: TableSchema, *, fixed: Mapping[str, object], 
             chosen.append(column.alias(field.name))
         elif field.name in fixed:
             chosen.append(literal(fixed[field.name], field).alias(field.name))
-        elif field.name in _routing(schema):
+        elif field.name in (*_routing(schema), TableOptions(schema.options).get(ROWKIND_FIELD)):
             chosen.append(literal(default_array(field, 1)[0].as_py(), field).alias(field.name))
     if kind_column is not None and kind_column.name not in schema.names:
         chosen.append(F.col(positions[kind_column.index]).alias(kind_column.name))
@@ -180,9 +183,10 @@ class _Columns:
         return [index for index, field in enumerate(self._found) if field.name.casefold() == name.casefold()]
 
     def _check_type(self, field: Field, found: T.DataType) -> None:
+        told = _without_void(found, spark_type(field.type))
         try:
-            arrow = table_arrow_type(to_arrow_type(found, timezone="UTC"), field.type)
-        except PySparkException:
+            arrow = table_arrow_type(to_arrow_type(told, timezone="UTC"), field.type)
+        except (PySparkException, ValueError):
             self._wrong.append(f"column {field.name!r} is {field.type}; the data has {_shown(found)}")
             return
         try:
@@ -191,6 +195,30 @@ class _Columns:
             self._wrong.append(
                 f"column {field.name!r} is {field.type}; the data has {_shown(found)}, which does not convert without loss"
             )
+
+
+def _without_void(found: T.DataType, wanted: T.DataType) -> T.DataType:
+    """A type in which nothing but NULL, or nothing at all, is said to be of the type that the table has there."""
+    match found, wanted:
+        case T.NullType(), _:
+            return wanted
+        case T.ArrayType(), T.ArrayType():
+            element = _without_void(found.elementType, wanted.elementType)
+            return found if element == found.elementType else T.ArrayType(element)
+        case T.MapType(), T.MapType():
+            key, value = (
+                _without_void(found.keyType, wanted.keyType),
+                _without_void(found.valueType, wanted.valueType),
+            )
+            return found if (key, value) == (found.keyType, found.valueType) else T.MapType(key, value)
+        case T.StructType(), T.StructType():
+            known = {field.name: field.dataType for field in wanted}
+            inner = [_without_void(field.dataType, known.get(field.name, field.dataType)) for field in found]
+            if inner == [field.dataType for field in found]:
+                return found
+            return T.StructType([T.StructField(old.name, new) for old, new in zip(found, inner, strict=True)])
+        case _:
+            return found
 
 
 def _shown(found: T.DataType) -> str:

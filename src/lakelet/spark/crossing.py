@@ -46,7 +46,7 @@ from lakelet.sink.placing import RowPlacer
 from lakelet.sink.row_kinds import SPELLINGS
 from lakelet.spark.bucket_groups import BucketGroups, Routed, free_name
 from lakelet.spark.column_names import column_named
-from lakelet.spark.hash_expression import binary_row, key_hash, partition_hash
+from lakelet.spark.hash_expression import binary_row, joined_bytes, key_hash, partition_hash
 from lakelet.spark.merge_scan import balanced, packed, task_frame, unpacked
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_type, to_spark_arrow
@@ -239,7 +239,7 @@ def _partition_row(schema: TableSchema) -> Column:
     """The BinaryRow of each row's partition."""
     fields = schema.partition_fields
     body = binary_row([(column_named(field.name), field.type) for field in fields])
-    return F.concat(F.lit(len(fields).to_bytes(PREFIX, "big")), body)
+    return joined_bytes(F.lit(len(fields).to_bytes(PREFIX, "big")), body)
 
 
 def _is_blurred(field: Field) -> bool:

@@ -100,7 +100,7 @@ def binary_row(columns: Sequence[Typed]) -> Column:
             slot, tail, room = _text_parts(column, offset)
         elif is_tailed_timestamp(data_type):
             nanos = _or_zero(_nanos_of_milli(column, data_type))
-            slot = F.concat(_little_endian(nanos, _HALF), _little_endian(offset, _HALF))
+            slot = joined_bytes(_little_endian(nanos, _HALF), _little_endian(offset, _HALF))
             tail, room = _little_endian(_or_zero(_millis(column, data_type))), _long(_SLOT)
         else:
             width = _SLOT_BYTES.get(data_type.kind, _SLOT)
@@ -109,7 +109,12 @@ def binary_row(columns: Sequence[Typed]) -> Column:
         parts.append(slot)
         tails.append(tail)
         offset = offset + room
-    return F.concat(*parts, *tails)
+    return joined_bytes(*parts, *tails)
+
+
+def joined_bytes(*parts: Column) -> Column:
+    """Bytes one after the other; a setting of the session would make text of them, which holds the same bytes."""
+    return F.concat(*parts).cast("binary")
 
 
 def bucket_expression(schema: TableSchema, column_of: ColumnOf = column_named) -> Column:
@@ -239,7 +244,7 @@ def _header(columns: Sequence[Column]) -> Column:
     size = header_bytes(len(columns))
     some_null = reduce(or_, (column.isNull() for column in columns))
     words = [_header_word(columns, word) for word in range(size // _SLOT)]
-    return F.when(some_null, F.concat(*words)).otherwise(F.lit(bytes(size)))
+    return F.when(some_null, joined_bytes(*words)).otherwise(F.lit(bytes(size)))
 
 
 def _header_word(columns: Sequence[Column], word: int) -> Column:
@@ -260,9 +265,9 @@ def _text_parts(column: Column, offset: Column) -> tuple[Column, Column, Column]
     room = (size + (_SLOT - 1)).bitwiseAND(_long(-_SLOT))
     mark = F.when(column.isNull(), zero).otherwise(F.unhex(F.hex(size + _INLINE_MARK)))
     short = size <= INLINE_BYTES
-    inline = F.concat(F.rpad(raw, INLINE_BYTES, zero), mark)
-    pointer = F.concat(_little_endian(size, _HALF), _little_endian(offset, _HALF))
-    tail = F.when(short, nothing).otherwise(F.rpad(raw, room.cast("int"), zero))
+    inline = joined_bytes(raw, _zeros(INLINE_BYTES - size), mark)
+    pointer = joined_bytes(_little_endian(size, _HALF), _little_endian(offset, _HALF))
+    tail = F.when(short, nothing).otherwise(joined_bytes(raw, _zeros(room - size)))
     return (
         F.when(short, inline).otherwise(pointer),
         tail,
@@ -270,11 +275,16 @@ def _text_parts(column: Column, offset: Column) -> tuple[Column, Column, Column]
     )
 
 
+def _zeros(count: Column) -> Column:
+    """So many zero bytes, up to seven. (`rpad` counts characters where a setting of the session says so.)"""
+    return F.substring(F.lit(bytes(_SLOT - 1)), F.lit(1), count.cast("int"))
+
+
 def _little_endian(value: Column, width: int = _SLOT) -> Column:
     """The low bytes of a BIGINT, lowest first."""
     if width == _SLOT:
         # Two parts, for each needs a digit more than it has bytes for.
-        return F.concat(_little_endian(value, _SLOT - 1), _little_endian(F.shiftrightunsigned(value, 56), 1))
+        return joined_bytes(_little_endian(value, _SLOT - 1), _little_endian(F.shiftrightunsigned(value, 56), 1))
     # A one in front keeps the leading zeros; to pad them is half of the cost.
     digits = _long(1 << 8 * width)
     for index in range(width):

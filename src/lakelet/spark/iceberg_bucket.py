@@ -31,6 +31,7 @@ from lakelet.spark.fixed_hash import (
     product,
     shifted_in,
 )
+from lakelet.spark.hash_expression import joined_bytes
 
 Let = Callable[[Column], Column]
 _SEED_KEY = key_with_hash(0)
@@ -49,7 +50,9 @@ def bucket_of_bytes(data: Column, buckets: int, let: Let) -> Column:
     """The bucket of a BINARY; NULL for NULL."""
     size = let(F.octet_length(data).cast("bigint"))
     room = let((size + (_WORD - 1)).bitwiseAND(_long(-_WORD)))
-    found = let(low(F.hash(F.lit(_SEED_KEY), F.rpad(data, room.cast("int"), F.lit(bytes(1)))).cast("bigint")))
+    # Not by `rpad`, which counts characters where a setting of the session says so.
+    zeros = F.substring(F.lit(bytes(_WORD - 1)), F.lit(1), (room - size).cast("int"))
+    found = let(low(F.hash(F.lit(_SEED_KEY), joined_bytes(data, zeros)).cast("bigint")))
     # Murmur's last steps backwards; undoing a shift by 13 takes two of them.
     state = let(product(shifted_in(found, 16), inverse(MIX2)))
     state = let(product(state.bitwiseXOR(F.shiftright(state, 13)).bitwiseXOR(F.shiftright(state, 26)), inverse(MIX1)))

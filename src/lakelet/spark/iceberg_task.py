@@ -20,6 +20,7 @@ from lakelet.iceberg.write_plan import WritePlan
 from lakelet.model.schema import TableSchema
 from lakelet.spark.iceberg_types import Times
 from lakelet.spark.task_outcome import outcome_batches
+from lakelet.spark.types import check_text
 from lakelet.spark.write_task import NullRows
 
 
@@ -54,6 +55,7 @@ class InsertTask:
                     # All rows are looked at, so that the error counts them, but none is written any more.
                     if nulls.found_in(batch) or nulls.count:
                         continue
+                    check_text(batch)
                     writer.write(times.made(batch))
                 nulls.check()
                 return TaskFiles(tuple(writer.close()), rows)

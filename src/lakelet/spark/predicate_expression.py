@@ -8,6 +8,8 @@ so that the column is worded with these in mind:
     x > 1.5, x <> 3       footers of many writers ignore NaN, so a condition that NaN satisfies is not to be pushed: isnan(x) OR …
     x = 0.0, x IN (0.0)   dictionaries and bloom filters tell -0.0 from 0.0: x >= -0.0 AND x <= 0.0
     t < TIMESTAMP '…'     literals are made without the session's time zone
+    d = DATE '…'          Spark pushes days and instants by way of java.sql, whose calendar lacks ten days of October 1582 and
+                          tells instants before 1900 otherwise: conditions with such literals are not translated
 
 Predicates are normalised first, which lets a leaf answer FALSE where SQL says unknown.
 """
@@ -50,6 +52,9 @@ _TO_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _FIRST_MICRO = -62_135_596_800_000_000
 _LAST_MICRO = 253_402_300_799_999_999
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+# The days 1582-10-05 to 1582-10-14 are not in the calendar of java.sql, which tells instants as we do from 1900 on.
+_NO_JAVA_DAYS = range(-141_437, -141_427)
+_FIRST_JAVA_MICRO = -2_208_988_800_000_000
 # Every value is some calls into the JVM and a part of the plan.
 _LONGEST_LIST = 1_000
 
@@ -179,9 +184,10 @@ def _has_literal(data_type: DataType, literal: pa.Scalar) -> bool:
     if kind in TIMESTAMPS:
         if data_type.precision > _MICRO:
             return False
-        return bool(_FIRST_MICRO <= literal.value * _TO_MICROS[literal.type.unit] <= _LAST_MICRO)
+        first = _FIRST_JAVA_MICRO if kind is Kind.TIMESTAMP_LTZ else _FIRST_MICRO
+        return bool(first <= literal.value * _TO_MICROS[literal.type.unit] <= _LAST_MICRO)
     if kind is Kind.DATE:
-        return bool(_FIRST_DAY <= literal.value <= _LAST_DAY)
+        return bool(_FIRST_DAY <= literal.value <= _LAST_DAY) and literal.value not in _NO_JAVA_DAYS
     return kind in (*INTEGERS, *FLOATS, *STRINGS, *BINARIES, Kind.BOOLEAN, Kind.DECIMAL)
 
 

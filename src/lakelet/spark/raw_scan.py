@@ -18,8 +18,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelet.errors import NotFoundError
+from lakelet.format.parquet_file import NAME as PARQUET
 from lakelet.model.schema import TableSchema
-from lakelet.model.types import FLOATS, Atomic, DataType, Field, Row
+from lakelet.model.types import FLOATS, Atomic, DataType, Field, Kind, Row
 from lakelet.predicate.tree import Predicate
 from lakelet.read.split_files import SplitFile, naming
 from lakelet.spark.column_names import column_named
@@ -30,6 +31,8 @@ from lakelet.spark.types import spark_schema, spark_type
 from lakelet.storage.home import TableHome
 
 THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_FIRST_API = "spark.sql.sources.useV1SourceList"
+_MILLI = 3
 _S3A = "spark.lakelet.s3a"
 _S3A_SETTINGS = "spark.hadoop.fs.s3a."
 _S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -106,13 +109,18 @@ class RawScan:
         columns = {field.name: (_evolved(stored.get(field.id), field), field.type) for field in self.needed}
         if self.where is not None:
             frame = frame.where(spark_condition(self.where, columns))
-        return frame.select([shielded(columns[field.name][0], field.type).alias(field.name) for field in self.wanted])
+        return frame.select(
+            [
+                shielded(columns[field.name][0], _pushed_type(stored.get(field.id), field)).alias(field.name)
+                for field in self.wanted
+            ]
+        )
 
     def _read(self, present: Sequence[Field], files: Sequence[SplitFile]) -> DataFrame:
         paths = [f"{self.location}/{file.path}" for file in files]
         # Otherwise Spark starts a job to list files that are known by name.
         listed = {} if self.location.startswith("s3a:") else {THRESHOLD: str(len(paths) + 1)}
-        with settings(self.spark, listed), naming(self.home, files):
+        with settings(self.spark, listed | _first_api(self.spark)), naming(self.home, files):
             try:
                 frame = self.spark.read.schema(spark_schema(present)).options(**READ_OPTIONS).parquet(*paths)
                 if is_connect(self.spark):
@@ -123,21 +131,41 @@ class RawScan:
         return frame
 
 
+def _first_api(spark: SparkSession) -> dict[str, str]:
+    """What makes Spark read by its first API of data sources, which alone tells the place of a row, in any session."""
+    chosen = str(spark.conf.get(_FIRST_API)).lower().split(",")
+    return {} if PARQUET in [name.strip() for name in chosen] else {_FIRST_API: ",".join([*chosen, PARQUET])}
+
+
 def shielded(column: Column, data_type: DataType) -> Column:
-    """A column on which Spark pushes no condition of its own into files: their dictionaries tell -0.0 from 0.0, and statistics of
-    some writers know nothing of NaN, so that it would leave rows out."""
+    """A column on which Spark pushes no condition of its own into files where it would leave rows out: dictionaries tell -0.0
+    from 0.0, statistics of some writers know nothing of NaN, and where files hold milliseconds `t < '00:00:01.0005'` becomes
+    `t < '00:00:01.000'`."""
     if isinstance(data_type, Atomic) and data_type.kind in FLOATS:
         return F.nanvl(column, F.lit(math.nan).cast(spark_type(data_type)))
-    if isinstance(data_type, Row) and _has_floats(data_type):
+    if _in_millis(data_type):
+        return F.timestamp_micros(F.unix_micros(column))
+    if isinstance(data_type, Row) and _needs_shield(data_type):
         inner = [shielded(column.getField(field.name), field.type).alias(field.name) for field in data_type.fields]
         return F.when(column.isNotNull(), F.struct(*inner))
     return column
 
 
-def _has_floats(data_type: DataType) -> bool:
+def _needs_shield(data_type: DataType) -> bool:
     if isinstance(data_type, Row):
-        return any(_has_floats(field.type) for field in data_type.fields)
-    return isinstance(data_type, Atomic) and data_type.kind in FLOATS
+        return any(_needs_shield(field.type) for field in data_type.fields)
+    return _in_millis(data_type) or (isinstance(data_type, Atomic) and data_type.kind in FLOATS)
+
+
+def _in_millis(data_type: DataType) -> bool:
+    """Whether files hold instants in milliseconds; Spark pushes nothing on timestamps without a zone."""
+    return isinstance(data_type, Atomic) and data_type.kind is Kind.TIMESTAMP_LTZ and data_type.precision <= _MILLI
+
+
+def _pushed_type(stored: Field | None, field: Field) -> DataType:
+    """The type by which conditions go into files: of instants the one that these have, which may be coarser than the column's."""
+    timed = isinstance(field.type, Atomic) and field.type.kind is Kind.TIMESTAMP_LTZ
+    return stored.type if stored is not None and timed else field.type
 
 
 def _evolved(stored: Field | None, field: Field) -> Column:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -28,7 +29,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.sink.cast import RowCaster
 from lakelet.spark.leftovers import remove_all, remove_leftovers
 from lakelet.spark.source_options import SourceOptions
-from lakelet.spark.types import from_spark_arrow
+from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.storage.home import TableHome
 from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit
@@ -135,7 +136,9 @@ class SourceWriter(DataSourceArrowWriter):
 
     def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         named = batch.rename_columns([self._names[name] for name in batch.schema.names])
-        return from_spark_arrow(named, self._schema.fields)
+        taken = from_spark_arrow(named, self._schema.fields)
+        check_text(taken)
+        return taken
 
 
 def _matched(given: StructType, schema: TableSchema) -> dict[str, str]:
@@ -147,7 +150,11 @@ def _matched(given: StructType, schema: TableSchema) -> dict[str, str]:
     for name in given.fieldNames():
         alike = folded.get(name.lower(), [])
         names[name] = alike[0] if name not in schema.names and len(alike) == 1 else name
-    empty = to_arrow_schema(given, timezone="UTC").empty_table().rename_columns([names[name] for name in given.names])
+    try:
+        arrow = to_arrow_schema(given, timezone="UTC")
+    except (PySparkException, ValueError) as error:
+        raise InvalidError(f"the data does not fit the table: {given.simpleString()} ({error})") from error
+    empty = arrow.empty_table().rename_columns([names[name] for name in given.names])
     batch = pa.RecordBatch.from_arrays(
         [pa.array([], column.type) for column in empty.columns], names=empty.column_names
     )

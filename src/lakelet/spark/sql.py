@@ -208,7 +208,8 @@ def _quotes_names(spark: SparkSession) -> bool:
 
 
 def _is_on(spark: SparkSession, setting: str) -> bool:
-    return str(spark.conf.get(setting, "false")).lower() == "true"
+    # Without a default of ours, which would hide Spark's own: ANSI mode is on unless told otherwise.
+    return str(spark.conf.get(setting)).lower() == "true"
 
 
 def _escaped(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,9 @@ from lakelet.commit.manifests import read_entries, read_manifest_list
 from lakelet.errors import InvalidError
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot
+from lakelet.model.types import FLOATS, Atomic, DataType
 from lakelet.spark.column_names import column_named
+from lakelet.spark.jobs.strict_text import StrictText
 from lakelet.spark.opened import open_table
 from lakelet.spark.sql_insert import Insert
 from lakelet.spark.sql_names import TableName
@@ -125,26 +126,44 @@ class InsertTarget:
         return alike[0]
 
     def _value(self, name: str, text: str) -> object:
-        """The value of a partition column that is given as SQL."""
-        wanted = spark_type(self._fields[self._column(name)].type)
-        cast = f"CAST({text} AS {wanted.simpleString()})"
-        # Moments would come back in the zone of this process, which Spark knows nothing of.
+        """The value of a partition column that is given as SQL; InvalidError for one that the type would change."""
+        field = self._fields[self._column(name)]
+        given = self._spark.sql(f"SELECT ({text}) AS given")
+        kind, wanted = given.schema[0].dataType, spark_type(field.type)
+        if isinstance(kind, T.NullType):
+            return None
+        column = F.col("given")
+        found = column if kind == wanted else column.try_cast(wanted)
+        lost = column.isNotNull() & (found.isNull() | _changes(column, kind, found, field.type))
+        is_lost, value = given.select(lost, _told(found, wanted)).collect()[0]
+        if is_lost:
+            raise InvalidError(f"PARTITION: {field.name!r} is {field.type}, which {text} does not fit")
+        if value is None:
+            return None
         if isinstance(wanted, T.TimestampType):
-            micros = self._one(f"unix_micros({cast})")
-            return None if micros is None else _EPOCH + dt.timedelta(microseconds=micros)
-        if isinstance(wanted, T.TimestampNTZType):
-            found = self._one(f"CAST({cast} AS STRING)")
-            return None if found is None else dt.datetime.fromisoformat(found)
-        value: object = self._one(cast)
-        return value
-
-    def _one(self, expression: str) -> Any:
-        return self._spark.sql(f"SELECT {expression}").collect()[0][0]
+            return _EPOCH + dt.timedelta(microseconds=value)
+        return dt.datetime.fromisoformat(value) if isinstance(wanted, T.TimestampNTZType) else value
 
     def _added(self, snapshot: Snapshot) -> int:
         manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
         entries = read_entries(self._home, manifests, columns=["_KIND", "_ROW_COUNT"])
         return added_rows(entries)
+
+
+def _changes(given: Column, kind: T.DataType, found: Column, wanted: DataType) -> Column:
+    """Whether a value is another after its cast, such as a number that was rounded or a moment that was cut to a day."""
+    if isinstance(kind, T.StringType):
+        return StrictText({}).is_bad(given, wanted)
+    if isinstance(wanted, Atomic) and wanted.kind in FLOATS:
+        return F.lit(False)
+    return ~found.try_cast(kind).eqNullSafe(given)
+
+
+def _told(found: Column, wanted: T.DataType) -> Column:
+    """A value on its way to Python, where moments would come out in the zone of this process."""
+    if isinstance(wanted, T.TimestampType):
+        return F.unix_micros(found)
+    return found.cast("string") if isinstance(wanted, T.TimestampNTZType) else found
 
 
 def _literal(value: object) -> Column:

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError
+from lakelet.model.arrow_kinds import is_text
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 
 DAY_MILLIS = 86_400_000
@@ -189,6 +190,16 @@ def from_spark_arrow(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.Recor
         [pa.field(old.name, new.type, old.nullable) for old, new in zip(batch.schema, columns, strict=True)]
     )
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def check_text(batch: pa.RecordBatch) -> None:
+    """InvalidError for text that is no UTF-8, which Spark's strings may hold and no other reader of the table takes."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if is_text(column.type) or pa.types.is_nested(column.type):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise InvalidError(f"column {name!r} holds bytes that are no text: {error}") from error
 
 
 def table_arrow_type(source: pa.DataType, data_type: DataType) -> pa.DataType:

@@ -24,7 +24,7 @@ from lakelet.sink.placing import RowPlacer
 from lakelet.sink.refused_rows import SHOWN, null_keys, repeated_keys
 from lakelet.sink.row_kinds import kinds_of
 from lakelet.spark.task_outcome import outcome_batches
-from lakelet.spark.types import from_spark_arrow
+from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.storage.home import TableHome
 from lakelet.table.writers import PinnedVersion, WriterSettings
 from lakelet.table.writing import TableWrite
@@ -69,6 +69,7 @@ class WriteTask:
             for batch in batches:
                 rows += batch.num_rows
                 taken = from_spark_arrow(batch, self.schema.fields)
+                check_text(taken)
                 if nulls.found_in(taken) or nulls.count:
                     continue
                 if repeats is not None:

@@ -4,7 +4,8 @@
 
 DuckDB applies the whole condition itself, so whatever is not understood here is left out: a part that must hold for every
 row that counts (a term of the outermost AND) and that compares columns of this table with constants is kept. Conditions
-above an outer join say nothing about the side that may be missing.
+above an outer join say nothing about the side that may be missing, and the condition of the join nothing about the side of
+which all rows are there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _COMPARISONS = {
 }
 _CONSTANTS = ("INTEGER", "NUMERIC", "STRING", "BOOLEAN")
 _CASTS = ("DATE", "TIMESTAMP", "TIME")
-_PLAIN = ("INNER",)
+# Joins whose rows do not go by a condition alone.
+_ALIGNED = ("POSITIONAL", "ASOF")
 
 
 class _Unknown(Exception):
@@ -64,10 +66,11 @@ def condition_text(use: Reference, fields: Sequence[Field], params: Params) -> s
     if select is None or use.node.get("column_name_alias") or use.node.get("sample"):
         return None
     source = select.get("from_table")
-    if select.get("sample") or source is None or not _counts_whole(source, use.node):
+    if select.get("sample") or source is None:
         return None
     reader = _Reader(use.alias, {field.name.lower(): field for field in fields}, params)
-    terms = [*_terms(select.get("where_clause")), *_joined(source, use.node)]
+    joined, is_whole = _decided(source, use.node)
+    terms = [*(_terms(select.get("where_clause")) if is_whole else ()), *joined]
     kept = [text for text in (reader.optional(term) for term in terms) if text is not None]
     return " AND ".join(kept) if kept else None
 
@@ -99,23 +102,27 @@ def _holds(source: Node, table: Node) -> bool:
     return source.get("type") == "JOIN" and any(_holds(source[side], table) for side in ("left", "right"))
 
 
-def _counts_whole(source: Node, table: Node) -> bool:
-    """Whether every row that the sources give has a row of this table in it that the condition is decided on."""
+def _decided(source: Node, table: Node) -> tuple[list[Node], bool]:
+    """What must hold for rows of a table to count among joined sources, and whether every row that these give has a row of the
+    table in it, which conditions above are decided on."""
     if source is table:
-        return True
-    if source.get("type") != "JOIN" or source.get("ref_type") in ("POSITIONAL", "ASOF"):
-        return False
+        return [], True
+    if source.get("type") != "JOIN" or not _holds(source, table):
+        return [], False
     side = "left" if _holds(source["left"], table) else "right"
-    if side == "right" and not _holds(source["right"], table):
-        return False
-    return source.get("join_type", "INNER") in _PLAIN and _counts_whole(source[side], table)
-
-
-def _joined(source: Node, table: Node) -> Iterable[Node]:
-    """The terms of the join conditions above a table; all these joins are inner ones."""
-    while source is not table:
-        yield from _terms(source.get("condition"))
-        source = source["left"] if _holds(source["left"], table) else source["right"]
+    found, is_whole = _decided(source[side], table)
+    kind = source.get("join_type", "INNER")
+    if not is_whole or source.get("ref_type") in _ALIGNED:
+        return found, False
+    if kind == "INNER":
+        return [*found, *_terms(source.get("condition"))], True
+    if kind not in ("LEFT", "RIGHT") or source.get("using_columns") or source.get("ref_type") == "NATURAL":
+        # A column that both sides share may mean that of either.
+        return found, False
+    if kind == side.upper():
+        # All of its rows are there, whatever the condition of the join says.
+        return found, True
+    return [*found, *_terms(source.get("condition"))], False
 
 
 class _Reader:

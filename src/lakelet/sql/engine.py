@@ -23,7 +23,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from lakelet.errors import LakeletError
+from lakelet.errors import InvalidError, LakeletError
 from lakelet.sql.engine_errors import Placed, lakelet_error
 from lakelet.sql.quoting import literal, quoted
 from lakelet.sql.relation import Rows
@@ -194,6 +194,10 @@ class Space:
             found = self._placed_error(query, error, placed)
             self.close()
             raise found from error
+        except pa.ArrowException as error:
+            # A type that is nested more deeply than Arrow's schemas are.
+            self.close()
+            raise InvalidError(f"the columns of the result cannot be given: {error}") from error
         except BaseException:
             self.close()
             raise

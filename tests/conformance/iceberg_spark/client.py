@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.conformance.line_process import LineProcess
+from tests.spark.java import BRIEF
 
 REPOSITORY = Path(__file__).parents[3]
 PYTHON = REPOSITORY / ".venv-iceberg" / "bin" / "python"
@@ -37,6 +38,7 @@ class IcebergSpark:
             "JAVA_HOME": java_home,
             "PYSPARK_PYTHON": str(PYTHON),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SUBMIT_OPTS": BRIEF,
             "ICEBERG_JARS": ",".join(map(str, jars())),
             "ICEBERG_LOCAL": self._exchange.name,
         }

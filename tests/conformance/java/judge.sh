@@ -31,6 +31,6 @@ if [[ ! -d $classes ]]; then
   rm -rf "$fresh"
 fi
 
-exec "$home/bin/java" -XX:+UseSerialGC -Xmx"${JUDGE_MEMORY:-1g}" -Duser.timezone=UTC \
+exec "$home/bin/java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx"${JUDGE_MEMORY:-1g}" -Duser.timezone=UTC \
   --add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/sun.nio.ch=ALL-UNNAMED \
   -cp "$classes$classpath" Judge "$@"

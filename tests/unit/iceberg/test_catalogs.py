@@ -15,6 +15,7 @@ from lakelet.errors import (
     NotFoundError,
     UnavailableError,
 )
+from lakelet.iceberg.catalog import IcebergCatalog, _nested
 from lakelet.iceberg.catalogs import Catalogs
 from lakelet.storage.memory import MemoryStore
 
@@ -46,6 +47,67 @@ class TestOwn:
     def test_is_not_dropped(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidError, match="cannot be dropped: it is the lake's own"):
             lakelet.connect(str(tmp_path)).catalogs.drop("iceberg")
+
+    @pytest.mark.parametrize("name", ["a#b", "a%20b", "a%b", "a?b", "a b", "äß漢", "a'b;c&d=e"])
+    def test_a_folder_of_any_name(self, tmp_path: Path, name: str) -> None:
+        lake = lakelet.connect(str(tmp_path / name))
+        lake.sql("CREATE DATABASE iceberg.db")
+        lake.sql("CREATE TABLE iceberg.db.t PARTITIONED BY (p) AS SELECT 1 AS id, 'x#y?%20' AS p")
+        lake.sql("UPDATE iceberg.db.t SET id = 2")
+        assert lakelet.connect(str(tmp_path / name)).sql("SELECT * FROM iceberg.db.t").rows() == [(2, "x#y?%20")]
+        library = lake.catalogs.open("iceberg").library
+        assert library.load_table("db.t").scan().to_arrow().to_pylist() == [{"id": 2, "p": "x#y?%20"}]
+        assert lake.sql("CALL sys.iceberg_remove_orphan_files('iceberg.db.t')").rows() == []
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        assert (tmp_path / name / "iceberg" / "catalog.db").is_file()
+        lake.sql("DROP TABLE iceberg.db.t")
+        assert not list(tmp_path.rglob("*.parquet"))
+
+
+class TestProperties:
+    """Of REST catalogs; no server is there to answer."""
+
+    NOBODY = "http://127.0.0.1:1"
+
+    def refused(self, **more: str) -> LakeletError:
+        catalog = IcebergCatalog("ice", {"type": "rest", "uri": self.NOBODY, **more})
+        with pytest.raises(LakeletError) as raised:
+            catalog.check()
+        assert "s3cr3t" not in str(raised.value)
+        return raised.value
+
+    @pytest.mark.parametrize("uri", ["user:s3cr3t@127.0.0.1", "ftp://user:s3cr3t@127.0.0.1", "file:///s3cr3t"])
+    def test_an_address_that_is_none(self, uri: str) -> None:
+        error = self.refused(uri=uri)
+        assert isinstance(error, InvalidError)
+        assert "begins with http:// or https://" in str(error)
+
+    @pytest.mark.parametrize("key", ["token", "header.Authorization"])
+    @pytest.mark.parametrize("value", ["s3cr3t\n", "s3cr3t\r\nx", " s3cr3t", "s3cr3t ☃"])
+    def test_a_secret_that_no_header_takes(self, key: str, value: str) -> None:
+        error = self.refused(**{key: value})
+        assert isinstance(error, InvalidError)
+        assert repr(key) in str(error)
+
+    @pytest.mark.parametrize("uri", ["http://user:s3cr3t@127.0.0.1:1", "http://127.0.0.1:1/?token=s3cr3t"])
+    def test_a_secret_in_an_address(self, uri: str) -> None:
+        assert isinstance(self.refused(uri=uri), UnavailableError)
+
+    def test_members(self) -> None:
+        properties = {
+            "auth.type": "basic",
+            "auth.basic.username": "u",
+            "auth.basic.password": "s3cr3t",
+            "ssl.cabundle": "x",
+        }
+        assert _nested({**properties, "uri": "y", "s3.region": "z"}) == {
+            "auth": {"type": "basic", "basic": {"username": "u", "password": "s3cr3t"}},
+            "ssl": {"cabundle": "x"},
+            "uri": "y",
+            "s3.region": "z",
+        }
+        assert "'auth.type'" in str(self.refused(auth="s3cr3t"))
+        assert isinstance(self.refused(**{"auth.basic": "s3cr3t", "auth.basic.username": "u"}), InvalidError)
 
 
 class TestGiven:

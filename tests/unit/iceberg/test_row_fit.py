@@ -205,3 +205,11 @@ def test_required_member_below_null_is_nothing() -> None:
     ]
     fitted = RowFit(Schema(NestedField(1, "c", kind))).fit(pa.record_batch({"c": values})).column(0)
     assert fitted.field(0).null_count == fitted.field(0).field(0).null_count == 0
+
+
+def test_maps_with_uuids_that_are_all_null() -> None:
+    """Arrow does not drop all values of such an array."""
+    kind = MapType(2, UUIDType(), 3, StringType(), False)
+    values = pa.nulls(2, pa.map_(pa.uuid(), pa.string()))
+    fitted = RowFit(Schema(NestedField(1, "c", kind))).fit(pa.record_batch({"c": values}))
+    assert fitted.column(0).null_count == len(values)

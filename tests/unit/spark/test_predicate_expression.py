@@ -38,6 +38,11 @@ FIELDS = [Field(number, name, parse_type(text)) for number, (name, text) in enum
         ("t9 < '2024-01-01'", False),
         ("at < '12:00:00'", False),
         ("t3 > '290000-01-01'", False),
+        ("d < '1582-10-04' OR d > '1582-10-15' OR t3 = '1582-10-10'", True),
+        ("d = '1582-10-05'", False),
+        ("d IN ('2024-01-01', '1582-10-14')", False),
+        ("z6 >= '1900-01-01 00:00:00+00:00'", True),
+        ("z6 >= '1899-12-31 23:59:59+00:00'", False),
     ],
 )
 def test_what_translates(condition: str, expected: bool) -> None:

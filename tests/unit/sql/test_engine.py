@@ -110,3 +110,12 @@ def test_a_running_query_is_stopped() -> None:
     timer.join()
     with engine.space() as space:
         assert space.run("SELECT 1") == [(1,)]
+
+
+def test_values_that_are_nested_too_deeply_are_refused() -> None:
+    engine = Engine()
+    depth = 200
+    query = f"SELECT {'[' * depth}1{']' * depth}"
+    with pytest.raises(InvalidError, match="the columns of the result cannot be given"):
+        engine.space().result(query, None, Placed(query))
+    engine.close()

@@ -2,12 +2,14 @@
 
 A file is held against what Lakelet itself would write for the same columns. Readers go by the type of the table, not by that
 of the file, so that a column must be stored just so; only a DECIMAL may have any of its four forms. A partition column may be
-missing, for readers take it from the manifest; where a file has it, it must say the same as its folder.
+missing, for readers take it from the manifest; where a file has it, it must say the same as its folder. Days and moments that
+the file's writer counted by the Julian calendar are refused: Spark's reader counts them anew, and others do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from functools import cache
 
 import pyarrow as pa
@@ -21,6 +23,8 @@ from lakelet.model.arrow_types import from_arrow, to_arrow
 from lakelet.model.types import Atomic, Field, Kind
 
 _SHOWN = 20
+# From here on both calendars, and all time zones of both, agree.
+_FIRST_DAY, _FIRST_MOMENT = date(1582, 10, 15), datetime(1900, 1, 1)
 
 
 def fields_of(footer: Footer, where: str) -> list[Field]:
@@ -48,7 +52,7 @@ def problems(
     found = [f"column {name!r} is not in the table" for name in footer.schema.names if name not in known]
     for field in fields:
         if field.name in present:
-            found.extend(_column_problems(footer, field))
+            found.extend(_column_problems(footer, field) or _julian_problems(footer, field))
         elif field.name not in columns_in_path:
             found.append(f"column {field.name!r}, {field.type}, is missing")
     if not found:
@@ -85,6 +89,28 @@ def _column_problems(footer: Footer, field: Field) -> list[str]:
     if not field.type.nullable and not no_nulls and not texts:
         texts.append(f"column {field.name!r} is {field.type}, but may hold NULLs by the file's statistics")
     return texts
+
+
+def _julian_problems(footer: Footer, field: Field) -> list[str]:
+    if not footer.julian:
+        return []
+    return [
+        f"column {leaf.path!r} may hold days or moments that the file's writer counted by the Julian calendar"
+        for leaf in footer.leaves
+        if leaf.path == field.name or leaf.path.startswith(f"{field.name}.")
+        if leaf.physical == "INT96" or leaf.kind == "Date" or leaf.kind.startswith("timestamp")
+        if not _is_after_julian(footer.ranges.get(leaf.path), footer.rows)
+    ]
+
+
+def _is_after_julian(known: Range | None, rows: int) -> bool:
+    match known:
+        case Range(datetime() as low):
+            return low.replace(tzinfo=None) >= _FIRST_MOMENT
+        case Range(date() as low):
+            return low >= _FIRST_DAY
+        case _:
+            return known is not None and known.nulls == rows
 
 
 def _reads_as(have: Leaf, want: Leaf) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,8 @@ from lakelet.format.parquet_file import open_parquet
 from lakelet.storage.store import ObjectStore
 
 _SPARK_ROWS = b"org.apache.spark.sql.parquet.row.metadata"
+_SPARK_VERSION = b"org.apache.spark.version"
+_SPARK_JULIAN = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _FLOATS = ("FLOAT", "DOUBLE")
 
 
@@ -46,7 +49,8 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The footer of one file; `problem` says why there is none. `instants` are INT96 columns that are points in time."""
+    """The footer of one file; `problem` says why there is none. `instants` are INT96 columns that are points in time.
+    `julian` says that its writer counted days long ago by the Julian calendar, as Spark did before version 3."""
 
     rows: int
     leaves: tuple[Leaf, ...]
@@ -54,6 +58,7 @@ class Footer:
     schema: pa.Schema
     instants: frozenset[str]
     problem: str | None = None
+    julian: bool = False
 
 
 def read_footer(store: ObjectStore, path: str) -> Footer:
@@ -74,7 +79,8 @@ def footer_of(file: pq.ParquetFile) -> Footer:
         for place, leaf in enumerate(leaves)
         if leaf.path in names and not leaf.repetition
     }
-    return Footer(file.metadata.num_rows, leaves, ranges, file.schema_arrow, _instants(file, leaves))
+    instants = _instants(file, leaves)
+    return Footer(file.metadata.num_rows, leaves, ranges, file.schema_arrow, instants, julian=_is_julian(file))
 
 
 def leaves_of(file: pq.ParquetFile) -> tuple[Leaf, ...]:
@@ -119,13 +125,28 @@ def _range(metadata: pq.FileMetaData, place: int, leaf: Leaf) -> Range:
             known, bounded = False, bounded and statistics is not None
         else:
             nulls += statistics.null_count
-        if statistics is not None and statistics.has_min_max:
-            lows.append(statistics.min)
-            highs.append(statistics.max)
-        elif statistics is None or not known or statistics.null_count < column.num_values:
+        bounds = _bounds(statistics) if statistics is not None and statistics.has_min_max else None
+        if bounds is not None:
+            lows.append(bounds[0])
+            highs.append(bounds[1])
+        elif statistics is None or not known or statistics.has_min_max or statistics.null_count < column.num_values:
             bounded = False
     counted = nulls if known else None
     return Range(min(lows), max(highs), counted) if bounded and lows else Range(None, None, counted)
+
+
+def _bounds(statistics: pq.Statistics) -> tuple[Any, Any] | None:
+    """Minimum and maximum; None where Python has no such day or moment."""
+    try:
+        return statistics.min, statistics.max
+    except (OverflowError, ValueError):
+        return None
+
+
+def _is_julian(file: pq.ParquetFile) -> bool:
+    told = file.metadata.metadata or {}
+    old = told.get(_SPARK_VERSION, b"3").split(b".")[0] in (b"0", b"1", b"2")
+    return old or any(key in told for key in _SPARK_JULIAN)
 
 
 def _instants(file: pq.ParquetFile, leaves: tuple[Leaf, ...]) -> frozenset[str]:

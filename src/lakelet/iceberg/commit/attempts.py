@@ -42,7 +42,7 @@ from lakelet.iceberg.commit.sending import send
 from lakelet.iceberg.commit.snapshot_files import SnapshotFiles
 from lakelet.iceberg.commit.summary import COMMIT_ID, JOB_ID
 from lakelet.iceberg.commit.table_settings import number_property
-from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.table import IcebergTable
 from lakelet.ids import Ids
 
@@ -232,12 +232,13 @@ class SnapshotCommit:
         where = f"table {sent.full_name}"
         if now is None and not (outcome is Outcome.REFUSED and never_sent(error)):
             raise CommitUnknownError(
-                f"{where}: commit {self._commit_id} failed and the catalog does not answer; its files are left: {error}"
+                f"{where}: commit {self._commit_id} failed and the catalog does not answer; its files are left: "
+                f"{first_line(error)}"
             ) from error
         if now is not None and outcome is Outcome.UNKNOWN and not self._moved(now, head):
             raise CommitUnknownError(
                 f"{where}: the catalog did not say whether commit {self._commit_id} stands, and no snapshot has it yet; "
-                f"its files are left: {error}"
+                f"its files are left: {first_line(error)}"
             ) from error
         self._pending.remove(_id(head))
         if now is not None:
@@ -267,7 +268,7 @@ class SnapshotCommit:
         if outcome is Outcome.UNKNOWN:
             raise CommitUnknownError(
                 f"{conflict}, after commit {self._commit_id} was sent to it and the catalog did not say whether it stands; its "
-                f"files are left: {error}"
+                f"files are left: {first_line(error)}"
             ) from error
         self._pending.remove(_id(head))
         raise conflict from error
@@ -306,7 +307,7 @@ class SnapshotCommit:
         )
         if number >= retries or (self._clock.monotonic() - began) * 1000 >= total:
             raise ConflictError(
-                f"table {now.full_name}: others were first at each of {number + 1} attempts to commit: {error}"
+                f"table {now.full_name}: others were first at each of {number + 1} attempts to commit: {first_line(error)}"
             ) from error
         self._clock.sleep(min(most, least * 2**number) * (0.5 + self._ids.jitter() / 2) / 1000)
 

@@ -1,21 +1,23 @@
 """Changes of metadata alone, such as of branches and of which snapshots there are: one request, made anew where another was
 first.
 
-A request is worked out from the table as it is, and says what it relies on. Where the catalog does not say what became of it,
-that is a CommitUnknownError: whoever relies on the change has to look.
+A request is worked out from the table as it is, and says what it relies on. Where the catalog does not say what became of it, the
+table is looked at: the change stands where the table is what the change was to make of it. Otherwise it may still be carried out:
+that is a CommitUnknownError, and whoever relies on the change has to look.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 
 from lakelet.clock import Clock, SystemClock
-from lakelet.errors import CommitUnknownError, ConflictError
+from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.commit.sending import send
-from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.table import IcebergTable
 from lakelet.ids import Ids, RandomIds
 
@@ -49,13 +51,43 @@ def change_metadata(
         except Exception as error:
             outcome = outcome_of(error, now.library.catalog)
             if outcome is Outcome.UNKNOWN:
-                raise CommitUnknownError(
-                    f"{where}: the catalog did not say whether the change stands: {error}"
-                ) from error
+                look_for_change(now, made[1], error)
+                return now
             if outcome is Outcome.REFUSED:
                 with lakelet_errors(where):
                     raise
             number += 1
             if number == _ATTEMPTS:
-                raise ConflictError(f"{where}: others were first at each of {number} attempts: {error}") from error
+                raise ConflictError(
+                    f"{where}: others were first at each of {number} attempts: {first_line(error)}"
+                ) from error
             clock.sleep(_WAIT_SECONDS * 2 ** (number - 1) * (0.5 + ids.jitter() / 2))
+
+
+def look_for_change(sent: IcebergTable, updates: tuple[TableUpdate, ...], error: Exception) -> IcebergTable:
+    """The table after a request of which nobody said what became of it, where it stands; else CommitUnknownError."""
+    try:
+        with lakelet_errors(f"table {sent.full_name}"):
+            wanted = update_table_metadata(sent.metadata, updates)
+        now = sent.reloaded()
+        if _state(now.metadata) == _state(wanted):
+            return now
+    except LakeletError as silence:
+        said = f"{first_line(error)}; {first_line(silence)}"
+    else:
+        said = first_line(error)
+    raise CommitUnknownError(
+        f"table {sent.full_name}: the catalog did not say whether the change stands: {said}"
+    ) from error
+
+
+def _state(metadata: TableMetadata) -> tuple[object, ...]:
+    """All that changes of metadata are about."""
+    return (
+        metadata.format_version,
+        metadata.schema(),
+        metadata.spec(),
+        metadata.properties,
+        metadata.refs,
+        {snapshot.snapshot_id for snapshot in metadata.snapshots},
+    )

@@ -12,6 +12,8 @@ from enum import Enum
 from pyiceberg import exceptions as library
 from pyiceberg.catalog import Catalog
 
+from lakelet.iceberg.library_errors import refused_status
+
 _LOST = (
     library.CommitFailedException,
     library.WaitingForLockException,
@@ -52,7 +54,7 @@ def outcome_of(error: Exception, catalog: Catalog) -> Outcome:
     # An answer that does not parse is another matter.
     if isinstance(error, ValueError) and not isinstance(error, OSError) and "pydantic" not in type(error).__module__:
         return Outcome.LOST
-    if isinstance(error, _REFUSED) or never_sent(error):
+    if isinstance(error, _REFUSED) or refused_status(error) is not None or never_sent(error):
         return Outcome.REFUSED
     inner = getattr(error, "orig", None)
     if type(inner).__module__ == "sqlite3":

@@ -17,6 +17,8 @@ from lakelet.errors import InvalidError
 from lakelet.iceberg.scan.evolving import Stored
 
 BATCH_ROWS = 65_536
+# What Arrow's ORC reader says of moments that have no place in 64 bits of nanoseconds.
+_TOO_FAR = "out of range for nanosecond resolution"
 
 
 class OpenedFile(Protocol):
@@ -38,7 +40,7 @@ def open_file(stream: Any, file_format: str, path: str) -> OpenedFile:
         case "PARQUET":
             return _Parquet(stream)
         case "ORC":
-            return _Orc(stream)
+            return _Orc(stream, path)
     raise InvalidError(f"{path}: data files of format {file_format} are not read, only PARQUET and ORC")
 
 
@@ -62,16 +64,28 @@ class _Parquet:
 
 
 class _Orc:
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, path: str) -> None:
         self._file = orc.ORCFile(stream)
+        self._path = path
         self.schema: pa.Schema = self._file.schema
 
     def batches(self, columns: Sequence[Stored], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         if not columns:
             yield from _without_columns(self._file.nrows)
             return
+        names = [one.name for one in columns]
         for stripe in range(self._file.nstripes):
-            yield self._file.read_stripe(stripe, columns=[one.name for one in columns])
+            yield self._stripe(stripe, names)
+
+    def _stripe(self, number: int, names: list[str]) -> pa.RecordBatch:
+        try:
+            return self._file.read_stripe(number, columns=names)
+        except pa.ArrowInvalid as error:
+            if _TOO_FAR not in str(error):
+                raise
+            raise InvalidError(
+                f"{self._path}: moments before 1677 or after 2262 are not read from ORC files: {error}"
+            ) from error
 
 
 def _without_columns(count: int) -> Iterator[pa.RecordBatch]:

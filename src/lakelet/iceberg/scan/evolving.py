@@ -245,8 +245,8 @@ class Evolution:
         given = array.type
         if given == target:
             return array
-        if isinstance(wanted, UUIDType) and given == pa.binary(16):
-            return pa.ExtensionArray.from_storage(target, array)
+        if isinstance(wanted, UUIDType) and _is_bytes(given):
+            return pa.ExtensionArray.from_storage(target, pc.cast(array, target.storage_type))
         if isinstance(given, pa.UuidType):
             array, given = array.storage, array.storage.type
             if given == target:
@@ -271,16 +271,24 @@ def _is_promotion(given: pa.DataType, target: pa.DataType) -> bool:
         return bool(given.tz is None or given.tz in _UTC)
     if types.is_date(given) and types.is_timestamp(target):
         return bool(target.tz is None)
-    if types.is_time(given) and types.is_time(target):
-        return True
+    if types.is_time(target):
+        # ORC has no times, only the number of microseconds.
+        return bool(types.is_time(given) or types.is_int64(given))
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     if any(is_text(given) for is_text in texts) and types.is_string(target):
         return True
     # Some writers leave out that bytes are a text.
-    is_bytes = types.is_binary(given) or types.is_large_binary(given) or types.is_binary_view(given)
-    if is_bytes and (types.is_binary(target) or types.is_string(target)):
+    if _is_bytes(given) and (types.is_binary(target) or types.is_string(target)):
         return True
-    return bool(types.is_null(given))
+    # ORC has no bytes of fixed length; where one is longer or shorter, the cast fails.
+    return bool(types.is_null(given) or (_is_bytes(given) and types.is_fixed_size_binary(target)))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Whether values are bytes, of a fixed length or not."""
+    types = pa.types
+    anyhow = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
+    return any(is_kind(kind) for is_kind in anyhow)
 
 
 def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:

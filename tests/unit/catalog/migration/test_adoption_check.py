@@ -108,6 +108,35 @@ def test_columns_that_some_reader_would_misread(
     assert "'a" in problem
 
 
+@pytest.mark.parametrize(
+    ("text", "column", "refused"),
+    [
+        ("DATE", pa.array([date(1582, 10, 14)]), True),
+        ("DATE", pa.array([date(1582, 10, 15)]), False),
+        ("DATE", pa.array([-800_000, 0], pa.int32()).cast(pa.date32()), True),
+        ("DATE", pa.nulls(1, pa.date32()), False),
+        ("TIMESTAMP(6)", pa.array([datetime(1899, 12, 31)], pa.timestamp("us")), True),
+        ("TIMESTAMP(6)", pa.array([datetime(1900, 1, 1)], pa.timestamp("us")), False),
+        ("TIMESTAMP_LTZ(6)", pa.array([-(1 << 62)], pa.timestamp("us", "UTC")), True),
+        ("ARRAY<DATE>", pa.array([[date(2026, 1, 1)]]), True),
+        ("BIGINT", pa.array([1]), False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("told", [{"org.apache.spark.legacyDateTime": ""}, {"org.apache.spark.version": "2.4.8"}])
+def test_days_of_the_julian_calendar(text: str, column: pa.Array, told: dict[str, str], *, refused: bool) -> None:
+    schema = schema_of(("a", text))
+    plain = pa.table({"a": column})
+    table = plain.replace_schema_metadata(
+        {**told, "org.apache.spark.version": told.get("org.apache.spark.version", "4.3.0")}
+    )
+    texts = problems(footer(table), schema.fields, {}, ())
+    assert [text for text in texts if "Julian" in text] == texts
+    assert bool(texts) == refused
+    now = plain.replace_schema_metadata({"org.apache.spark.version": "4.3.0"})
+    assert problems(footer(now), schema.fields, {}, ()) == []
+
+
 def test_a_new_table_takes_the_types_of_the_file() -> None:
     table = pa.table({"a": pa.array([1], pa.int32()), "b": pa.array(["x"]), "c": pa.array([1], pa.timestamp("ns"))})
     written = footer(table, use_deprecated_int96_timestamps=True)

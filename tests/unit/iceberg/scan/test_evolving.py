@@ -11,6 +11,7 @@ from pyiceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
     FloatType,
     IcebergType,
     IntegerType,
@@ -22,6 +23,7 @@ from pyiceberg.types import (
     StructType,
     TimestampType,
     TimestamptzType,
+    TimeType,
     UUIDType,
 )
 
@@ -56,6 +58,10 @@ def _read(column: pa.Array, field: pa.Field, wanted: NestedField, constants: dic
         ([5], pa.timestamp("us"), TimestamptzType(), [dt.datetime(1970, 1, 1, 0, 0, 0, 5, dt.UTC)]),
         ([1], pa.date32(), TimestampType(), [dt.datetime(1970, 1, 2)]),
         ([bytes(16)], pa.binary(16), UUIDType(), [UUID(int=0)]),
+        # As ORC stores them.
+        ([bytes(16), None], pa.binary(), UUIDType(), [UUID(int=0), None]),
+        ([b"abc", None], pa.binary(), FixedType(3), [b"abc", None]),
+        ([5, None], pa.int64(), TimeType(), [dt.time(0, 0, 0, 5), None]),
     ],
 )
 def test_types(given: list[Any], kind: pa.DataType, wanted: IcebergType, found: list[Any]) -> None:
@@ -74,6 +80,12 @@ def test_types(given: list[Any], kind: pa.DataType, wanted: IcebergType, found: 
 def test_types_that_do_not_fit(kind: pa.DataType, wanted: IcebergType) -> None:
     with pytest.raises(CorruptionError, match="f: column 'a' is stored as .*" + re.escape(f", expected {wanted}")):
         _read(pa.nulls(1, kind), _field(1, "a", kind), NestedField(1, "b", wanted))
+
+
+@pytest.mark.parametrize("wanted", [FixedType(3), UUIDType()])
+def test_bytes_of_another_length(wanted: IcebergType) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="widths must match"):
+        _read(pa.array([b"ab", b"abcd"]), _field(1, "a", pa.binary()), NestedField(1, "b", wanted))
 
 
 @pytest.mark.parametrize("start", [0, 2])

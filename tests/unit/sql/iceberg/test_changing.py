@@ -175,6 +175,14 @@ class TestFiles:
         assert operations(parted)[-3:] == ["delete"] * 3
         assert rows(parted) == []
 
+    def test_a_merge_reads_only_what_constants_of_its_condition_leave(self, parted: IcebergSession) -> None:
+        """Rows elsewhere match nothing, so that files of them need not be there, and a row of the source is a new one."""
+        for path in parted.folder.rglob("p=b/*.parquet"):
+            path.unlink()
+        merge = f"MERGE INTO {NAME} AS o USING (VALUES (1), (2)) AS n(id) ON o.id = n.id AND o.p = 'a' "
+        parted.rows(f"{merge} WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, p) VALUES (n.id, 'c')")
+        assert parted.rows(f"SELECT id, p FROM {NAME} WHERE p <> 'b' ORDER BY id") == [(2, "c"), (3, "a"), (5, "a")]
+
     def test_rows_of_old_specs_are_filed_by_the_newest(self, tmp_path: Path) -> None:
         sql = filled(tmp_path, "evolved")
         sql.rows(f"UPDATE {NAME} SET v = v + 1")

@@ -1,0 +1,55 @@
+"""What becomes of errors of other libraries."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+from pyiceberg.exceptions import RESTError, ServerError
+
+from lakelet.errors import InvalidError, LakeletError, NotFoundError, UnavailableError
+from lakelet.iceberg.library_errors import first_line, lakelet_errors, refused_status, without_secrets
+
+
+def answered(status: int, kind: type[Exception] = RESTError, text: str = "said") -> Exception:
+    """What pyiceberg raises for an answer of a REST catalog."""
+    response = requests.Response()
+    response.status_code = status
+    error = kind(text)
+    error.__cause__ = requests.HTTPError(response=response)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(404, NotFoundError), (405, InvalidError), (422, InvalidError), (408, UnavailableError), (499, UnavailableError)],
+)
+def test_answers_without_a_kind_of_their_own(status: int, expected: type[LakeletError]) -> None:
+    error = answered(status)
+    with pytest.raises(expected, match=r"^table t: said$"), lakelet_errors("table t"):
+        raise error
+    assert refused_status(error) == (None if expected is UnavailableError else status)
+
+
+def test_what_is_no_refusal() -> None:
+    assert refused_status(answered(503, ServerError)) is None
+    assert refused_status(RESTError("without an answer")) is None
+    assert refused_status(ValueError("of another kind")) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("no adapter for 'ftp://user:pw@host/x'", "no adapter for 'ftp://***@host/x'"),
+        ("url: /v1?Token=pw&x=1", "url: /v1?Token=***&x=1"),
+        ("bad header b'Bearer pw'", "bad header b'Bearer ***'"),
+        ("http://host:80/a@b: no", "http://host:80/a@b: no"),
+    ],
+)
+def test_secrets_are_left_out(said: str, shown: str) -> None:
+    assert without_secrets(said) == shown
+
+
+def test_pages_become_one_line() -> None:
+    assert first_line(RESTError("502:\n<html>\n")) == "502:"
+    assert len(first_line(RESTError("x" * 10_000))) == 501
+    assert first_line(RESTError("")) == "RESTError"
