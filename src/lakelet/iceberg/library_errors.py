@@ -72,6 +72,7 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], type[LakeletError]], ...] = (
 
 # Of a REST catalog's answers that pyiceberg has no kind for: those after which the request may still be carried out.
 _UNDECIDED = (408, 499)
+_STATUSES: dict[int, type[LakeletError]] = {404: NotFoundError, 429: UnavailableError}
 # A proxy may answer with a page in a single line.
 _SHOWN = 500
 # What a message may quote of an address or a header: user:password@, parameters that hold secrets, tokens.
@@ -115,7 +116,7 @@ def lakelet_errors(what: str) -> Iterator[None]:
 def _translated(error: Exception, what: str) -> Exception:
     status = refused_status(error)
     if status is not None:
-        return (NotFoundError if status == 404 else InvalidError)(f"{what}: {first_line(error)}")
+        return _STATUSES.get(status, InvalidError)(f"{what}: {first_line(error)}")
     for kinds, made in _KINDS:
         if isinstance(error, kinds) and not _is_driver(error):
             return made(f"{what}: {first_line(error)}")

@@ -20,14 +20,21 @@ def answered(status: int, kind: type[Exception] = RESTError, text: str = "said")
 
 
 @pytest.mark.parametrize(
-    ("status", "expected"),
-    [(404, NotFoundError), (405, InvalidError), (422, InvalidError), (408, UnavailableError), (499, UnavailableError)],
+    ("status", "expected", "refused"),
+    [
+        (404, NotFoundError, True),
+        (405, InvalidError, True),
+        (422, InvalidError, True),
+        (429, UnavailableError, True),
+        (408, UnavailableError, False),
+        (499, UnavailableError, False),
+    ],
 )
-def test_answers_without_a_kind_of_their_own(status: int, expected: type[LakeletError]) -> None:
+def test_answers_without_a_kind_of_their_own(status: int, expected: type[LakeletError], *, refused: bool) -> None:
     error = answered(status)
     with pytest.raises(expected, match=r"^table t: said$"), lakelet_errors("table t"):
         raise error
-    assert refused_status(error) == (None if expected is UnavailableError else status)
+    assert refused_status(error) == (status if refused else None)
 
 
 def test_what_is_no_refusal() -> None:
