@@ -1,10 +1,19 @@
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from lakelet.cli.interrupts import stopped_by_interrupt
 from lakelet.errors import UnavailableError
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Interrupts arrive, also where the tests run in the background of a shell, which has its commands ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_the_query_is_stopped_and_the_interrupt_arrives() -> None:
