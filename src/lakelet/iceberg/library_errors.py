@@ -7,6 +7,7 @@ as those in an address, are left out.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,6 +118,9 @@ def _translated(error: Exception, what: str) -> Exception:
     status = refused_status(error)
     if status is not None:
         return _STATUSES.get(status, InvalidError)(f"{what}: {first_line(error)}")
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        # As of a partition whose value is long; to try again does not help.
+        return InvalidError(f"{what}: a part of the path is longer than the file system allows")
     for kinds, made in _KINDS:
         if isinstance(error, kinds) and not _is_driver(error):
             return made(f"{what}: {first_line(error)}")

@@ -265,9 +265,9 @@ def _text_parts(column: Column, offset: Column) -> tuple[Column, Column, Column]
     room = (size + (_SLOT - 1)).bitwiseAND(_long(-_SLOT))
     mark = F.when(column.isNull(), zero).otherwise(F.unhex(F.hex(size + _INLINE_MARK)))
     short = size <= INLINE_BYTES
-    inline = joined_bytes(raw, _zeros(INLINE_BYTES - size), mark)
+    inline = joined_bytes(raw, zero_bytes(INLINE_BYTES - size), mark)
     pointer = joined_bytes(_little_endian(size, _HALF), _little_endian(offset, _HALF))
-    tail = F.when(short, nothing).otherwise(joined_bytes(raw, _zeros(room - size)))
+    tail = F.when(short, nothing).otherwise(joined_bytes(raw, zero_bytes(room - size)))
     return (
         F.when(short, inline).otherwise(pointer),
         tail,
@@ -275,7 +275,7 @@ def _text_parts(column: Column, offset: Column) -> tuple[Column, Column, Column]
     )
 
 
-def _zeros(count: Column) -> Column:
+def zero_bytes(count: Column) -> Column:
     """So many zero bytes, up to seven. (`rpad` counts characters where a setting of the session says so.)"""
     return F.substring(F.lit(bytes(_SLOT - 1)), F.lit(1), count.cast("int"))
 

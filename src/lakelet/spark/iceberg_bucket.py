@@ -31,7 +31,7 @@ from lakelet.spark.fixed_hash import (
     product,
     shifted_in,
 )
-from lakelet.spark.hash_expression import joined_bytes
+from lakelet.spark.hash_expression import joined_bytes, zero_bytes
 
 Let = Callable[[Column], Column]
 _SEED_KEY = key_with_hash(0)
@@ -50,9 +50,7 @@ def bucket_of_bytes(data: Column, buckets: int, let: Let) -> Column:
     """The bucket of a BINARY; NULL for NULL."""
     size = let(F.octet_length(data).cast("bigint"))
     room = let((size + (_WORD - 1)).bitwiseAND(_long(-_WORD)))
-    # Not by `rpad`, which counts characters where a setting of the session says so.
-    zeros = F.substring(F.lit(bytes(_WORD - 1)), F.lit(1), (room - size).cast("int"))
-    found = let(low(F.hash(F.lit(_SEED_KEY), joined_bytes(data, zeros)).cast("bigint")))
+    found = let(low(F.hash(F.lit(_SEED_KEY), joined_bytes(data, zero_bytes(room - size))).cast("bigint")))
     # Murmur's last steps backwards; undoing a shift by 13 takes two of them.
     state = let(product(shifted_in(found, 16), inverse(MIX2)))
     state = let(product(state.bitwiseXOR(F.shiftright(state, 13)).bitwiseXOR(F.shiftright(state, 26)), inverse(MIX1)))

@@ -99,7 +99,25 @@ class CountingStore(_ObservedStore):
         return action()
 
 
-class FailingStore(_ObservedStore):
+class _AimedStore(_ObservedStore):
+    """Counts the calls that `only` accepts, all when it is None."""
+
+    def __init__(self, store: ObjectStore, only: Callable[[str, str], bool] | None) -> None:
+        super().__init__(store)
+        self._only = only
+        self._seen = 0
+
+    def _aimed_at(self, call: str, path: str) -> int:
+        """The number of this call among those that count, from 1; 0 for another one."""
+        self._note(call, path)
+        if self._only is not None and not self._only(call, path):
+            return 0
+        with self._lock:
+            self._seen += 1
+            return self._seen
+
+
+class FailingStore(_AimedStore):
     """Fails call number `fail_at`, counted over the calls that `only` accepts (all when it is None).
 
     `after=True` does the call first: a store that kept the object and answered 503. `times` is how many calls
@@ -116,13 +134,11 @@ class FailingStore(_ObservedStore):
         only: Callable[[str, str], bool] | None = None,
         times: int = 1,
     ) -> None:
-        super().__init__(store)
+        super().__init__(store, only)
         self._fail_at = fail_at
         self._error = error
         self._after = after
-        self._only = only
         self._times = times
-        self._seen = 0
 
     @property
     def failed(self) -> bool:
@@ -130,22 +146,14 @@ class FailingStore(_ObservedStore):
         return self._seen >= self._fail_at
 
     def _around(self, call: str, path: str, action: Callable[[], T]) -> T:
-        self._note(call, path)
-        if not self._is_chosen(call, path):
+        if not self._fail_at <= self._aimed_at(call, path) < self._fail_at + self._times:
             return action()
         if self._after:
             action()
         raise self._error or UnavailableError(f"{self.location}/{path}: {call} was made to fail")
 
-    def _is_chosen(self, call: str, path: str) -> bool:
-        if self._only is not None and not self._only(call, path):
-            return False
-        with self._lock:
-            self._seen += 1
-            return self._fail_at <= self._seen < self._fail_at + self._times
 
-
-class CrashStore(_ObservedStore):
+class CrashStore(_AimedStore):
     """Dies at call number `crash_at`, counted over the calls that `only` accepts (all when it is None): before doing it, or with
     `after=True` once it is done.
 
@@ -160,37 +168,25 @@ class CrashStore(_ObservedStore):
         after: bool = False,
         only: Callable[[str, str], bool] | None = None,
     ) -> None:
-        super().__init__(store)
+        super().__init__(store, only)
         self._crash_at = crash_at
         self._after = after
-        self._only = only
-        self._seen = 0
         self.struck: tuple[str, str] | None = None
 
     @property
     def crashed(self) -> bool:
         """Whether the crash point was reached; `struck` is the call that was made then."""
-        return self.struck is not None
+        return self._seen >= self._crash_at
 
     def _around(self, call: str, path: str, action: Callable[[], T]) -> T:
-        self._note(call, path)
-        with self._lock:
-            dead = self.crashed
-            strikes = not dead and self._strikes(call, path)
-        if not dead and not strikes:
+        number = self._aimed_at(call, path)
+        if 0 < number < self._crash_at or (number == 0 and not self.crashed):
             return action()
-        if strikes and self._after:
-            action()
+        if number == self._crash_at:
+            self.struck = (call, path)
+            if self._after:
+                action()
         raise SimulatedCrash(f"{self.location}/{path}: crashed at call {self._crash_at}, {call}")
-
-    def _strikes(self, call: str, path: str) -> bool:
-        if self._only is not None and not self._only(call, path):
-            return False
-        self._seen += 1
-        if self._seen < self._crash_at:
-            return False
-        self.struck = (call, path)
-        return True
 
     def _before_bytes(self) -> None:
         if self.crashed:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import requests
 from pyiceberg.exceptions import RESTError, ServerError
 
+import lakelet
 from lakelet.errors import InvalidError, LakeletError, NotFoundError, UnavailableError
 from lakelet.iceberg.library_errors import first_line, lakelet_errors, refused_status, without_secrets
 
@@ -35,6 +38,16 @@ def test_answers_without_a_kind_of_their_own(status: int, expected: type[Lakelet
     with pytest.raises(expected, match=r"^table t: said$"), lakelet_errors("table t"):
         raise error
     assert refused_status(error) == (status if refused else None)
+
+
+def test_a_partition_that_no_folder_can_be_called_after(tmp_path: Path) -> None:
+    lake = lakelet.connect(str(tmp_path))
+    lake.sql("CREATE DATABASE iceberg.db")
+    lake.sql("CREATE TABLE iceberg.db.t (id INT, p STRING) USING iceberg PARTITIONED BY (p)")
+    with pytest.raises(InvalidError, match="longer than the file system allows"):
+        lake.sql(f"INSERT INTO iceberg.db.t VALUES (1, 'a'), (2, '{'x' * 300}')")
+    assert lake.sql("SELECT * FROM iceberg.db.t").rows() == []
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_what_is_no_refusal() -> None:
