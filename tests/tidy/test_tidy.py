@@ -10,6 +10,23 @@ from tests.tidy import rules
 from tests.tidy.sources import project_files, python_files, text_of, tree_of
 
 CODE_SUFFIXES = (".py", ".sh", ".java")
+# The root is the first that a stranger sees; what a program leaves behind there would be committed with the next change.
+ROOT_FILES = frozenset(
+    (
+        *(
+            ".gitattributes",
+            ".gitignore",
+            ".pre-commit-config.yaml",
+            ".python-version",
+            "ARCHITECTURE.md",
+            "CHANGELOG.md",
+        ),
+        *("CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "SECURITY.md", "pyproject.toml"),
+        *("requirements-dev.lock", "requirements.lock"),
+    )
+)
+ROOT_FOLDERS = frozenset((".ci", ".github", "benchmarks", "docs", "examples", "scripts", "src", "tests"))
+DUCKDB_INSTANCE = Path("src/lakelet/predicate/instance.py")
 CLOCK_AND_IDS = (Path("src/lakelet/clock.py"), Path("src/lakelet/ids.py"))
 
 
@@ -57,3 +74,16 @@ def test_clock_and_randomness_are_injected() -> None:
 @pytest.mark.parametrize("rule", [rules.unfinished, rules.machine_details], ids=lambda rule: rule.__name__)
 def test_text(rule: Callable[[str], Iterator[str]]) -> None:
     assert_none(in_texts(project_files(), rule))
+
+
+def test_the_root_holds_nothing_unknown() -> None:
+    firsts = {path.parts[0] for path in project_files() if len(path.parts) > 1}
+    files = {path.name for path in project_files() if len(path.parts) == 1}
+    assert firsts - ROOT_FOLDERS == set()
+    assert files - ROOT_FILES == set()
+
+
+def test_duckdb_is_opened_in_one_place() -> None:
+    """Where its time zone is set: a text means the same moment on every machine."""
+    others = (path for path in python_files("src") if path != DUCKDB_INSTANCE)
+    assert_none((path, "opens DuckDB itself") for path in others if "duckdb.connect(" in (text_of(path) or ""))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
+from lakelet.predicate.instance import open_instance
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,7 +23,6 @@ _BATCH = "lakelet_batch"
 _CHUNK = 256
 _SETTINGS = {
     "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "preserve_insertion_order": "true",
@@ -125,14 +125,11 @@ def _arrow(query: str, batch: pa.Table | None = None) -> pa.Table:
 
 def _cursor() -> duckdb.DuckDBPyConnection:
     """This thread's cursor. Keyed by process too: a forked child must not share its parent's database."""
-    import duckdb  # noqa: PLC0415
-
     process = os.getpid()
     if getattr(_local, "process", None) != process:
         with _lock:
             if process not in _databases:
-                database = duckdb.connect(":memory:", config=dict(_SETTINGS))
-                database.execute("SET TimeZone = 'UTC'")
+                database = open_instance(settings=_SETTINGS)
                 database.execute("SET lock_configuration = true")
                 _databases[process] = database
             _local.cursor = _databases[process].cursor()

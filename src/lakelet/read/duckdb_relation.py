@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from lakelet.predicate.arrow_expression import referenced
+from lakelet.predicate.instance import open_instance
 
 Rescan = Callable[[Sequence[str] | None, pc.Expression | None], Iterator[pa.RecordBatch]]
 
@@ -63,5 +64,5 @@ def relation_of(
     schema: pa.Schema, rescan: Rescan, connection: duckdb.DuckDBPyConnection | None
 ) -> duckdb.DuckDBPyRelation:
     """A relation over the scan, on the caller's connection or one of its own."""
-    chosen = duckdb.connect() if connection is None else connection
+    chosen = open_instance() if connection is None else connection
     return chosen.from_arrow(scan_dataset(schema, rescan))

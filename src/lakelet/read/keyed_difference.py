@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakelet.format.binary_row_columns import encode_rows
 from lakelet.model.types import DataType
+from lakelet.predicate.instance import open_instance
 
 _KEY = "__lakelet_key"
 _KIND = "__lakelet_kind"
@@ -24,11 +25,9 @@ def keyed_difference(
     before: pa.RecordBatchReader, after: pa.RecordBatchReader, key: Sequence[tuple[str, DataType]]
 ) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
     """Kinds ("-D", "-U", "+U", "+I") and rows; the two rows of an update follow one another."""
-    import duckdb  # noqa: PLC0415 - few processes compare rows, and all would wait for it to load.
-
     schema = before.schema
     with tempfile.TemporaryDirectory(prefix="lakelet-") as folder:
-        connection = duckdb.connect(f"{folder}/rows.duckdb")
+        connection = open_instance(f"{folder}/rows.duckdb")
         try:
             for name, rows in (("before_rows", before), ("after_rows", after)):
                 connection.register("stream", _with_key(rows, key))

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from lakelet.predicate.instance import open_instance
+
 
 def row_difference(
     left: pa.RecordBatchReader, right: pa.RecordBatchReader
 ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     """What only the left has, and what only the right has."""
-    import duckdb  # noqa: PLC0415 - few processes compare rows, and all would wait for it to load.
-
     schema = left.schema
     folder = tempfile.TemporaryDirectory(prefix="lakelet-")
-    connection = duckdb.connect(f"{folder.name}/rows.duckdb")
+    connection = open_instance(f"{folder.name}/rows.duckdb")
     connection.register("left_stream", left)
     connection.execute("CREATE TABLE left_rows AS SELECT * FROM left_stream")
     connection.register("right_stream", right)

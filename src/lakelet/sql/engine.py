@@ -24,6 +24,7 @@ import duckdb
 import pyarrow as pa
 
 from lakelet.errors import InvalidError, LakeletError
+from lakelet.predicate.instance import open_instance
 from lakelet.sql.engine_errors import Placed, lakelet_error
 from lakelet.sql.quoting import literal, quoted
 from lakelet.sql.relation import Rows
@@ -34,7 +35,6 @@ BATCH_ROWS = 122_880
 _SETTINGS = {
     # Tables come from the lake and from frames that are handed over; Python's variables are looked at by the session.
     "python_enable_replacements": "false",
-    "autoinstall_known_extensions": "false",
     "errors_as_json": "true",
     # Data files never change under their name.
     "parquet_metadata_cache": "true",
@@ -64,7 +64,7 @@ class Engine:
 
     def _instance(self) -> duckdb.DuckDBPyConnection:
         if self._database is None:
-            self._database = duckdb.connect(":memory:", config=dict(_SETTINGS))
+            self._database = open_instance(settings=_SETTINGS)
         return self._database
 
     def interrupt(self) -> None:
@@ -112,8 +112,6 @@ class Space:
         try:
             cursor.execute(f"ATTACH ':memory:' AS {catalog}")
             cursor.execute(f"USE {catalog}")
-            # A setting of the cursor, not of the instance, and the machine's zone unless it is set.
-            cursor.execute("SET TimeZone = 'UTC'")
             for name, value in settings.items():
                 cursor.execute(f"SET {quoted(name)} = {literal(value)}")
         except duckdb.Error as error:

@@ -1,0 +1,27 @@
+"""DuckDB instances of Lakelet's own: opened the same way everywhere, so that a text means the same moment on every machine.
+
+A text without a zone that is compared with a TIMESTAMP_LTZ is read in the time zone of the connection. DuckDB's is the machine's
+unless it is set, and a setting of one connection is not one of its cursors: it is set for the whole instance. No extension is
+installed because a query would need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+ZONE = "UTC"
+_SETTINGS = {"autoinstall_known_extensions": "false"}
+
+
+def open_instance(path: str = ":memory:", settings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB instance in UTC that installs no extension; `settings` come on top."""
+    import duckdb  # noqa: PLC0415 - most processes do without, and all would wait for it to load.
+
+    database = duckdb.connect(path, config={**_SETTINGS, **(settings or {})})
+    # Not in the configuration: the setting belongs to an extension that is loaded behind it.
+    database.execute(f"SET GLOBAL TimeZone = '{ZONE}'")
+    return database
