@@ -71,6 +71,20 @@ def test_orc_refuses_moments_that_java_would_change(warehouse: Warehouse, moment
         warehouse.write(LAKELET, "t", [{"at": moment}])
 
 
+@pytest.mark.parametrize("writer", [LAKELET, JAVA])
+def test_blanks_at_the_end_of_a_char_in_orc(warehouse: Warehouse, writer: str) -> None:
+    """Java pads a CHAR in ORC files and cuts all blanks off whatever it reads; Lakelet's own files keep them."""
+    columns = [("c", "CHAR(4)"), ("v", "VARCHAR(4)"), ("l", "ARRAY<CHAR(3)>")]
+    warehouse.create(LAKELET, "t", columns, options={"file.format": "orc"})
+    texts = ["", " a", "a", "a ", "a  ", "é\t "]
+    rows = [{"c": text, "v": text, "l": [text]} for text in texts]
+    warehouse.write(writer, "t", rows)
+    trimmed = [{"c": text.rstrip(" "), "v": text, "l": [text.rstrip(" ")]} for text in texts]
+    fields = warehouse.table("t").schema.fields
+    same(warehouse.rows(JAVA, "t"), spell_rows(trimmed, fields), JAVA)
+    same(warehouse.rows(LAKELET, "t"), spell_rows(rows if writer == LAKELET else trimmed, fields), LAKELET)
+
+
 def test_formats_mixed_in_one_table(warehouse: Warehouse) -> None:
     chosen = [
         column for column in every_type.columns("orc", nanos=False, multiset=False) if column[0] not in {"char", "deep"}

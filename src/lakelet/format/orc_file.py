@@ -5,8 +5,9 @@ and come back; it never looks at the bytes of a file itself.
 
 What Java Paimon reads is what is written: the field id of every type, nested ones too, is its attribute `paimon.id`;
 TIME is INT milliseconds, MULTISET is MAP to INT, TIMESTAMP is TIMESTAMP and TIMESTAMP WITH LOCAL TIME ZONE is
-TIMESTAMP_INSTANT. CHAR and VARCHAR of a length are stored as STRING, BINARY and VARBINARY as BINARY. Stripes are written
-as of the time zone UTC.
+TIMESTAMP_INSTANT. CHAR and VARCHAR of a length are stored as STRING, BINARY and VARBINARY as BINARY, so that every value
+comes back as it was written. ORC's own CHAR, which Java writes, is padded to its length; what pads it is no part of the
+value. Stripes are written as of the time zone UTC.
 
 Two limits are Arrow's. Its writer stores a fraction of a second before 1970 as a negative number, at which Java fails,
 so such timestamps are refused when written (in ORC itself the last second before 1970 cannot be told from the first one
@@ -44,6 +45,8 @@ _COMPRESSIONS = {"zstd", "snappy", "zlib", "lz4", "none"}
 _ALIASES = {"uncompressed": "none", "null": "none", "gzip": "zlib", "deflate": "zlib", "zstandard": "zstd"}
 _OUT_OF_RANGE = "out of range for nanosecond"
 _NANOS_REACH_SECONDS = 2**63 // 10**9 - 1
+# How Arrow calls the library that this module and pypaimon write with; neither makes use of ORC's own CHAR.
+_UNPADDED_WRITER = "ORC_CPP"
 _SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -70,6 +73,7 @@ class OrcFormat:
             with decoding(store, path, "ORC"):
                 file = orc.ORCFile(source)
                 present = file.schema.names
+                padded = [field for field in wanted if file.writer != _UNPADDED_WRITER and _has_char(field.type)]
             if missing := [name for name in schema.names if name not in present]:
                 raise CorruptionError(f"{store.location}/{path}: column {', '.join(missing)} is not in the ORC file")
             # A dot separates the levels of a column's path there, so that a name with one cannot be asked for.
@@ -78,7 +82,7 @@ class OrcFormat:
             for number in range(file.nstripes):
                 with decoding(store, path, "ORC"):
                     stripe = _read_stripe(file, number, names, f"{store.location}/{path}")
-                    batch = _without_padding(restore_batch(stripe, schema), wanted)
+                    batch = _without_padding(restore_batch(stripe, schema), padded)
                 for begin in range(0, batch.num_rows, batch_rows):
                     yield batch.slice(begin, batch_rows)
 
@@ -248,9 +252,9 @@ def _read_stripe(file: orc.ORCFile, number: int, names: list[str] | None, where:
 
 def _without_padding(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
     """Java pads CHAR to its length when it writes ORC, and cuts the spaces off when it reads."""
-    for index, field in enumerate(fields):
-        if _has_char(field.type):
-            batch = batch.set_column(index, field.name, _trimmed(batch.column(index), field.type))
+    for field in fields:
+        index = batch.schema.get_field_index(field.name)
+        batch = batch.set_column(index, field.name, _trimmed(batch.column(index), field.type))
     return batch
 
 

@@ -91,7 +91,8 @@ class TestLayout:
         schema = orc_file(write(FORMAT, fields, [arrow_schema(fields).empty_table()])).schema
         assert [schema.field(i).type.tz for i in range(2)] == [None, "UTC"]
 
-    def test_spaces_that_pad_a_char_are_cut_off(self) -> None:
+    @pytest.mark.parametrize("by_java", [False, True])
+    def test_spaces_are_cut_off_a_char_where_java_padded_it(self, by_java: bool) -> None:
         fields = [
             field(0, "c", "CHAR(5)"),
             field(1, "v", "VARCHAR(5)"),
@@ -100,8 +101,20 @@ class TestLayout:
         table = pa.table(
             [["ab   ", None, " a"], ["ab ", None, ""], [["x ", None], None, []]], schema=arrow_schema(fields)
         )
-        got = read(FORMAT, write(FORMAT, fields, [table]), fields)
-        assert got.to_pydict() == {"c": ["ab", None, " a"], "v": ["ab ", None, ""], "n": [["x", None], None, []]}
+        store = write(FORMAT, fields, [table], settings=WriteSettings(compression="none"))
+        if by_java:
+            self.say_java_wrote_it(store)
+        got = read(FORMAT, store, fields)
+        padded = {"c": ["ab", None, " a"], "v": ["ab ", None, ""], "n": [["x", None], None, []]}
+        assert got.to_pydict() == (padded if by_java else table.to_pydict())
+
+    def say_java_wrote_it(self, store: MemoryStore) -> None:
+        data = store.get(PATH)
+        # Field 9 of the footer, which is the last but for the postscript: 0 is Java, 1 is C++.
+        place = data.rindex(b"\x48\x01")
+        store.delete([PATH])
+        store.put(PATH, data[:place] + b"\x48\x00" + data[place + 2 :])
+        assert orc_file(store).writer == "ORC_JAVA"
 
     def test_the_size_grows_before_a_stripe_is_written(self) -> None:
         fields, table = every_type(1000)
