@@ -136,7 +136,8 @@ class Lake:
             raise InvalidError(
                 f"database {name!r} holds no tables, but {self.location}/{others[0]}: remove it first, or pass cascade=True"
             )
-        for table in tables:
+        # Of a database that is linked from elsewhere only the link goes.
+        for table in () if self._store.is_linked(database_folder(name)) else tables:
             self.drop_table(f"{name}.{table}")
         self._store.delete_folder(database_folder(name))
 
@@ -205,7 +206,8 @@ class Lake:
         """Removes a table and all its files.
 
         Snapshots go first and schemas last, so that a drop that was interrupted leaves an empty table, which can be dropped
-        again, and never one with files missing.
+        again, and never one with files missing. Symbolic links go, and what they lead to stays: a table whose folder is
+        linked from elsewhere only leaves the warehouse.
         """
         home = self._home(TablePaths.of(*_split(name)))
         if not schema_ids(home):
@@ -213,6 +215,9 @@ class Lake:
                 return
             raise self._no_table(name)
         paths = home.paths
+        if self._store.is_linked(paths.root):
+            self._store.delete_folder(paths.root)
+            return
         self._store.delete_folder(paths.snapshot_folder)
         for folder in self._store.list_folder(paths.root).folders:
             if folder != paths.schema_folder:

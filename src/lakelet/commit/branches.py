@@ -251,6 +251,9 @@ def _snapshots(theirs: TableHome) -> Sequence[Snapshot]:
 
 
 def _delete_folder(theirs: TableHome) -> None:
+    if theirs.store.is_linked(theirs.paths.branch_root):
+        theirs.store.delete_folder(theirs.paths.branch_root)
+        return
     # Objects go in any order: without a schema what is left of them is no table, whatever becomes of the marker.
     theirs.store.put(_marker(theirs), _DELETION)
     theirs.store.delete([theirs.paths.schema(number) for number in schema_ids(theirs)])

@@ -7,8 +7,8 @@ one that is committed later still is younger than the safety age, or its commit 
 this machine and the times the store gives, so that an age of minutes is right only where nobody is writing.
 
 Only folders whose files Lakelet and Paimon name are looked at: manifests, indexes, statistics, buckets of partitions, and stray
-names beside snapshots and changelogs. Anything else in the table's folder is left alone. Folders are listed several at a time;
-the paths found and the names in use meet as Arrow columns.
+names beside snapshots and changelogs. Anything else in the table's folder is left alone, and so are symbolic links and whatever
+they lead to. Folders are listed several at a time; the paths found and the names in use meet as Arrow columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -44,8 +44,10 @@ _CHANGELOG_NAMES = re.compile(r"^(changelog-.*|LATEST|EARLIEST)$")
 
 @dataclass(frozen=True, slots=True)
 class OrphanReport:
-    """What was removed, or with `dry_run` would be: how many files of how many bytes, the first of their paths; and, when it was
-    done, leftovers of interrupted writes under hidden names and folders without files."""
+    """What was removed, or with `dry_run` would be: how many files of how many bytes, and the first of their paths.
+
+    `leftovers` of them are what interrupted writes left under hidden names. `folders` without files went as well, uncounted.
+    """
 
     count: int
     bytes: int
@@ -86,20 +88,35 @@ def remove_orphan_files(
     names = pc.replace_substring_regex(found.paths, "^.*/", "")
     while True:
         newest = _newest_ids(home)
-        orphan = pc.invert(pc.is_in(names, value_set=_names_in_use(home)))
+        used = _names_in_use(home)
         # Reading takes a while on a large table. What was committed meanwhile may name an old file.
         if dry_run or _newest_ids(home) == newest:
             break
+    orphan = pc.invert(pc.is_in(names, value_set=used))
     paths, sizes = found.paths.filter(orphan), found.sizes.filter(orphan)
-    shown = tuple(paths.slice(0, _SHOWN).to_pylist())
-    size = int(pc.sum(sizes).as_py() or 0)
-    if dry_run:
-        return OrphanReport(len(paths), size, shown, dry_run=True)
-    hands.delete(paths.to_pylist())
-    leftovers = home.store.remove_leftovers(home.paths.root, older_than_ms=older_than_ms)
-    buckets = [path.rpartition("/")[0] for path in paths.to_pylist() if "/bucket-" in path]
-    folders = remove_empty_folders(home, {*found.empty, *buckets})
-    return OrphanReport(len(paths), size, shown, leftovers, folders)
+    if not dry_run:
+        hands.delete(paths.to_pylist())
+    leftovers = home.store.remove_leftovers(
+        home.paths.root, older_than_ms=older_than_ms, keep=_hidden_in_use(schema, used), dry_run=dry_run
+    )
+    folders = 0
+    if not dry_run:
+        buckets = [path.rpartition("/")[0] for path in paths.to_pylist() if "/bucket-" in path]
+        folders = remove_empty_folders(home, {*found.empty, *buckets})
+    return OrphanReport(
+        count=len(paths) + len(leftovers),
+        bytes=int(pc.sum(sizes).as_py() or 0) + sum(info.size for info in leftovers),
+        paths=(*paths.slice(0, _SHOWN).to_pylist(), *(info.path for info in leftovers))[:_SHOWN],
+        leftovers=len(leftovers),
+        folders=folders,
+        dry_run=dry_run,
+    )
+
+
+def _hidden_in_use(schema: TableSchema, used: pa.Array) -> set[str]:
+    """Live names that begin with a dot: other engines let users choose such ones for files and for the folder they are in."""
+    folder = TableOptions(schema.options).get(DATA_FILE_PATH_DIRECTORY) or ""
+    return {*used.filter(pc.starts_with(used, ".")).to_pylist(), *folder.split("/")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +136,24 @@ def _candidates(home: TableHome, schema: TableSchema, older_than_ms: int, work: 
     listings: list[Listing] = []
     with ThreadPoolExecutor(_LISTERS) as pool:
         metadata = [f"{home.paths.root}/{name}" for name in ("manifest", "index", "statistics")]
-        listings.extend(pool.map(home.store.list_folder, metadata))
+        listings.extend(pool.map(home.store.list_folder, _unlinked(home, metadata)))
         buckets = _bucket_folders(home, schema, pool)
         data = work.list_folders(buckets)
         branches = branch_homes(home)
+        snapshots = _unlinked(home, [each.paths.snapshot_folder for each in branches])
+        changelogs = _unlinked(home, [each.paths.changelog_folder for each in branches])
         strays = [
-            *_strays(
-                pool.map(home.store.list_folder, [each.paths.snapshot_folder for each in branches]), _SNAPSHOT_NAMES
-            ),
-            *_strays(
-                pool.map(home.store.list_folder, [each.paths.changelog_folder for each in branches]), _CHANGELOG_NAMES
-            ),
+            *_strays(pool.map(home.store.list_folder, snapshots), _SNAPSHOT_NAMES),
+            *_strays(pool.map(home.store.list_folder, changelogs), _CHANGELOG_NAMES),
         ]
     listings.extend(data)
     listings.extend(strays)
-    old = [info for listing in listings for info in listing.files if info.modified_ms < older_than_ms]
+    old = [
+        info
+        for listing in listings
+        for info in listing.files
+        if info.modified_ms < older_than_ms and info.path not in listing.links
+    ]
     empty = tuple(
         folder for folder, listing in zip(buckets, data, strict=True) if not listing.files and not listing.folders
     )
@@ -145,14 +165,14 @@ def _candidates(home: TableHome, schema: TableSchema, older_than_ms: int, work: 
 def _bucket_folders(home: TableHome, schema: TableSchema, pool: ThreadPoolExecutor) -> list[str]:
     """The folders of all buckets of all partitions; a partition without any stands for itself."""
     data_folder = TableOptions(schema.options).get(DATA_FILE_PATH_DIRECTORY)
-    level = [f"{home.paths.root}/{data_folder}" if data_folder else home.paths.root]
+    level = _unlinked(home, [f"{home.paths.root}/{data_folder}"]) if data_folder else [home.paths.root]
     found: list[str] = []
     for depth in range(len(schema.partition_keys) + 1):
         is_last = depth == len(schema.partition_keys)
         following: list[str] = []
         for folder, listing in zip(level, pool.map(home.store.list_folder, level), strict=True):
-            names = [(inside, inside.rsplit("/", 1)[-1]) for inside in listing.folders]
-            if depth and not names and not listing.files:
+            names = [(inside, inside.rsplit("/", 1)[-1]) for inside in listing.folders if inside not in listing.links]
+            if depth and not listing.folders and not listing.files:
                 found.append(folder)
             following.extend(
                 inside for inside, name in names if (name.startswith("bucket-") if is_last else "=" in name)
@@ -161,10 +181,15 @@ def _bucket_folders(home: TableHome, schema: TableSchema, pool: ThreadPoolExecut
     return [*found, *level]
 
 
+def _unlinked(home: TableHome, folders: Sequence[str]) -> list[str]:
+    """The folders of the table's own: what a symbolic link leads to may be anybody's."""
+    return [folder for folder in folders if not home.store.is_linked(folder)]
+
+
 def _strays(listings: Iterable[Listing], known: re.Pattern[str]) -> Sequence[Listing]:
     """The files of folders but for those whose names belong there."""
     return [
-        Listing(tuple(info for info in listing.files if not known.match(info.path.rsplit("/", 1)[-1])), ())
+        replace(listing, files=tuple(info for info in listing.files if not known.match(info.path.rsplit("/", 1)[-1])))
         for listing in listings
     ]
 

@@ -20,6 +20,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ from lakelet.model.data_file import FILE_SOURCE_COMPACT
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
+from lakelet.storage.links import BehindLinkError
 
 _LOG = logging.getLogger(__name__)
 _TRIES = 5
@@ -270,12 +272,20 @@ def data_paths(home: TableHome, entries: pa.Table) -> tuple[list[str], list[str]
 
 
 def delete_many(home: TableHome, paths: Iterable[str]) -> None:
-    """Removes many files, a batch per call and several calls at a time."""
+    """Removes many files, a batch per call and several calls at a time; those behind a symbolic link stay."""
     ordered = sorted(paths)
     batches = [ordered[start : start + _BATCH] for start in range(0, len(ordered), _BATCH)]
     if len(batches) <= 1:
         for batch in batches:
-            home.store.delete(batch)
+            _delete(home, batch)
         return
     with ThreadPoolExecutor(min(_DELETERS, len(batches))) as pool:
-        list(pool.map(home.store.delete, batches))
+        list(pool.map(partial(_delete, home), batches))
+
+
+def _delete(home: TableHome, paths: Sequence[str]) -> None:
+    try:
+        home.store.delete(paths)
+    except BehindLinkError as error:
+        # Nothing names the files any more; whoever made the link knows whose they are.
+        _LOG.warning("%s", error)

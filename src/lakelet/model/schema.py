@@ -149,6 +149,12 @@ def check_schema(schema: TableSchema) -> None:
                 raise InvalidError(
                     f"{role} key column {name!r} has the type {schema.field(name).type}; a key needs a type without children"
                 )
+    for name in schema.partition_keys:
+        if name.startswith("."):
+            raise InvalidError(
+                f"partition key column {name!r}: expected a name that does not begin with '.', for folders are called after it, "
+                "and those of such names are hidden"
+            )
     if len(schema.partition_keys) == len(schema.fields):
         raise InvalidError("all columns are partition keys; at least one column must hold data")
     _check_bucket(schema)

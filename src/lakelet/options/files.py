@@ -58,7 +58,12 @@ TARGET_FILE_SIZE = declare(
     "unset means 256 mb for append tables and 128 mb for primary-key tables.",
     ACTED,
 )
-DATA_FILE_PREFIX = declare("data-file.prefix", FILE_NAME_PART, "data-", "How names of data files begin.", ACTED)
+DATA_FILE_PREFIX = declare(
+    "data-file.prefix", FILE_NAME_PART, "data-", "How names of data files begin; not with a dot.", ACTED
+)
+CHANGELOG_FILE_PREFIX = declare(
+    "changelog-file.prefix", FILE_NAME_PART, "changelog-", "How names of changelog files begin; not with a dot."
+)
 FILE_SUFFIX_INCLUDE_COMPRESSION = declare(
     "file.suffix.include.compression", BOOL, "false", "Whether names of data files tell the compression.", ACTED
 )
@@ -133,7 +138,7 @@ FILE_OPTIONS: tuple[Option[Any], ...] = (
         None,
         "Compression of changelog files; unset means that of data files.",
     ),
-    declare("changelog-file.prefix", FILE_NAME_PART, "changelog-", "How names of changelog files begin."),
+    CHANGELOG_FILE_PREFIX,
     declare(
         "changelog-file.stats-mode", STATS_MODE, None, "Statistics of changelog files; unset means those of data files."
     ),

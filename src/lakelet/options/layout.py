@@ -83,11 +83,29 @@ PARTITION_LEGACY_NAME = declare(
     ACTED,
     mutable=False,
 )
+# What a table keeps beside its data, so that data files have no place in there.
+TABLE_FOLDERS = frozenset(
+    (
+        "branch",
+        "callback",
+        "changelog",
+        "commit-users",
+        "consumer",
+        "expiring",
+        "index",
+        "manifest",
+        "metadata",
+        "schema",
+        "snapshot",
+        "statistics",
+        "tag",
+    )
+)
 DATA_FILE_PATH_DIRECTORY = declare(
     "data-file.path-directory",
     RELATIVE_PATH,
     None,
-    "Folder below the table's that data files go to; unset means the table's own.",
+    "Folder below the table's that data files go to; unset means the table's own. No name of it begins with a dot.",
     ACTED,
     mutable=False,
 )

@@ -14,7 +14,13 @@ from typing import Any, TypeVar
 
 from lakelet.errors import InvalidError
 from lakelet.options.connection import CATALOG_PREFIX, CONNECTION_OPTIONS
-from lakelet.options.layout import DELETION_VECTORS_ENABLED, DELETION_VECTORS_MODIFIABLE
+from lakelet.options.files import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
+from lakelet.options.layout import (
+    DATA_FILE_PATH_DIRECTORY,
+    DELETION_VECTORS_ENABLED,
+    DELETION_VECTORS_MODIFIABLE,
+    TABLE_FOLDERS,
+)
 from lakelet.options.merging import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from lakelet.options.option import Option
 from lakelet.options.table_options import TABLE_OPTIONS
@@ -81,6 +87,9 @@ _BY_NAME: Mapping[str, Option[Any]] = {
 _FAMILIES = tuple(option for option in TABLE_OPTIONS if option.is_family)
 _CONNECTION_BY_NAME: Mapping[str, Option[Any]] = {option.name: option for option in CONNECTION_OPTIONS}
 
+# Names of files and folders that users choose.
+_NAMES_ON_DISK = (DATA_FILE_PREFIX, CHANGELOG_FILE_PREFIX, DATA_FILE_PATH_DIRECTORY)
+
 # These may be switched on while the table lives, but rows they dropped cannot come back by switching them off.
 _ONE_WAY = (IGNORE_DELETE, IGNORE_UPDATE_BEFORE)
 
@@ -99,6 +108,8 @@ def check_options(options: Mapping[str, str]) -> None:
         if option is None:
             raise _unknown_table_option(key)
         _check_value(option, key, text)
+        if option in _NAMES_ON_DISK:
+            _check_visible(key, text)
 
 
 def check_stored(options: Mapping[str, str]) -> None:
@@ -152,6 +163,19 @@ def _check_value(option: Option[Any], key: str, text: str) -> None:
         takes = f"only {' or '.join(repr(item) for item in supported)} is" if supported else "it must not be set to be"
         raise InvalidError(
             f"option '{key}' = '{text}' is not supported by Lakelet and would change results: {takes} accepted"
+        )
+
+
+def _check_visible(key: str, text: str) -> None:
+    """Refuse names of the user's that temporaries and the table's own files have: deletions tell these apart by their names."""
+    segments = text.strip("/").split("/")
+    if any(segment.startswith(".") for segment in segments):
+        raise InvalidError(
+            f"option '{key}' = '{text}': expected no name that begins with '.', for such names are those of unfinished files"
+        )
+    if key == DATA_FILE_PATH_DIRECTORY.name and segments[0] in TABLE_FOLDERS:
+        raise InvalidError(
+            f"option '{key}' = '{text}': the folder {segments[0]!r} of a table holds its metadata, expected another name"
         )
 
 

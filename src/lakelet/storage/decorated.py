@@ -4,7 +4,7 @@ Place in the data path: between the stages and a backend. It owns the forwarding
 through one method, `_around`, which a decorator overrides to retry, count or fail. It never changes a result.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import pyarrow.fs
@@ -69,10 +69,16 @@ class DecoratedStore:
     def remove_empty_folder(self, path: str) -> bool:
         return self._around("remove_empty_folder", path, lambda: self._store.remove_empty_folder(path))
 
-    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
-        return self._around(
-            "remove_leftovers", folder, lambda: self._store.remove_leftovers(folder, older_than_ms=older_than_ms)
-        )
+    def remove_leftovers(
+        self, folder: str, *, older_than_ms: int, keep: Collection[str] = (), dry_run: bool = False
+    ) -> tuple[ObjectInfo, ...]:
+        def remove() -> tuple[ObjectInfo, ...]:
+            return self._store.remove_leftovers(folder, older_than_ms=older_than_ms, keep=keep, dry_run=dry_run)
+
+        return self._around("remove_leftovers", folder, remove)
+
+    def is_linked(self, path: str) -> bool:
+        return self._store.is_linked(path)
 
     @property
     def moves_atomically(self) -> bool:

@@ -10,14 +10,15 @@ that makes an object appear whole and stay after a power cut. It never overwrite
 
 link(2) fails when the name exists, which makes the create atomic; opening the final name with O_EXCL would
 show an empty file first, and rename(2) replaces silently. A crash leaves at most hidden .tmp- and .deleted-
-names, which no listing shows; `remove_leftovers` clears those of a given age.
+names, which no listing shows; `remove_leftovers` clears those of a given age. Deletions follow no symbolic links: see
+`storage/links`.
 """
 
 import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
 import pyarrow as pa
@@ -33,11 +34,11 @@ from lakelet.errors import (
     UnavailableError,
 )
 from lakelet.ids import RandomIds
+from lakelet.storage.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
+from lakelet.storage.links import BehindLinkError, deletable, link_above
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
 
 _ids = RandomIds()
-_TEMPORARY = ".tmp-"
-_DELETED = ".deleted-"
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
@@ -120,7 +121,7 @@ class LocalStore:
 
     def list(self, folder: str) -> Iterator[ObjectInfo]:
         full = self._full_folder(folder)
-        for entry, info in self._entries(full, folder):
+        for entry, info, _ in self._entries(full, folder):
             if info is not None:
                 yield info
             else:
@@ -128,16 +129,19 @@ class LocalStore:
 
     def list_folder(self, folder: str) -> Listing:
         full = self._full_folder(folder)
-        files, folders = [], []
-        for entry, info in self._entries(full, folder):
+        files, folders, links = [], [], []
+        for entry, info, is_link in self._entries(full, folder):
+            path = f"{folder}/{entry}" if folder else entry
             if info is not None:
                 files.append(info)
             else:
-                folders.append(f"{folder}/{entry}" if folder else entry)
-        return Listing(tuple(files), tuple(sorted(folders)))
+                folders.append(path)
+            if is_link:
+                links.append(path)
+        return Listing(tuple(files), tuple(sorted(folders)), tuple(links))
 
     def delete(self, paths: Sequence[str]) -> None:
-        fulls = [self._full(path) for path in paths]
+        fulls, behind = deletable(self._root, [checked_path(path) for path in paths])
         touched = set()
         for full in fulls:
             with _errors(full), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -146,6 +150,8 @@ class LocalStore:
         for folder in sorted(touched):
             with _errors(folder), suppress(FileNotFoundError):
                 self._sync_folder(folder)
+        if behind is not None:
+            raise behind
 
     def copy(self, source: str, target: str) -> None:
         full_source, full = self._full(source), self._full(target)
@@ -167,8 +173,15 @@ class LocalStore:
 
     def delete_folder(self, path: str) -> None:
         full = self._full(path)
-        doomed = os.path.join(os.path.dirname(full), _DELETED + _ids.uuid())
+        doomed = os.path.join(os.path.dirname(full), DELETED + _ids.uuid())
         with _errors(full):
+            link = link_above(self._root, path)
+            if link is not None:
+                raise BehindLinkError.of([full], link)
+            if os.path.islink(full):
+                self.delete([path])
+                self._forget(full)
+                return
             try:
                 os.rename(full, doomed)
             except (FileNotFoundError, NotADirectoryError):
@@ -180,6 +193,8 @@ class LocalStore:
     def remove_empty_folder(self, path: str) -> bool:
         full = self._full(path)
         with _errors(full):
+            if link_above(self._root, path) is not None:
+                return False
             try:
                 os.rmdir(full)
             except (FileNotFoundError, NotADirectoryError):
@@ -190,6 +205,9 @@ class LocalStore:
                 raise
             self._forget(full)
             return True
+
+    def is_linked(self, path: str) -> bool:
+        return os.path.islink(self._full(path)) or link_above(self._root, path) is not None
 
     @property
     def moves_atomically(self) -> bool:
@@ -223,21 +241,15 @@ class LocalStore:
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
         return pyarrow.fs.LocalFileSystem(), self._full(path)
 
-    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
-        """Remove temporaries and half-deleted folders last changed before that time (ms since 1970)."""
+    def remove_leftovers(
+        self, folder: str, *, older_than_ms: int, keep: Collection[str] = (), dry_run: bool = False
+    ) -> tuple[ObjectInfo, ...]:
         full = self._full_folder(folder)
-        removed = 0
         with _errors(full):
-            for parent, folders, files in os.walk(full):
-                for name in [name for name in files + folders if _is_leftover(name)]:
-                    leftover = os.path.join(parent, name)
-                    with suppress(FileNotFoundError):
-                        if os.lstat(leftover).st_ctime_ns // 1_000_000 >= older_than_ms:
-                            continue
-                        shutil.rmtree(leftover) if name in folders else os.unlink(leftover)
-                        removed += 1
-                folders[:] = [name for name in folders if not name.startswith(_DELETED)]
-        return removed
+            found = tuple(find_leftovers(full, folder, older_than_ms=older_than_ms, keep=keep))
+            for info in found if not dry_run else ():
+                remove_leftover(self._full(info.path))
+        return found
 
     def _full(self, path: str) -> str:
         return os.path.join(self._root, checked_path(path))
@@ -245,9 +257,9 @@ class LocalStore:
     def _full_folder(self, folder: str) -> str:
         return os.path.join(self._root, checked_folder(folder)) if folder else self._root
 
-    def _entries(self, full: str, folder: str) -> tuple[tuple[str, ObjectInfo | None], ...]:
-        """Visible names with their sizes (None: a folder), in the order of their full paths."""
-        entries: list[tuple[str, ObjectInfo | None]] = []
+    def _entries(self, full: str, folder: str) -> tuple[tuple[str, ObjectInfo | None, bool], ...]:
+        """Visible names with their sizes (None: a folder) and whether they are links, in the order of their full paths."""
+        entries: list[tuple[str, ObjectInfo | None, bool]] = []
         with _errors(full):
             try:
                 scanned = os.scandir(full)
@@ -258,15 +270,16 @@ class LocalStore:
                     if entry.name.startswith("."):
                         continue
                     if entry.is_dir():
-                        entries.append((entry.name, None))
+                        entries.append((entry.name, None, entry.is_symlink()))
                         continue
                     # A file can be deleted between the scan and the look at it.
                     with suppress(FileNotFoundError):
                         status = entry.stat()
                         path = f"{folder}/{entry.name}" if folder else entry.name
-                        entries.append((entry.name, ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)))
+                        info = ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+                        entries.append((entry.name, info, entry.is_symlink()))
         # The objects of folder "a" sort by "a/...", which comes after the file "a.b".
-        entries.sort(key=lambda pair: pair[0] + "/" if pair[1] is None else pair[0])
+        entries.sort(key=lambda one: one[0] + "/" if one[1] is None else one[0])
         return tuple(entries)
 
     def _write_temporary(self, full: str, data: bytes) -> str:
@@ -289,7 +302,7 @@ class LocalStore:
         if parent not in self._settled or not os.path.isdir(parent):
             self._forget(parent)
             self._settle(parent)
-        return os.path.join(parent, _TEMPORARY + _ids.uuid())
+        return os.path.join(parent, TEMPORARY + _ids.uuid())
 
     def _publish(self, temporary: str, full: str) -> None:
         """Move a finished temporary over its final name, durably."""
@@ -406,11 +419,6 @@ def _fsync_path(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _is_leftover(name: str) -> bool:
-    """Our own temporaries and half-deleted folders, and the `.<name>.<uuid>.tmp` of Paimon's other writers."""
-    return name.startswith((_TEMPORARY, _DELETED)) or (name.startswith(".") and name.endswith(".tmp"))
 
 
 def _unlink_quietly(temporary: str) -> None:

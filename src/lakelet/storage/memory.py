@@ -8,7 +8,7 @@ never outlives the process; a pickled store opens again only where its objects l
 import io
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow.fs
 
@@ -137,9 +137,15 @@ class MemoryStore:
             self._folders.discard(path)
             return True
 
-    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
+    def remove_leftovers(
+        self, folder: str, *, older_than_ms: int, keep: Collection[str] = (), dry_run: bool = False
+    ) -> tuple[ObjectInfo, ...]:
         checked_folder(folder)
-        return 0
+        return ()
+
+    def is_linked(self, path: str) -> bool:
+        checked_path(path)
+        return False
 
     @property
     def moves_atomically(self) -> bool:

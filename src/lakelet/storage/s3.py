@@ -15,7 +15,7 @@ It never trusts that a store honours the condition: `probe.py` races it first.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
@@ -160,10 +160,16 @@ class S3Store:
         checked_path(path)
         return False
 
-    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
+    def remove_leftovers(
+        self, folder: str, *, older_than_ms: int, keep: Collection[str] = (), dry_run: bool = False
+    ) -> tuple[ObjectInfo, ...]:
         # An upload that was not finished is no object; buckets drop its parts by a rule of their own.
         checked_folder(folder)
-        return 0
+        return ()
+
+    def is_linked(self, path: str) -> bool:
+        checked_path(path)
+        return False
 
     @property
     def moves_atomically(self) -> bool:

@@ -22,7 +22,7 @@ Rules every backend keeps; tests/unit/storage/contract.py holds each of them to 
 - Errors are the kinds of `lakelet.errors`; the message names the location and the path.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -42,10 +42,11 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One level of a folder: full paths from the store's root, sorted."""
+    """One level of a folder: full paths from the store's root, sorted. `links` are those of both that are symbolic links."""
 
     files: tuple[ObjectInfo, ...]
     folders: tuple[str, ...]
+    links: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -108,7 +109,8 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove objects; those absent are fine. Folders stay."""
+        """Remove objects; those absent are fine. Folders stay. BehindLinkError, after all others are gone, for those that a
+        symbolic link inside a table leads to: they stay."""
         ...
 
     def copy(self, source: str, target: str) -> None:
@@ -120,7 +122,7 @@ class ObjectStore(Protocol):
         ...
 
     def delete_folder(self, path: str) -> None:
-        """Remove the folder and everything in it, hidden names too; fine when absent."""
+        """Remove the folder and everything in it, hidden names too; fine when absent. Of a symbolic link only the link goes."""
         ...
 
     def remove_empty_folder(self, path: str) -> bool:
@@ -130,8 +132,17 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def remove_leftovers(self, folder: str, *, older_than_ms: int) -> int:
-        """Remove what interrupted writes left under hidden names before that time (ms since 1970), at any depth; how many."""
+    def remove_leftovers(
+        self, folder: str, *, older_than_ms: int, keep: Collection[str] = (), dry_run: bool = False
+    ) -> tuple[ObjectInfo, ...]:
+        """Remove what interrupted writes left under hidden names before that time (ms since 1970), at any depth, and say what.
+
+        Names in `keep` stay. With `dry_run` nothing is removed.
+        """
+        ...
+
+    def is_linked(self, path: str) -> bool:
+        """Whether the path is a symbolic link, or one inside its table leads to it: then what is there is not deleted."""
         ...
 
     @property

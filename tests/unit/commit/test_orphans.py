@@ -11,6 +11,7 @@ import pytest
 
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
+from lakelet.ids import RandomIds
 from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
@@ -164,7 +165,9 @@ def test_leftovers_of_interrupted_writes_go_from_a_disk(tmp_path: Path) -> None:
     store = LocalStore(tmp_path, durable=False)
     table = filled(Lake(store))
     folder = tmp_path / "d.db/t"
-    hidden = [folder / "p=a/bucket-0/.tmp-1", folder / "snapshot/.snapshot-9.abc.tmp", folder / "manifest/.tmp-2"]
+    uuid = RandomIds().uuid()
+    names = (f"p=a/bucket-0/.tmp-{uuid}", f"snapshot/.snapshot-9.{uuid}.tmp", f"manifest/.tmp-{uuid}")
+    hidden = [folder / name for name in names]
     for path in hidden:
         path.write_bytes(b"half")
     (folder / "p=b/bucket-0/.keep").write_bytes(b"")
@@ -174,7 +177,7 @@ def test_leftovers_of_interrupted_writes_go_from_a_disk(tmp_path: Path) -> None:
     assert not (folder / "p=empty").exists()
     # The age of a temporary is that of its last change, which no test can set back: ask as of tomorrow.
     removed = store.remove_leftovers("d.db/t", older_than_ms=2**62)
-    assert removed == len(hidden)
+    assert sorted(info.path for info in removed) == sorted(f"d.db/t/{name}" for name in names)
     assert (folder / "p=b/bucket-0/.keep").exists()
     os.utime(next((folder / "p=a/bucket-0").glob("data-*")), (0, 0))
     assert table.remove_orphan_files("1 d").count == 0

@@ -12,6 +12,8 @@ from lakelet.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
+from lakelet.ids import RandomIds
+from lakelet.storage.links import BehindLinkError
 from lakelet.storage.local import LocalStore
 from lakelet.storage.store import ObjectStore
 from tests.unit.storage.contract import StoreContract
@@ -224,12 +226,46 @@ def test_an_output_file_is_native_to_pyarrow(durable: LocalStore) -> None:
 
 def test_leftovers_of_a_crash_are_removed_by_age(durable: LocalStore, tmp_path: Path) -> None:
     durable.put("t/seen", b"1")
-    (tmp_path / "w" / "t" / ".tmp-1").write_bytes(b"half")
-    (tmp_path / "w" / ".deleted-2" / "below").mkdir(parents=True)
-    (tmp_path / "w" / ".other").write_bytes(b"not ours")
-    assert durable.remove_leftovers("", older_than_ms=0) == 0
-    assert durable.remove_leftovers("", older_than_ms=2**62) == 2
-    assert sorted(path.name for path in (tmp_path / "w").rglob("*")) == [".other", "seen", "t"]
+    uuid = RandomIds().uuid()
+    (tmp_path / "w" / "t" / f".tmp-{uuid}").write_bytes(b"half")
+    (tmp_path / "w" / f".deleted-{uuid}" / "below").mkdir(parents=True)
+    for name in (".other", ".tmp-1", f".tmp-{uuid}-0.parquet"):
+        (tmp_path / "w" / name).write_bytes(b"not ours")
+    assert durable.remove_leftovers("", older_than_ms=0) == ()
+    found = durable.remove_leftovers("", older_than_ms=2**62, keep=[f".tmp-{uuid}"], dry_run=True)
+    assert [info.path for info in found] == [f".deleted-{uuid}"]
+    assert {info.path for info in durable.remove_leftovers("", older_than_ms=2**62)} == {
+        found[0].path,
+        f"t/.tmp-{uuid}",
+    }
+    assert sorted(path.name for path in (tmp_path / "w").rglob("*")) == sorted(
+        [".other", ".tmp-1", f".tmp-{uuid}-0.parquet", "seen", "t"]
+    )
+
+
+def test_27_deletions_stop_at_links(durable: LocalStore, tmp_path: Path) -> None:
+    """A link inside a table leads to files that are not the store's to delete; all else of the call goes."""
+    durable.put("d.db/t/own", b"1")
+    (tmp_path / "elsewhere/empty").mkdir(parents=True)
+    (tmp_path / "elsewhere/x").write_bytes(b"theirs")
+    (tmp_path / "w/d.db/t/link").symlink_to(tmp_path / "elsewhere")
+    assert [durable.is_linked(path) for path in ("d.db/t/link", "d.db/t/link/x", "d.db/t", "d.db/t/own")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert durable.list_folder("d.db/t").links == ("d.db/t/link",)
+    with pytest.raises(BehindLinkError, match="symbolic link"):
+        durable.delete(["d.db/t/link/x", "d.db/t/own"])
+    with pytest.raises(BehindLinkError, match="symbolic link"):
+        durable.delete_folder("d.db/t/link/empty")
+    assert not durable.remove_empty_folder("d.db/t/link/empty")
+    assert durable.head("d.db/t/own") is None
+    durable.delete_folder("d.db/t/link")
+    assert not (tmp_path / "w/d.db/t/link").is_symlink()
+    assert (tmp_path / "elsewhere/x").read_bytes() == b"theirs"
+    assert (tmp_path / "elsewhere/empty").is_dir()
 
 
 def test_a_name_that_is_too_long_is_the_callers_mistake(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ the commit is made once. What is done file by file runs in this process or, with
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -35,6 +36,7 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, string
 from lakelet.storage.home import TableHome
+from lakelet.storage.links import BehindLinkError
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table
@@ -175,7 +177,9 @@ class _Migrating:
             rows = sum(file.row_count for _, file in placed)
             done = commit.commit(_messages(home, placed))
             note_commit(self._source, journal)
-        self._source.delete([file.path for file, _ in journal.files])
+        with suppress(BehindLinkError):
+            # The rows are in the table now; what a link leads to may be read from elsewhere as well.
+            self._source.delete([file.path for file, _ in journal.files])
         remove_journal(self._source)
         return Migration(done, len(journal.files), rows or (done.delta_record_count or 0 if done else 0))
 

@@ -4,18 +4,21 @@ Candidates are listed before the metadata is read: a file that a commit names in
 an age of days are candidates, for a job that still runs has files that no snapshot has yet.
 
 Never removed: anything that a snapshot, a metadata file that the table still knows, or its statistics lead to; version hints;
-hidden files; anything of another table whose folder is below this one, or is this one: a table that is renamed keeps its folder,
-which the next table of that name gets too. Paths are compared without their scheme: file:/x,
-file:///x and /x are one file, and so are s3://b/x, s3a://b/x and s3n://b/x.
+hidden files; symbolic links and what they lead to; anything of another table whose folder is below this one, or is this one: a
+table that is renamed keeps its folder, which the next table of that name gets too. Paths are compared without their scheme:
+file:/x, file:///x and /x are one file, and so are s3://b/x, s3a://b/x and s3n://b/x.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from urllib.parse import urlparse
 from uuid import UUID
 
@@ -73,7 +76,12 @@ def remove_orphan_files(
         check_files_may_go(now)
         files, root = _file_system(now)
         listed = files.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
-        found = {one.path: Listed(normalised(one.path), one.mtime) for one in listed if one.type == pafs.FileType.File}
+        linked = _links(files, root)
+        found = {
+            one.path: Listed(normalised(one.path), one.mtime)
+            for one in listed
+            if one.type == pafs.FileType.File and not linked(one.path)
+        }
         sizes = {one.path: one.size or 0 for one in listed}
         now = now.reloaded()
         known = _known(now.library.io, now.metadata, now.library.metadata_location)
@@ -135,6 +143,18 @@ def _file_system(table: IcebergTable) -> tuple[pafs.FileSystem, str]:
     opened = io if isinstance(io, PyArrowFileIO) else PyArrowFileIO(properties)
     scheme, netloc, path = PyArrowFileIO.parse_location(table.metadata.location, properties)
     return opened.fs_by_scheme(scheme, netloc), path.rstrip("/")
+
+
+def _links(files: pafs.FileSystem, root: str) -> Callable[[str], bool]:
+    """What says whether a path below the root is a symbolic link, or behind one: what such lead to may be anybody's."""
+    if not isinstance(files, pafs.LocalFileSystem):
+        return lambda _: False
+
+    @cache
+    def is_linked(path: str) -> bool:
+        return len(path) > len(root) and (os.path.islink(path) or is_linked(path.rpartition("/")[0]))
+
+    return is_linked
 
 
 def _known_to_others(table: IcebergTable, found: list[str], known: set[str]) -> set[str]:

@@ -226,6 +226,19 @@ def test_only_orphans_go(table: IcebergTable, tmp_path: Path) -> None:
     all_readable(table)
 
 
+def test_27_orphans_are_not_looked_for_behind_links(table: IcebergTable, tmp_path: Path) -> None:
+    write(table, [row(1)])
+    theirs = tmp_path / "elsewhere"
+    theirs.mkdir()
+    (theirs / "data.parquet").write_bytes(b"theirs")
+    root = Path(normalised(table.metadata.location))
+    (root / "data/linked").symlink_to(theirs)
+    (root / "data/file-link.parquet").symlink_to(theirs / "data.parquet")
+    assert remove_orphan_files(table, older_than_ms=FAR_MS, clock=MovingClock(FAR_MS)).paths == ()
+    assert (theirs / "data.parquet").read_bytes() == b"theirs"
+    assert ids(table) == [1]
+
+
 def test_orphans_that_another_removes_meanwhile(
     table: IcebergTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
