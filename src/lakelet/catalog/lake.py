@@ -272,8 +272,10 @@ class Lake:
             time_ms=self._clock.now_ms(),
         )
         from lakelet.table.table import check_usable  # noqa: PLC0415 - as below.
+        from lakelet.table.writable import check_new_schema  # noqa: PLC0415
 
         check_usable(schema)
+        check_new_schema(schema)
         return schema
 
     def _home(self, paths: TablePaths) -> TableHome:

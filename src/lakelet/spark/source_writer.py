@@ -33,7 +33,8 @@ from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.storage.home import TableHome
 from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit
-from lakelet.table.table import check_usable, check_writable
+from lakelet.table.table import check_usable
+from lakelet.table.writable import check_writable
 from lakelet.table.writers import PinnedVersion
 from lakelet.table.writing import TableWrite
 

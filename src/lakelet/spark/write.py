@@ -41,7 +41,8 @@ from lakelet.spark.write_job import WriteJob
 from lakelet.spark.write_task import WriteTask
 from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit, partition_spec
-from lakelet.table.table import check_usable, check_writable
+from lakelet.table.table import check_usable
+from lakelet.table.writable import check_writable
 from lakelet.table.writers import PinnedVersion
 
 _MODES = ("append", "upsert", "overwrite", "overwrite_partitions")

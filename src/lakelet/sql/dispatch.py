@@ -6,9 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 
 from lakelet.sql.context import Context
-from lakelet.sql.errors import nearest
+from lakelet.sql.errors import SqlError, nearest
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
+from lakelet.sql.statements import refused
 
 Handler = Callable[[Context, Statement], SqlResult]
 
@@ -45,6 +46,9 @@ def run_statement(context: Context, statement: Statement) -> SqlResult:
         first = _behind_common_tables(statement)
     if first in _QUERIES:
         return context.query(statement.placed_source, statement.params, statement.frames)
+    if first in refused.STATEMENTS:
+        word = reader.peek()
+        raise SqlError(f"{first}: {refused.STATEMENTS[first]}", reader.text, word.start)
     if first not in _STATEMENTS:
         known = (*_STATEMENTS, *(word for word in _QUERIES if word != "("))
         raise reader.error(f"a statement{nearest(first, known)}")

@@ -199,7 +199,8 @@ class Space:
         except BaseException:
             self.close()
             raise
-        return SqlResult(reader.schema, lambda: self._batches(reader, placed), close=self.close)
+        types = relation.types
+        return SqlResult(reader.schema, lambda: self._batches(reader, placed), close=self.close, duck_types=types)
 
     def _batches(self, reader: pa.RecordBatchReader, placed: Placed) -> Iterator[pa.RecordBatch]:
         try:

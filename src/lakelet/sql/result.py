@@ -36,8 +36,11 @@ class SqlResult:
         close: Callable[[], None] | None = None,
         once: bool = True,
         message: str | None = None,
+        duck_types: Sequence[object] = (),
     ) -> None:
         self.schema = schema
+        # The types that DuckDB has for the columns, which Arrow's do not tell; none where the rows are not DuckDB's.
+        self.duck_types = tuple(duck_types)
         # For people: what was done. None where the rows are what was asked for.
         self.message = message
         self._batches = batches

@@ -93,11 +93,11 @@ class WordReader:
         return sign * int(self.take().text)
 
     def listed(self, read: Callable[[], T], what: str = "(") -> list[T]:
-        """Reads `( item, item, … )`, at least one."""
+        """Reads `( item, item, … )`, at least one; a comma may stand behind the last, as in DuckDB."""
         if not self.accept("("):
             raise self.error(what)
         found = [read()]
-        while self.accept(","):
+        while self.accept(",") and not self.at(")"):
             found.append(read())
         self.expect(")")
         return found

@@ -18,6 +18,7 @@ from lakelet.model.given_type import TypeLike, as_type
 from lakelet.model.schema import TableSchema
 from lakelet.options import PARTITION, PATH, PRIMARY_KEY, SCAN_FALLBACK_BRANCH, check_alter, check_options
 from lakelet.storage.home import TableHome
+from lakelet.table.writable import check_changed_schema
 
 _LOG = logging.getLogger(__name__)
 _FIXED = (PARTITION, PATH, PRIMARY_KEY)
@@ -114,7 +115,12 @@ class Altering:
         return self._alter(lambda schema: self.with_options(schema, changes))
 
     def _alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
-        schema = change_schema(self._home, change)
+        def writable(schema: TableSchema) -> TableSchema:
+            changed = change(schema)
+            check_changed_schema(schema, changed)
+            return changed
+
+        schema = change_schema(self._home, writable)
         note_schema(self._home, schema)
         return schema
 

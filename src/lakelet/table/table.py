@@ -26,11 +26,7 @@ from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema, check_bucket_count
 from lakelet.model.snapshot import Snapshot
-from lakelet.options import (
-    CHANGELOG_PRODUCER,
-    TableOptions,
-    check_stored,
-)
+from lakelet.options import TableOptions, check_stored
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
 from lakelet.table.after_write import AfterWrite, after_commit
@@ -48,6 +44,7 @@ from lakelet.table.named_version import named_version, stored_version
 from lakelet.table.point_reading import chosen_columns, get_rows, key_table
 from lakelet.table.scanning import TableScan
 from lakelet.table.versioning import Versioning
+from lakelet.table.writable import check_writable
 from lakelet.table.writing import TableWrite
 
 _MODES = ("append", "overwrite", "overwrite_partitions")
@@ -285,17 +282,6 @@ def check_usable(schema: TableSchema) -> None:
     """Refuses tables whose rows would not come out right."""
     check_stored(schema.options)
     check_bucket_count(schema)
-
-
-def check_writable(schema: TableSchema) -> None:
-    """Refuses tables into which rows would be written without what others rely on."""
-    if not schema.primary_keys:
-        return
-    producer = TableOptions(schema.options).get(CHANGELOG_PRODUCER)
-    if producer != "none":
-        raise InvalidError(
-            f"a table with '{CHANGELOG_PRODUCER.name}' = '{producer}' can be read but not written: its changelog would be missing"
-        )
 
 
 def _check_limit(limit: object) -> None:

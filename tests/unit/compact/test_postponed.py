@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet import ConflictError, CorruptionError, InvalidError, Lake, UnavailableError
+from lakelet.commit.schemas import change_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.compact import postponed
 from lakelet.compact.postponed import PostponedCompaction, waiting_tasks
@@ -151,7 +152,10 @@ def test_columns_that_come_meanwhile_are_kept() -> None:
 def test_tables_whose_compaction_makes_a_changelog_are_refused() -> None:
     table = keyed_table(POSTPONED)
     table.write(rows([1], "x"))
-    table.set_options({"changelog-producer": "lookup"})
+    # As another engine would make it.
+    change_schema(
+        table.home, lambda schema: replace(schema, options={**schema.options, "changelog-producer": "lookup"})
+    )
     with pytest.raises(InvalidError, match="changelog would be missing"):
         table.compact()
     assert places(table) == {WAITING}

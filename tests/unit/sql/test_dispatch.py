@@ -4,6 +4,7 @@ from lakelet import Lake
 from lakelet.sql.dispatch import _STATEMENTS, keywords
 from lakelet.sql.errors import SqlError
 from lakelet.storage.memory import MemoryStore
+from tests.unit.sql_session import SqlSession
 
 
 @pytest.fixture
@@ -53,3 +54,26 @@ def test_a_change_behind_common_tables_is_a_change(lake: Lake) -> None:
 def test_keywords_are_told_to_whoever_completes_them() -> None:
     assert {"SELECT", "CREATE", "MERGE", "CALL"} <= set(keywords())
     assert "(" not in keywords()
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("BEGIN", "one INSERT or MERGE"),
+        ("BEGIN TRANSACTION", "one INSERT or MERGE"),
+        ("START TRANSACTION", "one INSERT or MERGE"),
+        ("COMMIT", "committed when it has run"),
+        ("END", "committed when it has run"),
+        ("ROLLBACK", "CALL sys.rollback"),
+        ("ABORT", "CALL sys.rollback"),
+        ("SAVEPOINT a", "CALL sys.create_tag"),
+        ("VACUUM", "CALL sys.compact"),
+        ("ANALYZE t", "CALL sys.analyze"),
+        ("GRANT SELECT ON t TO u", "the store"),
+        ("REPLACE INTO t VALUES (1)", "PRIMARY KEY"),
+    ],
+)
+def test_statements_of_other_databases_say_what_to_do_instead(text: str, instead: str) -> None:
+    with pytest.raises(SqlError, match=instead) as caught:
+        SqlSession().rows(text)
+    assert "did you mean" not in str(caught.value)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from lakelet.errors import AlreadyExistsError, CommitUnknownError
 from lakelet.iceberg.catalog import IcebergCatalog
 from lakelet.iceberg.column_types import iceberg_schema
@@ -28,7 +26,7 @@ from lakelet.sql.iceberg.table_words import IcebergDefinition, read_iceberg_defi
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.clauses import placed
-from lakelet.sql.statements.creating import CheckedRows, check_duck_types, query_columns
+from lakelet.sql.statements.query_rows import CheckedRows, query_columns, stored_types
 from lakelet.storage.paths import check_name
 
 _VERSION = "format-version"
@@ -112,8 +110,7 @@ def _create_from_query(
     text = reader.source_in_place(*definition.query)
     with context.query(text, statement.params, statement.frames) as result:
         query_columns(result.schema)
-        if any(pa.types.is_time64(column.type) or pa.types.is_binary(column.type) for column in result.schema):
-            check_duck_types(context, statement, text)
+        notes = stored_types(result)
         fields = [
             Field(-1, column.name, from_arrow(column.type, where=f"column {column.name!r}")) for column in result.schema
         ]
@@ -131,5 +128,5 @@ def _create_from_query(
                 raise
     shown = f"{given.name.catalog}.{name}"
     if not definition.with_data:
-        return SqlResult.done(f"created table {shown}")
-    return SqlResult.done(f"created table {shown}, {counted.rows:,} {'row' if counted.rows == 1 else 'rows'}")
+        return SqlResult.done(f"created table {shown}{notes}")
+    return SqlResult.done(f"created table {shown}, {counted.counted}{notes}")

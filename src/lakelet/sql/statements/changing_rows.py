@@ -38,7 +38,8 @@ from lakelet.table.located_rows import FILE, ROW, LocatedRows
 from lakelet.table.looked_up_change import LookedUpChange
 from lakelet.table.row_changes import RowChanges, prepare_changes
 from lakelet.table.scanning import TableScan
-from lakelet.table.table import check_usable, check_writable
+from lakelet.table.table import check_usable
+from lakelet.table.writable import check_writable
 
 _KINDS = {
     Action.UPDATE: RowKind.UPDATE_AFTER,

@@ -17,19 +17,18 @@ from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, with
 from lakelet.sql.errors import SqlError, nearest
 from lakelet.sql.names import matching
 from lakelet.sql.statements.clauses import Literal, placed, read_literal
+from lakelet.sql.statements.refused import CONSTRAINTS, OBJECTS
 from lakelet.sql.statements.type_words import read_type
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 
 _REFUSED = {
-    "UNIQUE": "a table checks no UNIQUE columns but its PRIMARY KEY",
-    "CHECK": "a table checks no conditions",
-    "REFERENCES": "a table checks no foreign keys",
+    **{word: CONSTRAINTS[word] for word in ("UNIQUE", "CHECK", "REFERENCES")},
     "GENERATED": "a table has no computed columns",
     "AS": "a table has no computed columns",
     "METADATA": "a table has no metadata columns; system tables show what is known of its files",
     "COLLATE": "text is compared by its UTF-8 bytes, there are no collations",
-    "AUTO_INCREMENT": "a table counts no rows",
+    "AUTO_INCREMENT": OBJECTS["SEQUENCE"],
     "USING": "a column changes by a cast that keeps every value, without an expression",
 }
 

@@ -7,11 +7,7 @@ A process that is killed between the two leaves an empty table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from decimal import Decimal
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Callable
 
 from lakelet.catalog.lake import Columns
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, InvalidError, NotFoundError
@@ -33,6 +29,8 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.clauses import placed, read_if_not_exists
 from lakelet.sql.statements.given_table import read_new_table
+from lakelet.sql.statements.query_rows import CheckedRows, query_columns, stored_types
+from lakelet.sql.statements.refused import OBJECTS
 from lakelet.sql.statements.table_definition import TableDefinition, check_definition, key_name, read_definition
 from lakelet.sql.word_reader import WordReader
 from lakelet.table import Table
@@ -48,24 +46,6 @@ _OWN = (
     SCAN_TIMESTAMP_MILLIS,
     SCAN_VERSION,
 )
-_WIDEST = pa.decimal128(38, 0)
-_MOST = pa.scalar(Decimal("9" * 38), _WIDEST)
-# DuckDB's types that arrive as another one, and what may be meant instead.
-_DISGUISED = {"TIME WITH TIME ZONE": "TIME", "BIT": "STRING"}
-_INSTEAD = {
-    "VIEW": "write the query where it is needed, or CREATE TABLE … AS",
-    "MATERIALIZED": "CREATE TABLE … AS keeps the rows of a query",
-    "INDEX": "a table finds rows by its PRIMARY KEY, its partitions and the statistics of its files",
-    "BRANCH": "CALL sys.create_branch makes one, CREATE BRANCH b ON catalog.database.table one of an Iceberg table",
-    "TAG": "CALL sys.create_tag makes one, CREATE TAG t ON catalog.database.table one of an Iceberg table",
-    "TEMPORARY": "a data frame or a WITH clause holds rows for one query",
-    "TEMP": "a data frame or a WITH clause holds rows for one query",
-    "EXTERNAL": "a table stands where its name says: CREATE TABLE",
-    "FUNCTION": "queries have the functions of DuckDB",
-    "MACRO": "queries have the functions of DuckDB",
-    "SEQUENCE": "a table counts no rows",
-    "TYPE": "a table has the types of the format alone",
-}
 
 
 def run_create(context: Context, statement: Statement) -> SqlResult:
@@ -87,8 +67,8 @@ def run_create(context: Context, statement: Statement) -> SqlResult:
     if at_iceberg_ref(reader):
         return iceberg_handler(context, "altering:run_create_ref")(context, statement)
     word = reader.peek()
-    if word.keyword in _INSTEAD:
-        raise SqlError(f"CREATE {word.keyword}: {_INSTEAD[word.keyword]}", reader.text, word.start)
+    if word.keyword in OBJECTS:
+        raise SqlError(f"CREATE {word.keyword}: {OBJECTS[word.keyword]}", reader.text, word.start)
     raise reader.error("TABLE, DATABASE or CATALOG")
 
 
@@ -215,8 +195,7 @@ def _create_from_query(
     text = reader.source_in_place(*definition.query)
     with context.query(text, statement.params, statement.frames) as result:
         names = query_columns(result.schema)
-        if any(pa.types.is_time64(column.type) or pa.types.is_binary(column.type) for column in result.schema):
-            check_duck_types(context, statement, text)
+        notes = stored_types(result)
         check_definition(reader, definition, names)
         table = _make(context, name, result.schema, definition, names)
         counted = CheckedRows(result.schema, result.to_batches)
@@ -230,48 +209,5 @@ def _create_from_query(
                     context.lake.drop_table(name.full, if_exists=True)
                 raise
     if not definition.with_data:
-        return SqlResult.done(f"created table {name.full}")
-    return SqlResult.done(f"created table {name.full}, {counted.rows:,} {'row' if counted.rows == 1 else 'rows'}")
-
-
-def query_columns(schema: pa.Schema) -> list[str]:
-    """The names of a query's columns; InvalidError where a table cannot have such columns."""
-    seen: set[str] = set()
-    for column in schema:
-        if column.name.lower() in seen:
-            raise InvalidError(f"column {column.name!r} of the query is given twice: name one of them by AS")
-        if pa.types.is_null(column.type):
-            raise InvalidError(f"column {column.name!r} of the query is NULL without a type: CAST gives it one")
-        seen.add(column.name.lower())
-    return list(schema.names)
-
-
-def check_duck_types(context: Context, statement: Statement, query: str) -> None:
-    """InvalidError for types that look like others in Arrow, and would become them without a word."""
-    for name, duck_type, *_ in context.query(f"DESCRIBE {query}", statement.params, statement.frames):
-        if duck_type in _DISGUISED:
-            raise InvalidError(
-                f"column {name!r} of the query is {duck_type}, which a table does not have: CAST it to {_DISGUISED[duck_type]}"
-            )
-
-
-class CheckedRows:
-    """Rows on their way, counted. DuckDB's HUGEINT comes as DECIMAL(38, 0) also where it has a digit more than that."""
-
-    def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
-        self.rows = 0
-        self._schema = schema
-        self._batches = batches
-        self._widest = [field.name for field in schema if field.type == _WIDEST]
-
-    def reader(self) -> pa.RecordBatchReader:
-        """The rows, once."""
-        return pa.RecordBatchReader.from_batches(self._schema, self._counting())
-
-    def _counting(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches():
-            for name in self._widest:
-                if pc.any(pc.greater(pc.abs(batch.column(name)), _MOST)).as_py():
-                    raise InvalidError(f"column {name!r} of the query has more than the 38 digits of a DECIMAL")
-            self.rows += batch.num_rows
-            yield batch
+        return SqlResult.done(f"created table {name.full}{notes}")
+    return SqlResult.done(f"created table {name.full}, {counted.counted}{notes}")

@@ -23,14 +23,13 @@ from lakelet.sql.statements.given_table import newest_schema, read_table
 _INSTEAD = {
     "BRANCH": "CALL sys.delete_branch drops one, DROP BRANCH b ON catalog.database.table one of an Iceberg table",
     "TAG": "CALL sys.delete_tag drops one, DROP TAG t ON catalog.database.table one of an Iceberg table",
-    "VIEW": "there are no views",
     "INDEX": "there are no indexes",
     "FUNCTION": "there are no functions but those of DuckDB",
     "MACRO": "there are no functions but those of DuckDB",
     "SEQUENCE": "there are no sequences",
     "TYPE": "there are no types but those of the format",
-    "TEMPORARY": "there are no temporary tables",
-    "MATERIALIZED": "there are no views",
+    "TRIGGER": "there are no triggers",
+    "MATERIALIZED": "there are no materialized views; DROP VIEW drops a view, DROP TABLE a table",
 }
 
 

@@ -17,14 +17,15 @@ from lakelet.sql.errors import SqlError, nearest
 from lakelet.sql.names import matching
 from lakelet.sql.statements.clauses import GivenOptions, read_options, read_table_query
 from lakelet.sql.statements.column_words import ColumnDefinition, ColumnPath, read_column
+from lakelet.sql.statements.refused import CONSTRAINTS
 from lakelet.sql.statements.type_words import read_type
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 
 _REFUSED_ELEMENTS = {
-    ("UNIQUE", "("): "a table checks no UNIQUE columns but its PRIMARY KEY",
-    ("CHECK", "("): "a table checks no conditions",
-    ("FOREIGN", "KEY"): "a table checks no foreign keys",
+    ("UNIQUE", "("): CONSTRAINTS["UNIQUE"],
+    ("CHECK", "("): CONSTRAINTS["CHECK"],
+    ("FOREIGN", "KEY"): CONSTRAINTS["FOREIGN"],
     ("WATERMARK", "FOR"): "a table has no watermarks; every snapshot may have one",
     ("PERIOD", "FOR"): "a table has no periods; every version of it can be read",
 }
@@ -139,9 +140,12 @@ def _element(reader: WordReader, found: TableDefinition) -> None:
     for keywords, reason in _REFUSED_ELEMENTS.items():
         if reader.at(*keywords):
             raise SqlError(f"{word.keyword}: {reason}", reader.text, word.start)
-    if reader.at("CONSTRAINT") and reader.peek(2).keyword == "PRIMARY":
+    if reader.at("CONSTRAINT") and reader.peek(2).keyword in ("PRIMARY", *CONSTRAINTS):
         # Keys have no names; other engines write them nevertheless.
         reader.place += 2
+        word = reader.peek()
+        if word.keyword in CONSTRAINTS:
+            raise SqlError(f"{word.keyword}: {CONSTRAINTS[word.keyword]}", reader.text, word.start)
     if reader.at("PRIMARY", "KEY"):
         _set_key(reader, found, word, _key_columns(reader))
         return

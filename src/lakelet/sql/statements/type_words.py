@@ -4,8 +4,8 @@
     ARRAY<INT NOT NULL>  MAP<STRING, INT>  ROW<a INT COMMENT 'x', b STRING>  STRUCT<a: INT>  MULTISET<STRING>
     INTEGER[]  MAP(VARCHAR, INTEGER)  STRUCT(a INTEGER)  BLOB  TIMESTAMPTZ   as DuckDB does
 
-A name that means different things in different engines means what it does in Paimon's: DECIMAL is DECIMAL(10, 0), BINARY is
-BINARY(1). Types that a table cannot hold are refused by name, never replaced by ones that are like them.
+DECIMAL alone is DuckDB's DECIMAL(18, 3), as it is in every CAST of a query; BINARY alone is Paimon's BINARY(1). Types that a
+table cannot hold are refused by name, never replaced by ones that are like them.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ _WHOLE = {
     "FLOAT8": Atomic(Kind.DOUBLE),
 }
 _KINDS = {"TIMESTAMPTZ": Kind.TIMESTAMP_LTZ, "DATETIME": Kind.TIMESTAMP}
+# What a query's own CAST(… AS DECIMAL) gives: a column of another scale would round what it is inserted from.
+_DECIMAL = (18, 3)
 _NESTED = ("ARRAY", "MULTISET", "MAP", "ROW", "STRUCT")
 _INSTEAD = {
     "UTINYINT": "SMALLINT",
@@ -124,6 +126,8 @@ def _atomic(reader: WordReader, kind: Kind, word: Word) -> Atomic:
             reader.accept("WITHOUT", "TIME", "ZONE")
     elif kind is Kind.TIME:
         reader.accept("WITHOUT", "TIME", "ZONE")
+    if kind is Kind.DECIMAL and not numbers:
+        numbers = list(_DECIMAL)
     wrong = wrong_parameters(kind, numbers)
     if wrong is not None:
         given = f"{word.text}({', '.join(map(str, numbers))})"

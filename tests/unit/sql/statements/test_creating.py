@@ -20,6 +20,24 @@ def sql() -> SqlSession:
     return made
 
 
+# Values of types that a table does not have.
+NO_TYPES = (
+    *("'101'::BIT", "INTERVAL 1 DAY", "TIMETZ '10:00:00+01'", "union_value(m := 1)", "1::VARIANT", "1::BIGNUM"),
+    *("sum(i) EXPORT_STATE", "avg(i) EXPORT_STATE", "min(i::VARCHAR) EXPORT_STATE", "'POINT(0 0)'::GEOMETRY"),
+)
+STORED = [
+    ("1::UTINYINT", "UTINYINT", "SMALLINT"),
+    ("1::USMALLINT", "USMALLINT", "INT"),
+    ("1::UINTEGER", "UINTEGER", "BIGINT"),
+    ("1::UBIGINT", "UBIGINT", "DECIMAL(20, 0)"),
+    ("1::HUGEINT", "HUGEINT", "DECIMAL(38, 0)"),
+    ("1::UHUGEINT", "UHUGEINT", "DECIMAL(38, 0)"),
+    ("uuid()", "UUID", "STRING"),
+    ("'{}'::JSON", "JSON", "STRING"),
+    ("'BIT'::ENUM('BIT', 'x')", "ENUM", "STRING"),
+]
+
+
 class TestDatabases:
     def test_made_once(self, sql: SqlSession) -> None:
         assert sql.done("CREATE SCHEMA other") == "created database other"
@@ -102,7 +120,8 @@ class TestColumnsAndKeys:
             ("CREATE TABLE shop.t ()", "expected the name of a column", ")"),
             ("CREATE TABLE shop.t (a)", "expected a type", ")"),
             ("CREATE TABLE shop.t (a INT", "expected ", ""),
-            ("CREATE TABLE shop.t (a INT,)", "expected the name of a column", ")"),
+            ("CREATE TABLE shop.t (a INT,,)", "expected the name of a column", ",)"),
+            ("CREATE TABLE shop.t (,)", "expected the name of a column", ",)"),
             ("CREATE TABLE shop.t (a INT b INT)", r"expected \), found b", "b INT"),
             ("CREATE TABLE shop.t (a INT) junk", "or the end of the statement, found junk", "junk"),
             ("CREATE TABLE shop.t (a INT, A BIGINT)", "column 'A' is given twice", "A BIGINT"),
@@ -136,9 +155,18 @@ class TestColumnsAndKeys:
             ("CREATE TABLE a.b.c.d (a INT)", "found 4 parts", "a.b.c.d"),
             ("CREATE TABLE shop.t (a INT) USING iceberg", "named with its catalog", "iceberg"),
             ("CREATE OR REPLACE TABLE shop.t (a INT)", "drop the table first", "OR REPLACE"),
-            ("CREATE VIEW v AS SELECT 1", "CREATE VIEW: write the query", "VIEW"),
-            ("CREATE TEMPORARY TABLE t (a INT)", "CREATE TEMPORARY: ", "TEMPORARY"),
-            ("CREATE INDEX i ON t (a)", "CREATE INDEX: ", "INDEX"),
+            ("CREATE INDEX i ON t (a)", "CREATE INDEX: .*PRIMARY KEY", "INDEX"),
+            ("CREATE UNIQUE INDEX i ON t (a)", "CREATE UNIQUE: .*PRIMARY KEY", "UNIQUE"),
+            ("CREATE SEQUENCE s", r"CREATE SEQUENCE: .*uuid\(\)", "SEQUENCE"),
+            ("CREATE TRIGGER s AFTER INSERT ON t", "CREATE TRIGGER: .*commit.callbacks", "TRIGGER"),
+            ("CREATE MACRO f(a) AS a", "CREATE MACRO: .*CREATE VIEW", "MACRO"),
+            ("CREATE FUNCTION f(a) AS a", "CREATE FUNCTION: .*CREATE VIEW", "FUNCTION"),
+            ("CREATE TYPE f AS ENUM ('a')", "CREATE TYPE: .*STRING", "TYPE"),
+            ("CREATE TABLE shop.t (a INT, UNIQUE (a))", "UNIQUE: .*PRIMARY KEY", "UNIQUE"),
+            ("CREATE TABLE shop.t (a INT CHECK (a > 1))", "CHECK: .*NOT NULL", "CHECK"),
+            ("CREATE TABLE shop.t (a INT, CONSTRAINT c CHECK (a > 1))", "CHECK: .*NOT NULL", "CHECK"),
+            ("CREATE TABLE shop.t (a INT, FOREIGN KEY (a) REFERENCES b (a))", "FOREIGN: .*ANTI JOIN", "FOREIGN"),
+            ("CREATE TABLE shop.t (a INT, CONSTRAINT c FOREIGN KEY (a) REFERENCES b)", "ANTI JOIN", "FOREIGN"),
             ("CREATE TABEL t (a INT)", "expected TABLE, DATABASE or CATALOG, found TABEL", "TABEL"),
         ],
     )
@@ -244,6 +272,21 @@ class TestAsSelect:
         ]
         assert sql.rows("SELECT * FROM t") == [(b"\xaa", dt.time(10), "x")]
 
+    @pytest.mark.parametrize(("value", "duck_type", "stored"), STORED)
+    @pytest.mark.parametrize("inside", ["{}", "[{}]", "{{'x': {}}}", "map {{1: [{}]}}"])
+    def test_a_type_that_becomes_another_is_told(
+        self, sql: SqlSession, value: str, duck_type: str, stored: str, inside: str
+    ) -> None:
+        said = sql.done(f"CREATE TABLE t AS SELECT {inside.format(value)} AS a, 1 AS b")
+        assert said == f"created table default.t, 1 row; a: {duck_type} is stored as {stored}"
+        assert stored in str(sql.lake.table("default.t").schema.field("a").type)
+        assert sql.rows("SELECT count(a) FROM t") == [(1,)]
+
+    def test_a_frame_that_can_be_read_once(self, sql: SqlSession) -> None:
+        once = pa.table({"a": [b"x"], "t": pa.array([dt.time(1)], pa.time64("us"))}).to_reader()
+        sql.rows("CREATE TABLE t AS SELECT * FROM f", frames={"f": once})
+        assert sql.rows("SELECT a, t FROM t") == [(b"x", dt.time(1))]
+
     def test_without_rows(self, sql: SqlSession) -> None:
         sql.rows("CREATE TABLE t AS SELECT 1 AS a WITH NO DATA", "CREATE TABLE u AS SELECT 1 AS a WITH DATA")
         assert sql.rows("SELECT count(*) FROM t") == [(0,)]
@@ -266,7 +309,9 @@ class TestAsSelect:
             "SELECT 170141183460469231731687303715884105727 AS a",
             "SELECT TIME '10:00:00.123456' AS a",
             "SELECT TIMETZ '10:00:00+01' AS a",
-            "SELECT '101'::BIT AS a",
+            *(f"SELECT {value} AS a FROM (VALUES (1)) AS v (i)" for value in NO_TYPES),
+            *(f"SELECT [{value}] AS a FROM (VALUES (1)) AS v (i)" for value in NO_TYPES),
+            *(f"SELECT {{'x': map {{1: {value}}}}} AS a FROM (VALUES (1)) AS v (i)" for value in NO_TYPES),
             "SELEC 1",
         ],
     )

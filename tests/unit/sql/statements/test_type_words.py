@@ -31,7 +31,6 @@ def read(text: str) -> object:
         "REAL",
         "DOUBLE",
         "DOUBLE PRECISION",
-        "DECIMAL",
         "DECIMAL(10)",
         "DECIMAL(38, 18)",
         "NUMERIC(5, 2)",
@@ -72,6 +71,9 @@ def test_as_everywhere_else(text: str) -> None:
     ("text", "same"),
     [
         ("INTEGER[]", "ARRAY<INT>"),
+        ("DECIMAL", "DECIMAL(18, 3)"),
+        ("NUMERIC NOT NULL", "DECIMAL(18, 3) NOT NULL"),
+        ("ROW<a DECIMAL>", "ROW<a DECIMAL(18, 3)>"),
         ("DECIMAL(4, 1)[][]", "ARRAY<ARRAY<DECIMAL(4, 1)>>"),
         ("INT[] NOT NULL", "ARRAY<INT> NOT NULL"),
         ("MAP(VARCHAR, INTEGER)", "MAP<STRING, INT>"),

@@ -1,0 +1,116 @@
+"""The columns and rows of a query that become those of a table.
+
+A type of DuckDB that a table does not have arrives in Arrow as another one, at any depth: those that mean something else are
+refused, and of those that hold the same values the result says which type was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.errors import InvalidError
+from lakelet.sql.result import SqlResult
+
+_WIDEST = pa.decimal128(38, 0)
+_MOST = pa.scalar(Decimal("9" * 38), _WIDEST)
+_STATE, _JSON = "AGGREGATE_STATE", "JSON"
+# DuckDB's types that a table does not have, and what may be meant instead.
+_REFUSED = {
+    _STATE: "finalize(…) gives the value of a state",
+    "BIT": "CAST it to STRING",
+    "TIME WITH TIME ZONE": "CAST it to TIME",
+    "INTERVAL": "CAST it to STRING, or take its parts as numbers",
+    "UNION": "take its members as columns",
+    "VARIANT": "CAST it to STRING",
+    "GEOMETRY": "ST_AsText(…) or ST_AsWKB(…) gives its text or bytes",
+    "BIGNUM": "CAST it to STRING or DECIMAL",
+}
+# Types that a table does not have, and those that hold all their values.
+_STORED = {
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INT",
+    "UINTEGER": "BIGINT",
+    "UBIGINT": "DECIMAL(20, 0)",
+    "HUGEINT": "DECIMAL(38, 0)",
+    "UHUGEINT": "DECIMAL(38, 0)",
+    "UUID": "STRING",
+    _JSON: "STRING",
+    "ENUM": "STRING",
+}
+_NESTED = ("LIST", "ARRAY", "STRUCT", "MAP")
+
+
+def query_columns(schema: pa.Schema) -> list[str]:
+    """The names of a query's columns; InvalidError where a table cannot have such columns."""
+    seen: set[str] = set()
+    for column in schema:
+        if column.name.lower() in seen:
+            raise InvalidError(f"column {column.name!r} of the query is given twice: name one of them by AS")
+        if pa.types.is_null(column.type):
+            raise InvalidError(f"column {column.name!r} of the query is NULL without a type: CAST gives it one")
+        seen.add(column.name.lower())
+    return list(schema.names)
+
+
+def stored_types(result: SqlResult) -> str:
+    """What is to be said of columns that are stored as another type, to stand behind a message; InvalidError for types that
+    a table does not have and that would become others without a word."""
+    said: list[str] = []
+    for name, duck_type in zip(result.columns, result.duck_types, strict=False):
+        for leaf in _leaves(duck_type):
+            if leaf in _REFUSED:
+                raise InvalidError(
+                    f"column {name!r} of the query is {duck_type}, which a table does not have: {_REFUSED[leaf]}"
+                )
+            if leaf in _STORED:
+                note = f"{name}: {leaf} is stored as {_STORED[leaf]}"
+                said += [] if note in said else [note]
+    return "".join(f"; {note}" for note in said)
+
+
+def _leaves(duck_type: Any) -> Iterator[str]:
+    """The types of DuckDB that a column is made of."""
+    shown = str(duck_type)
+    name = str(duck_type.id).upper()
+    if shown in (_STATE, _JSON):
+        # Names for other types, which is all that DuckDB's own id tells.
+        yield shown
+    elif name in _NESTED:
+        children: Sequence[tuple[str, Any]] = duck_type.children
+        for _, child in children:
+            if not isinstance(child, int):
+                yield from _leaves(child)
+    else:
+        yield name
+
+
+class CheckedRows:
+    """Rows on their way, counted. DuckDB's HUGEINT comes as DECIMAL(38, 0) also where it has a digit more than that."""
+
+    def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        self.rows = 0
+        self._schema = schema
+        self._batches = batches
+        self._widest = [field.name for field in schema if field.type == _WIDEST]
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows, once."""
+        return pa.RecordBatchReader.from_batches(self._schema, self._counting())
+
+    @property
+    def counted(self) -> str:
+        """How many there were, for a message."""
+        return f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}"
+
+    def _counting(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches():
+            for name in self._widest:
+                if pc.any(pc.greater(pc.abs(batch.column(name)), _MOST)).as_py():
+                    raise InvalidError(f"column {name!r} of the query has more than the 38 digits of a DECIMAL")
+            self.rows += batch.num_rows
+            yield batch

@@ -1,0 +1,42 @@
+"""Whether rows can be written into a table: asked before a write, and before a table gets a schema that forbids every write."""
+
+from __future__ import annotations
+
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.options import CHANGELOG_PRODUCER, TableOptions
+
+
+def check_writable(schema: TableSchema) -> None:
+    """Refuses tables into which rows would be written without what others rely on."""
+    if not schema.primary_keys:
+        return
+    producer = TableOptions(schema.options).get(CHANGELOG_PRODUCER)
+    if producer != "none":
+        raise InvalidError(
+            f"a table with '{CHANGELOG_PRODUCER.name}' = '{producer}' can be read but not written: its changelog would be missing"
+        )
+
+
+def check_new_schema(schema: TableSchema) -> None:
+    """Refuses a schema with which no row could ever be written."""
+    from lakelet.sink.trial_file import check_files  # noqa: PLC0415 - it loads all that writes files.
+
+    check_writable(schema)
+    check_files(schema)
+
+
+def check_changed_schema(old: TableSchema, changed: TableSchema) -> None:
+    """Refuses a change after which rows cannot be written any more. A table that could not be written before, as another
+    engine may have made it, can be changed as long as the reason stays the same."""
+    reason = _reason(changed)
+    if reason is not None and str(_reason(old)) != str(reason):
+        raise reason
+
+
+def _reason(schema: TableSchema) -> InvalidError | None:
+    try:
+        check_new_schema(schema)
+    except InvalidError as error:
+        return error
+    return None
