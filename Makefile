@@ -20,10 +20,14 @@ ICEBERG_LOCK := tests/conformance/iceberg_spark/requirements.lock
 
 PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
+# What the tests in the machine's own zone get besides; CI leaves out what `make check` has just run.
+OWN_ZONE_ARGS ?=
+# A zone that is no whole number of hours away from UTC, so that nothing is right there by luck.
+SECOND_ZONE ?= Asia/Kolkata
 SOAK_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help setup setup-java setup-services setup-conformance demo check test bench soak fmt lock clean
+.PHONY: help setup setup-java setup-services setup-conformance demo check test test-all bench soak fmt lock clean
 
 help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "; print "Usage: make TARGET\n"} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,10 +77,18 @@ check: setup ## Format, lint, types, imports, unit and tidy tests; under two min
 	scripts/step.sh "unit and tidy tests" $(BIN)/pytest -q -n $(PYTEST_WORKERS) tests/unit tests/tidy $(PYTEST_ARGS)
 
 # The tests of one file stay on one worker, so that its fixtures are made once.
-test: setup ## Everything: all set-up, then all tests. Without CI=true, what cannot be had is skipped.
+test: setup ## Everything: all set-up, then all tests, those without services in a second time zone too. Without CI=true, what cannot be had is skipped.
 	@scripts/optional-setup.sh setup-conformance setup-services
 	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true)
+	scripts/step.sh "all tests" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile $(OWN_ZONE_ARGS) $(PYTEST_ARGS)
+	TZ=$(SECOND_ZONE) scripts/step.sh "tests in $(SECOND_ZONE)" \
+	  $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile tests/unit tests/property tests/sql $(PYTEST_ARGS)
+
+test-all: setup ## Everything in both zones, with new random examples in each; hours.
+	@scripts/optional-setup.sh setup-conformance setup-services
+	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true) LAKELET_NEW_EXAMPLES=1
 	scripts/step.sh "all tests" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+	TZ=$(SECOND_ZONE) scripts/step.sh "all tests in $(SECOND_ZONE)" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 bench: setup $(PYPAIMON_STAMP) ## Measure against peers in the same run; writes JSON results.
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
