@@ -43,6 +43,7 @@ from lakelet.iceberg.evolving import evolved_schema
 from lakelet.iceberg.library_errors import lakelet_errors
 from lakelet.iceberg.partition_terms import PartitionTerm, changed_spec
 from lakelet.iceberg.table import IcebergTable
+from lakelet.iceberg.trust.table_classes import check_new_properties
 from lakelet.model.schema import TableSchema
 
 _MOST_ATTEMPTS = 8
@@ -109,6 +110,7 @@ def alter_properties(table: IcebergTable, changes: Mapping[str, str | None]) -> 
     for key in changes:
         if key in _NOT_PROPERTIES:
             raise InvalidError(f"property '{key}' cannot be changed: {_NOT_PROPERTIES[key]}")
+    check_new_properties(f"table {table.full_name}", changes, table.library.io.properties)
 
     def stage(now: IcebergTable) -> _Staged:
         updates: tuple[TableUpdate, ...] = ()

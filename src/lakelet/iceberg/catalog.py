@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, load_catalog
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, CatalogType, _import_catalog, infer_catalog_type
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import Table
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.iceberg.library_errors import lakelet_errors
 from lakelet.iceberg.table import IcebergTable, newest_version
+from lakelet.iceberg.trust.rest_catalog import CheckedRestCatalog
+from lakelet.iceberg.trust.table_classes import guard
 
 # What pyiceberg takes as mappings inside its properties, and we as names with points: auth.basic.username.
 _MAPPINGS = {"auth": "'auth.type' and 'auth.basic.username'", "ssl": "'ssl.cabundle'"}
 _HEADER = "header."
-# For a connection, and for an answer.
-_TIMEOUT_SECONDS = (30.0, 300.0)
+_CLASS = "py-catalog-impl"
+# Without an address there is nobody to ask.
+_NEED_ADDRESS = (CatalogType.REST, CatalogType.HIVE, CatalogType.SQL)
 
 
 class IcebergCatalog:
-    """A catalog by its name and pyiceberg's properties for it. It is opened when it is first asked."""
+    """A catalog by its name and pyiceberg's properties for it, all of them. It is opened when it is first asked."""
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self.name = name
@@ -42,16 +44,29 @@ class IcebergCatalog:
             raise InvalidError(f"catalog {self.name}: type {kind!r} is unknown; there are {', '.join(known)}")
         _check_properties(self.name, self.properties)
         with lakelet_errors(f"catalog {self.name}"):
-            try:
-                library = load_catalog(self.name, **_nested(self.properties))
-            except ValueError as error:
-                if "URI missing" in str(error):
-                    raise InvalidError(f"catalog {self.name}: expected the property 'uri', its address") from error
-                raise
-        if isinstance(library, RestCatalog):
-            # pyiceberg waits for an answer for ever. A commit whose answer does not come is looked for.
-            library._session.request = partial(library._session.request, timeout=_TIMEOUT_SECONDS)  # type: ignore[method-assign]
+            library = self._made()
+        guard(library)
         return library
+
+    def _made(self) -> Catalog:
+        """pyiceberg's catalog of the type that the properties say. Its own way to make one adds what the configuration says of
+        the name, before which the properties of a file would go."""
+        properties = _nested(self.properties)
+        named = self.properties.get(_CLASS)
+        if named is not None:
+            if "type" in self.properties:
+                raise InvalidError(f"catalog {self.name}: expected 'type' or '{_CLASS}', found both")
+            found = _import_catalog(self.name, named, properties)
+            if found is None:
+                raise InvalidError(f"catalog {self.name}: '{_CLASS}' = {named!r} cannot be imported")
+            return found
+        told = self.properties.get("type", "").lower()
+        if not self.properties.get("uri") and (not told or CatalogType(told) in _NEED_ADDRESS):
+            raise InvalidError(f"catalog {self.name}: expected the property 'uri', its address")
+        kind = CatalogType(told) if told else infer_catalog_type(self.name, properties)
+        if kind is None or kind is CatalogType.REST:
+            return CheckedRestCatalog(self.name, **properties)
+        return AVAILABLE_CATALOGS[kind](self.name, properties)
 
     def check(self) -> None:
         """Opens the catalog and asks it something; an error of ours where it cannot be used."""

@@ -4,8 +4,9 @@
     CREATE CATALOG ice WITH ('type' = 'rest', 'uri' = '…')                      kept in the lake: catalogs/ice.json
     iceberg                                     the lake's own, where it is a folder: SQLite and files below iceberg/
 
-What is given when the lake is opened goes before what is kept, property by property, so that secrets need not be kept. A catalog
-that says nothing of S3 gets what the lake itself was opened with. A kept catalog is one JSON object of texts:
+What is given when the lake is opened, or by pyiceberg's own configuration, goes before what is kept, property by property. What a
+file may say is for `trust/properties`, for whoever wrote into the lake may have written it. A catalog that says nothing of S3
+gets what the lake itself was opened with. A kept catalog is one JSON object of texts:
 
     {"type": "rest", "uri": "https://…", "warehouse": "…"}
 """
@@ -13,11 +14,13 @@ that says nothing of S3 gets what the lake itself was opened with. A kept catalo
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 
 from lakelet.errors import AlreadyExistsError, CorruptionError, InvalidError, NotFoundError
 from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.trust.properties import check_kept, check_secrets, configured, is_secret
 from lakelet.options import (
     CATALOG_PREFIX,
     S3_ACCESS_KEY,
@@ -30,14 +33,13 @@ from lakelet.options import (
 from lakelet.storage.paths import check_name
 from lakelet.storage.store import ObjectInfo, ObjectStore
 
+_LOG = logging.getLogger(__name__)
+
 OWN_CATALOG = "iceberg"
 _FOLDER = "catalogs"
 _SUFFIX = ".json"
-# What names of properties say that hold secrets, such as adls.account-key, adls.connection-string and header.Authorization.
-_SECRET = (
-    *("secret", "password", "token", "credential", "access-key", "account-key", "api-key", "connection-string"),
-    *("authorization", "cookie"),
-)
+# More than any catalog has to say.
+_MOST_BYTES = 1 << 16
 # The lake's options for S3 and what pyiceberg calls the same.
 _S3 = {
     S3_ENDPOINT.name: "s3.endpoint",
@@ -66,6 +68,7 @@ class Catalogs:
         found = {key.removeprefix(CATALOG_PREFIX).split(".", 1)[0] for key in self._given_keys()}
         files = {info.path.rsplit("/", 1)[-1]: info for info in self._store.list(_FOLDER)}
         kept = {name.removesuffix(_SUFFIX): info for name, info in files.items() if name.endswith(_SUFFIX)}
+        kept = {name: info for name, info in kept.items() if self._may_be_kept(name)}
         for name, info in self._listed.items():
             if kept.get(name) != info:
                 self._opened.pop(name, None)
@@ -97,14 +100,15 @@ class Catalogs:
         exists = AlreadyExistsError(f"catalog {name!r} exists in {self._store.location}")
         if name.lower() in (other.lower() for other in self.names()) and not self._is_only_given(name):
             raise exists
-        secret = next((key for key in properties if any(word in key.lower() for word in _SECRET)), None)
+        secret = next((key for key in properties if is_secret(key)), None)
         if secret is None and _has_password(properties.get("uri", "")):
             secret = "uri"
         if secret is not None:
             raise InvalidError(
-                f"catalog {name!r}: {secret!r} would be readable in the lake's folder: pass "
-                f"'{CATALOG_PREFIX}{name}.{secret}' to connect() instead"
+                f"catalog {name!r}: {secret!r} would be readable in the lake's folder: pass the catalog to connect() instead, as "
+                f"'{CATALOG_PREFIX}{name}.{secret}', '{CATALOG_PREFIX}{name}.uri' and so on"
             )
+        check_kept(name, properties, f"catalog {name!r}")
         catalog = IcebergCatalog(name, self._properties(name, properties))
         catalog.check()
         kept = json.dumps(dict(properties), indent=2, sort_keys=True).encode()
@@ -130,11 +134,14 @@ class Catalogs:
 
     def _properties(self, name: str, kept: Mapping[str, str] | None) -> dict[str, str]:
         given = self._given(name)
-        base = dict(kept or {})
         own = self._own()
-        if not base and name == OWN_CATALOG and own is not None and not {"type", "uri", "py-catalog-impl"} & set(given):
-            base = own
-        properties = base | given
+        if name == OWN_CATALOG and own is not None:
+            # Its tables are those of the lake, whatever a file or the configuration for another catalog of that name says.
+            properties = given if {"type", "uri", "py-catalog-impl"} & set(given) else own | given
+        else:
+            given = configured(name, None if own is None else self._store.location) | given
+            check_secrets(name, kept or {}, given)
+            properties = dict(kept or {}) | given
         return self._lake_s3() | properties if not any(key.startswith("s3.") for key in properties) else properties
 
     def _lake_s3(self) -> dict[str, str]:
@@ -155,17 +162,36 @@ class Catalogs:
         prefix = f"{CATALOG_PREFIX}{name}."
         return {key.removeprefix(prefix): self._options[key] for key in self._given_keys() if key.startswith(prefix)}
 
+    def _may_be_kept(self, name: str) -> bool:
+        """Whether a file of that name is a catalog: the lake's own is none that a file could replace."""
+        try:
+            check_name(name, "catalog")
+        except InvalidError:
+            return False
+        if name.lower() == OWN_CATALOG and self._own() is not None:
+            _LOG.warning("%s/%s is ignored: %s is the lake's own catalog", self._store.location, self._path(name), name)
+            return False
+        return True
+
     def _kept(self, name: str) -> dict[str, str] | None:
         path = self._path(name)
-        if self._store.head(path) is None:
+        where = f"{self._store.location}/{path}"
+        info = self._store.head(path)
+        if info is None or not self._may_be_kept(name):
             return None
+        if info.size > _MOST_BYTES:
+            raise CorruptionError(f"{where} has {info.size} bytes: a catalog is described in {_MOST_BYTES} at most")
         try:
-            found = json.loads(self._store.get(path))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise CorruptionError(f"{self._store.location}/{path} is no JSON: {error}") from error
+            found = json.loads(self._store.get_range(path, 0, info.size))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise CorruptionError(f"{where} is no JSON: {error}") from error
         if not isinstance(found, dict):
-            raise CorruptionError(f"{self._store.location}/{path}: expected an object, found {type(found).__name__}")
-        return {str(key): str(value) for key, value in found.items()}
+            raise CorruptionError(f"{where}: expected an object, found {type(found).__name__}")
+        for key, value in found.items():
+            if not isinstance(value, str):
+                raise CorruptionError(f"{where}: property {key!r}: expected a text, found {type(value).__name__}")
+        check_kept(name, found, where)
+        return found
 
     def _own(self) -> dict[str, str] | None:
         """The lake's own catalog, where its folder is on this machine."""
@@ -192,7 +218,7 @@ def _has_password(uri: str) -> bool:
     """Whether an address is of the form scheme://user:password@host, or has a password or the like among its parameters."""
     scheme, _, rest = uri.partition("://")
     parameters = rest.partition("?")[2].split("&")
-    if any(word in one.partition("=")[0].lower() for one in parameters for word in _SECRET):
+    if any(is_secret(one.partition("=")[0]) for one in parameters):
         return True
     # A database's password may have any sign in it; behind the first slash of an address in the web there is a path.
     before, at, _ = (rest.partition("/")[0] if scheme.lower().startswith("http") else rest).rpartition("@")

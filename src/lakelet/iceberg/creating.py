@@ -16,6 +16,7 @@ from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.partition_terms import PartitionTerm, new_spec
 from lakelet.iceberg.table import IcebergTable
+from lakelet.iceberg.trust.table_classes import check_new_properties
 from lakelet.model.types import Field
 
 FORMAT_VERSION = TableProperties.FORMAT_VERSION
@@ -43,6 +44,7 @@ def create_table(catalog: IcebergCatalog, name: str, plan: TablePlan) -> Iceberg
     if plan.comment is not None:
         properties[COMMENT_PROPERTY] = plan.comment
     where = f"table {catalog.name}.{name}"
+    check_new_properties(where, properties, catalog.properties)
     default = next((field.name for field in plan.fields if field.default is not None), None)
     if default is not None:
         raise InvalidError(f"{where}: column {default!r} has a default, which needs format version 3 of Iceberg")

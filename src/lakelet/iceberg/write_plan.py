@@ -16,7 +16,7 @@ from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import TableProperties
-from pyiceberg.table.locations import LocationProvider, load_location_provider
+from pyiceberg.table.locations import LocationProvider
 from pyiceberg.table.sorting import SortOrder
 
 from lakelet.errors import InvalidError
@@ -26,6 +26,7 @@ from lakelet.iceberg.parquet_settings import codec_of, parquet_settings, positiv
 from lakelet.iceberg.partition_groups import partition_columns
 from lakelet.iceberg.row_order import row_order
 from lakelet.iceberg.table import IcebergTable
+from lakelet.iceberg.trust.table_classes import check_location_class, locations
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class WritePlan:
     @cached_property
     def locations(self) -> LocationProvider:
         """Where data files stand."""
-        return load_location_provider(self.location, dict(self.properties))
+        return locations(f"table {self.table}", self.location, self.properties, self.io_properties)
 
     def __getstate__(self) -> dict[str, object]:
         # What is worked out is worked out again where it is needed.
@@ -86,6 +87,7 @@ def write_plan(table: IcebergTable, job: str, options: Mapping[str, str] | None 
         raise InvalidError(
             f"table {table.full_name}: '{TableProperties.WRITE_FILE_FORMAT}' = {kind!r}, and only Parquet is written"
         )
+    check_location_class(f"table {table.full_name}", properties, table.library.io.properties)
     if metadata.format_version > 2:
         raise InvalidError(
             f"table {table.full_name} has format version {metadata.format_version}: it can be read, but only versions 1 and 2 "

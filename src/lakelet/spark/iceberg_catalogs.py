@@ -16,6 +16,7 @@ from lakelet.catalog import connect
 from lakelet.errors import InvalidError
 from lakelet.iceberg.catalog import IcebergCatalog
 from lakelet.iceberg.catalogs import OWN_CATALOG
+from lakelet.iceberg.trust.properties import configured
 from lakelet.options import CATALOG_PREFIX
 from lakelet.options.connection import CONNECTION_OPTIONS
 
@@ -33,14 +34,15 @@ def open_catalog(
         if not catalog.strip():
             raise InvalidError("the name of the catalog is empty")
         if warehouse is None:
-            return IcebergCatalog(catalog, {})
+            return IcebergCatalog(catalog, configured(catalog))
         return connect(os.fspath(warehouse), connection_options(options)).catalogs.open(catalog)
     if warehouse is not None:
         raise InvalidError("warehouse= goes with the name of a catalog of that lake, found properties of a catalog")
     properties = {str(key): str(value) for key, value in catalog.items()}
     if not properties:
         raise InvalidError("the catalog has no properties: expected such as type and uri, or the name of a catalog")
-    return IcebergCatalog(properties.pop("name", OWN_CATALOG), properties)
+    name = properties.pop("name", OWN_CATALOG)
+    return IcebergCatalog(name, configured(name) | properties)
 
 
 def connection_options(options: Mapping[str, str] | None) -> dict[str, str]:

@@ -12,6 +12,7 @@ from enum import Enum
 from pyiceberg import exceptions as library
 from pyiceberg.catalog import Catalog
 
+from lakelet.errors import InvalidError
 from lakelet.iceberg.library_errors import refused_status
 
 _LOST = (
@@ -30,6 +31,8 @@ _REFUSED = (
     library.BadRequestError,
     library.ValidationError,
     library.NotInstalledError,
+    # What `trust` refuses, before anything is sent.
+    InvalidError,
     TypeError,
     NotImplementedError,
 )

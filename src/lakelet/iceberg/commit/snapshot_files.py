@@ -36,6 +36,7 @@ from lakelet.iceberg.commit.removing import remove_paths
 from lakelet.iceberg.commit.summary import summary_of
 from lakelet.iceberg.commit.table_settings import flag_property, number_property
 from lakelet.iceberg.table import IcebergTable
+from lakelet.iceberg.trust.table_classes import locations
 
 _MERGE_BY_DEFAULT = True
 
@@ -52,6 +53,9 @@ class SnapshotFiles:
         self._table = table
         self._metadata = table.metadata
         self._io = table.library.io
+        self._locations = locations(
+            f"table {table.full_name}", table.location, table.metadata.properties, table.library.io.properties
+        )
         self._live = live
         self._attempt = attempt
         self._paths: list[str] = []
@@ -211,7 +215,7 @@ class SnapshotFiles:
         )
 
     def _path(self, name: str) -> str:
-        path = self._table.library.location_provider().new_metadata_location(name)
+        path = self._locations.new_metadata_location(name)
         self._paths.append(path)
         return path
 

@@ -40,7 +40,7 @@ def run_create_catalog(context: Context, statement: Statement) -> SqlResult:
     at = reader.peek()
     properties = read_properties(reader)
     reader.finish()
-    if not {"type", "uri", "py-catalog-impl"} & set(properties):
+    if not {"type", "uri"} & set(properties):
         raise SqlError("expected at least 'type' or 'uri' among the properties", reader.text, at.start)
     catalogs = context.lake.catalogs
     try:
