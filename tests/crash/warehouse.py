@@ -76,13 +76,15 @@ class CountedIds:
 
 
 def lake_on(store: ObjectStore, ids: str = "0") -> Lake:
-    """A lake on a store, with a clock that never waits."""
-    return Lake(store, clock=SteppingClock(), ids=CountedIds(ids))
+    """A lake on a store, with a clock that never waits, and the callbacks of tests."""
+    return Lake(store, options={"callbacks.allow": "tests"}, clock=SteppingClock(), ids=CountedIds(ids))
 
 
 def home_on(store: ObjectStore, name: str = TABLE) -> TableHome:
     """The home of a table, for looking below its facade."""
-    return TableHome(store, TablePaths.of(*name.split(".")), SteppingClock(), CountedIds("home"))
+    return TableHome(
+        store, TablePaths.of(*name.split(".")), SteppingClock(), CountedIds("home"), callback_modules=("tests",)
+    )
 
 
 def copied(source: ObjectStore, target: ObjectStore | None = None) -> ObjectStore:

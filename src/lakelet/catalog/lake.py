@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lakelet.catalog.moving import in_the_way, move_table
 from lakelet.clock import Clock, SystemClock
-from lakelet.commit.callback_classes import check_callbacks
+from lakelet.commit.callback_classes import allowed_modules, check_callbacks
 from lakelet.commit.schemas import create_first_schema, schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.format.table_metadata import TableMetadata, encode_metadata
@@ -28,7 +28,7 @@ from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.text import check_text
 from lakelet.model.types import Field
-from lakelet.options import PARTITION, PATH, PRIMARY_KEY, Option, TableOptions, check_options
+from lakelet.options import CALLBACKS_ALLOW, PARTITION, PATH, PRIMARY_KEY, Option, TableOptions, check_options
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
@@ -54,6 +54,7 @@ class Lake:
     ) -> None:
         self._store = store
         self._options = dict(options or {})
+        self._callback_modules = allowed_modules(self._options.get(CALLBACKS_ALLOW.name))
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
         self._session: Session | None = None
@@ -254,7 +255,7 @@ class Lake:
             for key, value in options.items()
         }
         check_options(texts)
-        check_callbacks(texts)
+        check_callbacks(texts, self._callback_modules)
         if PATH.name in texts:
             raise InvalidError(f"option {PATH.name!r}: a table stands where its name says, found {texts[PATH.name]!r}")
         fields = _fields(columns)
@@ -279,7 +280,7 @@ class Lake:
         return schema
 
     def _home(self, paths: TablePaths) -> TableHome:
-        return TableHome(self._store, paths, self._clock, self._ids)
+        return TableHome(self._store, paths, self._clock, self._ids, self._callback_modules)
 
     def _no_database(self, name: str) -> NotFoundError:
         return NotFoundError(

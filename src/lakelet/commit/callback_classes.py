@@ -6,10 +6,17 @@
 A colon parts the module from the class; without one the last name is the class. The argument, where one is set, is
 the only argument of the constructor.
 
+Whoever can write into a table's folder can name a class there, and to import a module is to run it. So a class is looked
+for only in modules that the program itself has named, and in those that come with Lakelet:
+
+    connect("./warehouse", {"callbacks.allow": "shop.hooks, audit"})
+
+A name under `audit` is one of the module or of the package. Any other name is refused when it is set, and not imported at a
+commit.
+
 A table may name classes of Java, which other engines call. They cannot be imported here and must not stand in anybody's
-way: they are told by their package, which is a reversed internet domain, and may be stored. Any other name that cannot be
-imported is refused when it is set. A name that was stored elsewhere, or whose package has gone since, is for the caller
-to report.
+way: they are told by their package, which is a reversed internet domain, and may be stored. A name that was stored elsewhere,
+or whose package has gone since, is for the caller to report.
 """
 
 from __future__ import annotations
@@ -20,7 +27,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
-from lakelet.options import COMMIT_CALLBACK_PARAM, COMMIT_CALLBACKS, TAG_CALLBACK_PARAM, TAG_CALLBACKS, TableOptions
+from lakelet.options import (
+    CALLBACKS_ALLOW,
+    COMMIT_CALLBACK_PARAM,
+    COMMIT_CALLBACKS,
+    TAG_CALLBACK_PARAM,
+    TAG_CALLBACKS,
+    TableOptions,
+)
 from lakelet.options.option import Option
 
 COMMIT_METHODS = ("call",)
@@ -29,6 +43,8 @@ TAG_METHODS = ("notify_creation", "notify_deletion")
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _PATH = re.compile(rf"(?P<module>{_DOTTED})(?P<mark>[.:])(?P<name>{_DOTTED})")
 _MAX_NAME = 200
+# Callbacks that come with Lakelet.
+_OWN = "lakelet.callbacks"
 # What Java packages begin with, for the most part.
 _DOMAINS = (
     "com",
@@ -85,13 +101,23 @@ def _named(options: TableOptions, listed: Option[str], arguments: Option[str | N
     return tuple(found.values())
 
 
-def check_callbacks(options: Mapping[str, str]) -> None:
-    """Refuses options that are about to be stored and name a class which cannot be imported and is none of Java's."""
+def allowed_modules(text: str | None) -> tuple[str, ...]:
+    """The modules that `callbacks.allow` names."""
+    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    for name in names:
+        if re.fullmatch(_DOTTED, name) is None:
+            raise InvalidError(f"option '{CALLBACKS_ALLOW.name}': expected modules such as shop.hooks, found {name!r}")
+    return names
+
+
+def check_callbacks(options: Mapping[str, str], allowed: Sequence[str] = ()) -> None:
+    """Refuses options that are about to be stored and name a class which this program does not allow or cannot import, and which
+    is none of Java's."""
     chosen = TableOptions(options)
     for classes, methods in ((commit_classes(chosen), COMMIT_METHODS), (tag_classes(chosen), TAG_METHODS)):
         for each in classes:
-            if not is_of_java(each):
-                find_class(each, methods)
+            if is_allowed(each.spelling, allowed) or not is_of_java(each):
+                find_class(each, methods, allowed)
 
 
 def is_of_java(callback: CallbackClass) -> bool:
@@ -100,8 +126,14 @@ def is_of_java(callback: CallbackClass) -> bool:
     return len(rest) > 1 and ":" not in callback.spelling and top in _DOMAINS
 
 
-def find_class(callback: CallbackClass, methods: Sequence[str]) -> type:
-    """Imports the class; InvalidError where there is none, or none with these methods."""
+def is_allowed(name: str, allowed: Sequence[str]) -> bool:
+    """Whether a module, or a class by its path, is one of those that the program has named, or comes with Lakelet."""
+    name = name.replace(":", ".")
+    return any(name == module or name.startswith(f"{module}.") for module in (_OWN, *allowed))
+
+
+def find_class(callback: CallbackClass, methods: Sequence[str], allowed: Sequence[str] = ()) -> type:
+    """Imports the class; InvalidError where the program does not allow it, or there is none, or none with these methods."""
     path = _PATH.fullmatch(callback.spelling)
     if path is None or len(callback.name) > _MAX_NAME:
         raise InvalidError(
@@ -109,12 +141,14 @@ def find_class(callback: CallbackClass, methods: Sequence[str]) -> type:
             f"of {_MAX_NAME} characters at most"
         )
     module_name, attributes = path["module"], path["name"].split(".")
+    if not is_allowed(module_name, allowed):
+        raise _not_allowed(callback, module_name)
     try:
         found: object = importlib.import_module(module_name)
         for attribute in attributes:
             found = getattr(found, attribute)
-    except Exception as error:
-        # The code of a module may fail in any way while it is imported.
+    except (Exception, SystemExit) as error:
+        # The code of a module may fail in any way while it is imported, and may also want to end the program.
         raise InvalidError(
             f"callback '{callback.spelling}' cannot be imported: {type(error).__name__}: {error}"
         ) from error
@@ -124,11 +158,21 @@ def find_class(callback: CallbackClass, methods: Sequence[str]) -> type:
             f"callback '{callback.spelling}': expected a class with {' and '.join(methods)}, "
             f"found {'one without ' + ' and '.join(missing) if isinstance(found, type) else type(found).__name__}"
         )
+    if not is_allowed(found.__module__, allowed):
+        # A module has the classes that it imports among its names.
+        raise _not_allowed(callback, found.__module__)
     return found
 
 
-def make(callback: CallbackClass, methods: Sequence[str]) -> object:
+def _not_allowed(callback: CallbackClass, module: str) -> InvalidError:
+    return InvalidError(
+        f"callback '{callback.spelling}' is not run: this program allows no classes of {module!r}; whoever trusts them opens the "
+        f"lake by connect(…, {{'{CALLBACKS_ALLOW.name}': '{module}'}})"
+    )
+
+
+def make(callback: CallbackClass, methods: Sequence[str], allowed: Sequence[str] = ()) -> object:
     """An instance of the class, made with its argument where one is set."""
-    found = find_class(callback, methods)
+    found = find_class(callback, methods, allowed)
     made: object = found() if callback.argument is None else found(callback.argument)
     return made

@@ -12,9 +12,12 @@ sometimes repeated. The committer comes here after its snapshot stands:
     read the record of what is settled ─ call for each later snapshot up to ours ─ write the record
 
 A crash anywhere before the record is written makes the next commit, of whichever writer, call again; a snapshot that another
-writer has just made, and may be calling for now, is called for here as well if it is not on record. An error of a callback is
-logged, changes nothing about the commit, and ends the round: what is on record goes no further than the last success, so that
-the next commit tries the same snapshot again. A snapshot that was expired before its turn came is reported and passed over.
+writer has just made, and may be calling for now, is called for here as well if it is not on record. Whatever a callback raises
+is logged, changes nothing about the commit, and ends the round: what is on record goes no further than the last success, so
+that the next commit tries the same snapshot again. What interrupts a program from outside (KeyboardInterrupt, a cancelled task)
+is raised again after that; a callback that wants to end the program (SystemExit) is not heard. A class that the program does
+not allow (`callback_classes`) is not imported.
+A snapshot that was expired before its turn came is reported and passed over.
 
 A callback may write to its own table: for that commit it is called with the next one, for else it would go round for ever.
 
@@ -73,7 +76,7 @@ def run_commit_callbacks(home: TableHome, schema: TableSchema, snapshot: Snapsho
         token = _RUNNING.set(running | {this})
         try:
             _CallbackRound(home, schema, named).run(snapshot)
-        except Exception as error:
+        except BaseException as error:
             # Whatever goes wrong in or around a callback, the commit stands and its caller must hear so.
             _LOG.warning(
                 "commit callback %s could not be run for snapshot %d of %s, which stands; the next commit tries again: %s: %s",
@@ -83,6 +86,8 @@ def run_commit_callbacks(home: TableHome, schema: TableSchema, snapshot: Snapsho
                 type(error).__name__,
                 error,
             )
+            if not isinstance(error, (Exception, SystemExit)):
+                raise
         finally:
             _RUNNING.reset(token)
 
@@ -97,7 +102,7 @@ class _CallbackRound:
 
     def run(self, snapshot: Snapshot) -> None:
         """Calls for everything that is owed up to the snapshot, and records it."""
-        callback = make(self.named, COMMIT_METHODS)
+        callback = make(self.named, COMMIT_METHODS, self.home.callback_modules)
         try:
             if hasattr(callback, "open"):
                 callback.open(self.home, self.schema)
@@ -140,7 +145,7 @@ class _CallbackRound:
         before, changed = base_files(self.home, snapshot, threads), delta_files(self.home, snapshot, threads)
         try:
             callback.call(before, changed, snapshot.committed_as(), snapshot)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if snapshot_is_gone(self.home, snapshot):
                 self._report_expired(snapshot.id, snapshot.id)
                 return True

@@ -8,7 +8,8 @@
         def close(self): ...                                   # optional
 
 They are told once the tag stands, or is gone. That is best effort: a crash right after a tag was made leaves nothing that
-would tell them later, and an error of theirs is logged and forgotten. Nothing here fails the caller.
+would tell them later, and whatever they raise is logged and forgotten. Nothing here fails the caller, but what interrupts a
+program from outside (KeyboardInterrupt) is raised again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def notify_deletion(home: TableHome, options: TableOptions, name: str) -> None:
 def _tell(home: TableHome, options: TableOptions, what: str, tell: Callable[[TagCallback], None]) -> None:
     for named in tag_classes(options):
         try:
-            callback = make(named, TAG_METHODS)
+            callback = make(named, TAG_METHODS, home.callback_modules)
             try:
                 if hasattr(callback, "open"):
                     callback.open(home)
@@ -52,7 +53,7 @@ def _tell(home: TableHome, options: TableOptions, what: str, tell: Callable[[Tag
             finally:
                 if hasattr(callback, "close"):
                     callback.close()
-        except Exception as error:
+        except BaseException as error:
             _LOG.warning(
                 "tag callback %s was not told of %s in %s: %s: %s",
                 named.spelling,
@@ -61,3 +62,5 @@ def _tell(home: TableHome, options: TableOptions, what: str, tell: Callable[[Tag
                 type(error).__name__,
                 error,
             )
+            if not isinstance(error, (Exception, SystemExit)):
+                raise

@@ -22,6 +22,7 @@ from lakelet.options.compaction import (
     NUM_SORTED_RUN_STOP_TRIGGER,
 )
 from lakelet.options.connection import (
+    CALLBACKS_ALLOW,
     CATALOG_PREFIX,
     CONNECTION_OPTIONS,
     S3_ACCESS_KEY,
@@ -181,6 +182,7 @@ __all__ = [
     "BRANCH",
     "BUCKET",
     "BUCKET_KEY",
+    "CALLBACKS_ALLOW",
     "CATALOG_PREFIX",
     "CHANGELOG_NUM_RETAINED_MAX",
     "CHANGELOG_NUM_RETAINED_MIN",

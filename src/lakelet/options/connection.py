@@ -25,6 +25,15 @@ S3_ALLOW_HTTP = declare(
     "s3.allow-http", BOOL, None, "Whether unencrypted HTTP may be used; unset means yes for an http:// endpoint.", ACTED
 )
 
+CALLBACKS_ALLOW = declare(
+    "callbacks.allow",
+    STRING,
+    None,
+    "Modules or packages, separated by commas, whose classes tables may name as commit and tag callbacks; Lakelet's own are "
+    "allowed always. Other classes are never imported.",
+    ACTED,
+)
+
 # What Iceberg catalogs are made known by: catalog.<name>.<property of pyiceberg>.
 CATALOG_PREFIX = "catalog."
 
@@ -36,4 +45,5 @@ CONNECTION_OPTIONS: tuple[Option[Any], ...] = (
     S3_SESSION_TOKEN,
     S3_PATH_STYLE_ACCESS,
     S3_ALLOW_HTTP,
+    CALLBACKS_ALLOW,
 )

@@ -18,6 +18,8 @@ class TableHome:
     paths: TablePaths
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
+    # The modules whose classes the program lets tables name as callbacks.
+    callback_modules: tuple[str, ...] = ()
 
     def on_branch(self, branch: str) -> TableHome:
         """The same table on another branch."""

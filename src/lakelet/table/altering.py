@@ -99,7 +99,7 @@ class Altering:
         """A schema with options set, or taken back to their defaults for None, if this table can take that."""
         given = {key: text for key, text in changes.items() if text is not None}
         check_options(given)
-        check_callbacks(given)
+        check_callbacks(given, self._home.callback_modules)
         for option in _FIXED:
             if changes.get(option.name) not in (None, schema.options.get(option.name)):
                 raise InvalidError(f"option '{option.name}' says how a table is made and cannot be changed afterwards")

@@ -13,6 +13,7 @@ from lakelet.commit.callback_record import Settled, encode_record, extended, rea
 from lakelet.commit.callbacks import run_commit_callbacks
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
+from lakelet.errors import ConflictError
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
@@ -416,3 +417,49 @@ def test_records_are_bounded_and_read_as_written() -> None:
     assert encode_record((Settled(1, "l"),)) == (
         b'{\n "version": 1,\n "settled": [\n  {\n   "snapshotId": 1,\n   "deltaManifestList": "l"\n  }\n ]\n}'
     )
+
+
+class Raising:
+    """Raises what a test says, where it says."""
+
+    raised: ClassVar[BaseException] = OSError()
+    place: ClassVar[str] = ""
+
+    def __init__(self) -> None:
+        self._raise("init")
+
+    def open(self, home: object, schema: TableSchema) -> None:
+        self._raise("open")
+
+    def call(self, base_files: Any, delta_files: Any, identifier: Any, snapshot: Snapshot) -> None:
+        self._raise("call")
+
+    def close(self) -> None:
+        self._raise("close")
+
+    def _raise(self, place: str) -> None:
+        if place == self.place:
+            raise self.raised
+
+
+@pytest.mark.parametrize("place", ["init", "open", "call", "close"])
+@pytest.mark.parametrize(
+    "raised", [OSError("x"), ConflictError("x"), SystemExit(3), KeyboardInterrupt(), GeneratorExit()]
+)
+def test_whatever_a_callback_raises_the_commit_stands(
+    place: str, raised: BaseException, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(committer, "run_commit_callbacks", run_commit_callbacks, raising=False)
+    monkeypatch.setattr(Raising, "raised", raised)
+    monkeypatch.setattr(Raising, "place", place)
+    store = MemoryStore()
+    table_with(store, **{"commit.callbacks": f"{__name__}.Raising,{SEEN}"})
+    if isinstance(raised, (Exception, SystemExit)):
+        write(store, 1)
+        assert Seen.calls == [("Seen", 1)]
+    else:
+        with pytest.raises(type(raised)):
+            write(store, 1)
+    assert "commit callback tests.unit.commit.test_callbacks.Raising" in caplog.text
+    assert type(raised).__name__ in caplog.text
+    assert lake_on(store).table(TABLE).scan().count() == 1
