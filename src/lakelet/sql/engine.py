@@ -36,8 +36,6 @@ _SETTINGS = {
     # Tables come from the lake and from frames that are handed over; Python's variables are looked at by the session.
     "python_enable_replacements": "false",
     "errors_as_json": "true",
-    # Data files never change under their name.
-    "parquet_metadata_cache": "true",
 }
 _EXPLAIN = "EXPLAIN "
 _CATALOG = "lakelet_{number}"
@@ -148,6 +146,11 @@ class Space:
         except (duckdb.Error, pa.ArrowException) as error:
             raise self._error(error) from error
         return f"temp.main.{name}"
+
+    def keep_footers(self) -> None:
+        """Keeps footers of the Parquet files that the query reads, from one query to the next: for files that never change under
+        their name. A file that is written anew within the same second would be read by the old footer."""
+        self.run("SET SESSION parquet_metadata_cache = true")
 
     def on_error(self, explain: Callable[[BaseException], BaseException | None]) -> None:
         """Whom to ask what an error of DuckDB means, where files are concerned."""

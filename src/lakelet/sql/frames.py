@@ -14,6 +14,7 @@ from types import FrameType
 
 import pyarrow as pa
 
+from lakelet.sql.names import only_match
 from lakelet.sql.result import SqlResult
 
 
@@ -21,12 +22,21 @@ class Frames:
     """What a statement may name. Variables are looked up when a query asks for them, by the caller's code frame."""
 
     def __init__(self, given: Mapping[str, object] | None = None, caller: FrameType | None = None) -> None:
-        self._given = {name.lower(): value for name, value in (given or {}).items()}
+        self._given = dict(given or {})
         self._caller = caller
 
     def given(self, name: str) -> object | None:
         """A frame that was handed over under this name."""
-        return self._given.get(name.lower())
+        found = self.given_name(name)
+        return None if found is None else self._given[found]
+
+    def given_name(self, name: str) -> str | None:
+        """The name under which a frame was handed over; InvalidError where several differ from `name` in case alone."""
+        return only_match(name, self._given, "frame")
+
+    def has(self, name: str) -> bool:
+        """Whether a frame was handed over under this name, whatever the case."""
+        return any(other.lower() == name.lower() for other in self._given)
 
     def variable(self, name: str) -> object | None:
         """A variable of the calling code that holds rows."""

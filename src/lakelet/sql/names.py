@@ -10,7 +10,7 @@ Upper and lower case count only where they tell two names apart, as in DuckDB an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,7 +72,7 @@ class LakeNames:
     def database(self, name: str) -> str:
         """The database of that name; NotFoundError names the nearest."""
         there = self.lake.databases()
-        found = matching(name, there)
+        found = only_match(name, there, "database")
         if found is None:
             raise NotFoundError(f"database {name!r} is not in {self.lake.location}{nearest(name, there)}")
         return found
@@ -99,7 +99,11 @@ class LakeNames:
             alike = [other for other in every if other.split(".", 1)[1].lower() == name.table.lower()]
             hint = nearest(name.full, alike or every)
         else:
-            there = self.lake.tables(self.database(name.database))
+            database = self.database(name.database)
+            there = self.lake.tables(database)
+            alike = [f"{database}.{other}" for other in there if other.lower() == name.table.lower()]
+            if len(alike) > 1:
+                raise ambiguous(name.full, alike, "table")
             hint = nearest(name.table, there)
         raise NotFoundError(f"table {name.full!r} is not in {self.lake.location}{hint}")
 
@@ -122,3 +126,18 @@ def matching(name: str, there: Sequence[str]) -> str | None:
         return name
     alike = [other for other in there if other.lower() == name.lower()]
     return alike[0] if len(alike) == 1 else None
+
+
+def only_match(name: str, names: Iterable[str], what: str) -> str | None:
+    """The name itself or the only one that differs from it in case, None without; InvalidError where there are several."""
+    alike = [other for other in names if other.lower() == name.lower()]
+    if name in alike:
+        return name
+    if len(alike) > 1:
+        raise ambiguous(name, alike, what)
+    return alike[0] if alike else None
+
+
+def ambiguous(name: str, alike: Iterable[str], what: str) -> InvalidError:
+    """The error of a name that may mean several things."""
+    return InvalidError(f"{what} {name!r} is ambiguous: it may be {' or '.join(repr(one) for one in sorted(alike))}")

@@ -37,8 +37,9 @@ class Plans:
         key = (
             scan.home.where(scan.home.paths.branch_root),
             (scan.snapshot.id, scan.snapshot.delta_manifest_list, scan.snapshot.base_manifest_list),
-            # The options too: some of them decide how files are read together.
-            (scan.schema.id, tuple(sorted(scan.schema.options.items()))),
+            # The columns and options too: a branch that takes the place of another brings schemas of its own under the same
+            # ids, and some options decide how files are read together.
+            (scan.schema.id, scan.schema.fields, tuple(sorted(scan.schema.options.items()))),
             (scan.columns, scan.limit, scan.ordered, scan.level, tuple(texts)),
         )
         with self._lock:
@@ -60,7 +61,7 @@ class Plans:
         rows within a file."""
         reader: list[Outdated] = []
         # What decides between rows is in the schema and its options.
-        deciding = (scan.schema.id, tuple(sorted(scan.schema.options.items())))
+        deciding = (scan.schema.id, scan.schema.fields, tuple(sorted(scan.schema.options.items())))
 
         def outdated(split: Split) -> dict[str, Positions] | None:
             key = (scan.home.where(""), deciding, split.paths)

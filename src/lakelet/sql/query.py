@@ -8,7 +8,7 @@ or system tables; a data frame in the caller's code; a file or something of Duck
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.model.types import Field, Kind
+from lakelet.sql.case_names import check_columns_apart, told_apart
 from lakelet.sql.conditions import pruning_texts
 from lakelet.sql.context import Context
 from lakelet.sql.engine import Space
@@ -34,16 +35,17 @@ from lakelet.sql.iceberg.query_names import (
     star_edits,
 )
 from lakelet.sql.incremental import Incremental, incrementals
-from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
+from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName, only_match
 from lakelet.sql.relation import Deferred, Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.shortcuts import all_counted, counted, limited
 from lakelet.sql.statement import Params
 from lakelet.sql.time_travel import Travel, travels
-from lakelet.sql.tree import Node, Reference, references
+from lakelet.sql.tree import Node, Reference, functions, references
 from lakelet.sql.words import Word, words_of
 
 if TYPE_CHECKING:
+    from lakelet.sql.iceberg.names import IcebergName
     from lakelet.sql.iceberg.table_view import IcebergView
     from lakelet.sql.table_view import TableView
     from lakelet.table.scanning import TableScan
@@ -86,6 +88,8 @@ class Query:
     _tree: Node = field(init=False, default_factory=dict)
     # Tables of Iceberg catalogs, by the schema and the name under which they are shown.
     _iceberg: dict[tuple[str, ...], tuple[str, ...]] = field(init=False, default_factory=dict)
+    # What tables that have a name of their own here are called in the text.
+    _apart: Mapping[str, tuple[str, ...]] = field(init=False, default_factory=dict)
 
     def prepare(self) -> None:
         """Shows every table to DuckDB, in a space that is then the caller's to close."""
@@ -111,7 +115,9 @@ class Query:
             replaced += name_edits(words, tables, found, replaced)
             self._parse(words, replaced)
             self._iceberg = {folded((schema_name(parts), parts[-1])): parts for parts in named}
+            self._iceberg |= {(schema_name(parts), parts[-1]): parts for parts in named}
         self._find_uses(words)
+        self._tell_apart(words, replaced)
         self.space.use(self.context.database)
         for travel in found:
             self._add_travel(travel)
@@ -120,6 +126,8 @@ class Query:
         stand_ins = {name.lower() for name in (*(one.stand_in for one in found), *(one.stand_in for one in changes))}
         for uses in self._same_tables(stand_ins):
             self._add(uses)
+        if self._reads_only_the_lake():
+            self.space.keep_footers()
 
     def _parse(self, words: Sequence[Word], replaced: Sequence[tuple[int, int, str]]) -> None:
         self.placed = Placed(self.text, tuple(sorted((*replaced, *_default_names(words, replaced)))))
@@ -158,6 +166,52 @@ class Query:
         for reference in references(self._tree):
             self._use(reference)
 
+    def _tell_apart(self, words: Sequence[Word], replaced: list[tuple[int, int, str]]) -> None:
+        """Gives tables whose names differ in case alone names of their own."""
+        groups = []
+        for uses in self._same_tables(()):
+            if len({self._spelled(use.parts) for use in uses}) > 1:
+                meant = [(use, self._meaning(use.parts)) for use in uses]
+                if len({meaning for _, meaning in meant if meaning is not None}) > 1:
+                    groups.append(meant)
+        if groups:
+            apart = told_apart(groups, words, self.placed)
+            replaced[:] = [
+                edit for edit in replaced if not any(start <= edit[0] < end for start, end, _ in apart.edits)
+            ]
+            replaced += apart.edits
+            self._parse(words, replaced)
+            self._apart = apart.stand_ins
+            self.uses.clear()
+            self._find_uses(words)
+
+    def _spelled(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        return parts if len(parts) > 1 else (self.context.database, *parts)
+
+    def _meaning(self, parts: tuple[str, ...]) -> Hashable:
+        """What a name means, None for nothing that is known here."""
+        if len(parts) == 1:
+            given = only_match(parts[0], self.relations, "relation")
+            if given is not None:
+                return ("relation", given)
+            frame = self.frames.given_name(parts[0])
+            if frame is not None:
+                return ("frame", frame)
+        found = self._found(parts)
+        return ("variable", parts[0]) if found is None and self._outer(parts) is not None else found
+
+    def _found(self, parts: tuple[str, ...]) -> TableName | IcebergName | None:
+        """The table of a name under the name that the lake or the catalog has for it."""
+        iceberg = self._iceberg.get(parts) or self._iceberg.get(folded(parts))
+        try:
+            if iceberg is None:
+                return self.context.names.find(self.context.table_name(parts))
+            from lakelet.sql.iceberg.names import find_iceberg, iceberg_name  # noqa: PLC0415 - it loads pyiceberg.
+
+            return find_iceberg(self.context, iceberg_name(self.context, iceberg))
+        except (InvalidError, NotFoundError):
+            return None
+
     def _use(self, reference: Reference) -> None:
         self.uses.setdefault(tuple(part.lower() for part in reference.parts), []).append(reference)
 
@@ -170,30 +224,40 @@ class Query:
             if parts[-1] in stand_ins:
                 continue
             key = parts
-            if len(parts) == 1 and _folded(self.relations, parts[0]) is None and self.frames.given(parts[0]) is None:
+            if len(parts) == 1 and _folded(self.relations, parts[0]) is None and not self.frames.has(parts[0]):
                 key = (self.context.database.lower(), *parts)
             found.setdefault(key, []).extend(uses)
         return list(found.values())
 
+    def _reads_only_the_lake(self) -> bool:
+        """Whether all files that the query names are the lake's own, which never change under their names."""
+        from lakelet.sql.table_view import TableView  # noqa: PLC0415 - a query without tables does without.
+
+        if self._tree.get("error") or any(True for _ in functions(self._tree)) or any(map(_is_duckdbs, self.uses)):
+            return False
+        return bool(self.views) and all(isinstance(view, TableView) for _, view in self.views)
+
     def _add(self, uses: Sequence[Reference]) -> None:
         """Makes a name mean something to DuckDB."""
-        written = uses[0].parts
+        shown = uses[0].parts
+        written = self._apart.get(shown[-1], shown)
+        relation: object | None = None
         if len(written) == 1:
-            given = _folded(self.relations, written[0])
-            if given is not None:
-                self.space.add_temporary(written[0], self._relation_sql(given, uses, written[0]))
+            relation = _folded(self.relations, written[0])
+            if relation is None:
+                relation = self.frames.given(written[0])
+        is_given = relation is not None
+        if relation is None:
+            if _is_duckdbs(written) and not self._is_lakes(written):
                 return
-            frame = self.frames.given(written[0])
-            if frame is not None:
-                self.space.add_temporary(written[0], f"SELECT * FROM {self._frame(frame)}")
-                return
-        if _is_duckdbs(written) and not self._is_lakes(written):
-            return
-        relation = self._relation(written, uses)
+            relation = self._relation(written, uses)
         if relation is None:
             return
-        schema = written[0] if len(written) == 2 else self.context.database
-        self.space.add_view(schema, written[-1], self._relation_sql(relation, uses, ".".join(written)))
+        query = self._relation_sql(relation, uses, ".".join(written))
+        if is_given or shown != written:
+            self.space.add_temporary(shown[-1], query)
+        else:
+            self.space.add_view(shown[0] if len(shown) == 2 else self.context.database, shown[-1], query)
 
     def _is_lakes(self, written: tuple[str, ...]) -> bool:
         """Whether the lake has a table that is called like one of DuckDB's own."""
@@ -207,10 +271,10 @@ class Query:
     def _relation(self, written: tuple[str, ...], uses: Sequence[Reference]) -> Any:
         optional = "optional" in uses[0].node
         # Statements that change a table read it, under whatever name, in the version that they change.
-        pinned = _folded(self.relations, ".".join(written if len(written) > 1 else (self.context.database, *written)))
+        pinned = self._pinned(written)
         if pinned is not None:
             return pinned
-        iceberg = self._iceberg.get(folded(written))
+        iceberg = self._iceberg.get(written) or self._iceberg.get(folded(written))
         if iceberg is not None:
             return self._iceberg_relation(iceberg, uses)
         try:
@@ -230,6 +294,18 @@ class Query:
             if isinstance(error, InvalidError) or place is None:
                 raise
             raise UnknownNameError(str(error), self.text, self.placed.original(place)) from error
+
+    def _pinned(self, written: tuple[str, ...]) -> Relation | None:
+        """The version of a table that the statement changes, where the name means this table."""
+        spelled = ".".join(self._spelled(written))
+        alike = [name for name in self.relations if name.lower() == spelled.lower()]
+        if not alike or spelled in alike:
+            return self.relations[spelled] if alike else None
+        found = self._found(written)
+        if found is None:
+            return None
+        full = found.full if isinstance(found, TableName) else f"{found.catalog}.{found.full}"
+        return next((self.relations[name] for name in alike if name.split("$")[0] == full), None)
 
     def _iceberg_relation(
         self, parts: tuple[str, ...], uses: Sequence[Reference], travel: Travel | None = None
@@ -285,6 +361,7 @@ class Query:
         from lakelet.sql.table_view import scanned_sql, table_view  # noqa: PLC0415
         from lakelet.table.scanning import TableScan  # noqa: PLC0415
 
+        check_columns_apart(_column_names(relation), name)
         if isinstance(relation, Rows):
             return f"SELECT * FROM {self.space.add_rows(relation)}"
         if isinstance(relation, Deferred):
@@ -346,9 +423,23 @@ def _location(scan: TableScan) -> str | None:
 
 
 def _folded(given: Mapping[str, Relation], name: str) -> Relation | None:
-    if name in given:
-        return given[name]
-    return next((value for key, value in given.items() if key.lower() == name.lower()), None)
+    found = only_match(name, given, "relation")
+    return None if found is None else given[found]
+
+
+def _column_names(relation: object) -> Sequence[str]:
+    """The names of a relation's columns, none where only DuckDB knows them."""
+    if isinstance(relation, Deferred):
+        return [one.name for one in relation.fields]
+    if hasattr(relation, "collect_schema"):
+        return list(relation.collect_schema().names())
+    schema = getattr(relation, "schema", None)
+    for names in (getattr(relation, "columns", ()), getattr(schema, "names", ())):
+        # Columns of an Arrow table are arrays, a frame's may have numbers for names.
+        found = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
+        if found:
+            return found
+    return ()
 
 
 def _is_duckdbs(parts: Sequence[str]) -> bool:

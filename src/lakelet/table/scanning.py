@@ -111,12 +111,13 @@ class TableScan:
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """A DuckDB relation that reads this scan as often as it is asked, with its own filters and columns pushed down."""
-        folded = [name.lower() for name in self.columns]
-        twice = next((name for name in self.columns if folded.count(name.lower()) > 1), None)
-        if twice is not None:
-            raise InvalidError(
-                f"column {twice!r} differs from another only in case, and DuckDB takes both for one: scan one of them only"
-            )
+        first: dict[str, str] = {}
+        for name in self.columns:
+            if first.setdefault(name.lower(), name) != name:
+                raise InvalidError(
+                    f"columns {first[name.lower()]!r} and {name!r} differ in case alone, and DuckDB takes both for one: scan one "
+                    "of them only"
+                )
         from lakelet.read.duckdb_relation import relation_of  # noqa: PLC0415 - DuckDB loads only where it is asked for.
 
         return relation_of(self.arrow_schema, self._rescan, connection)

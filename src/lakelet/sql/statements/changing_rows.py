@@ -24,6 +24,7 @@ from lakelet.model.types import with_nullable
 from lakelet.options import MERGE_ENGINE, TableOptions
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.defaults import default_array
+from lakelet.sql.case_names import check_columns_apart
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import iceberg_handler
 from lakelet.sql.relation import Relation, Rows
@@ -142,10 +143,7 @@ def several_match(change: Change) -> InvalidError:
 
 def check_names(schema: TableSchema) -> None:
     """InvalidError where DuckDB would take two columns for one."""
-    folded = [name.lower() for name in schema.names]
-    twice = next((name for name in schema.names if folded.count(name.lower()) > 1), None)
-    if twice is not None:
-        raise InvalidError(f"column {twice!r} differs from another only in case, and SQL takes both for one")
+    check_columns_apart(schema.names, "the table")
 
 
 class _Dealing:

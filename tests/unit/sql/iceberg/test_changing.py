@@ -272,7 +272,7 @@ class TestErrors:
     def test_columns_that_sql_takes_for_one(self, plain: IcebergSession) -> None:
         with plain.table.library.update_schema(case_sensitive=True) as update:
             update.add_column("V", StringType())
-        plain.fails(f"DELETE FROM {NAME}", "differs from another only in case", kind=InvalidError)
+        plain.fails(f"DELETE FROM {NAME}", "differ in case alone", kind=InvalidError)
 
     def test_format_version_3_is_refused(self, plain: IcebergSession) -> None:
         known = json.loads(plain.table.metadata.model_dump_json())

@@ -124,4 +124,4 @@ def test_columns_that_differ_in_case_only() -> None:
     sql = SqlSession()
     sql.lake.create_database("default")
     sql.lake.create_table("default.c", [("a", "INT"), ("A", "INT")])
-    sql.fails("UPDATE c SET a = 1", "differs from another only in case", kind=InvalidError)
+    sql.fails("UPDATE c SET a = 1", "differ in case alone", kind=InvalidError)
