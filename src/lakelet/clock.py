@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -36,3 +37,11 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Waits in this thread."""
         time.sleep(seconds)
+
+
+def shown_time(time_ms: int) -> str:
+    """A moment in UTC as people write it, to the millisecond; the bare number where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{time_ms} ms since 1970"

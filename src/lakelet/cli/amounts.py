@@ -23,11 +23,6 @@ def shown_count(count: int, what: str) -> str:
     return f"{count:,} {what if count == 1 else what + 's'}"
 
 
-def shown_time(milliseconds: int) -> str:
-    """A moment in UTC, to the millisecond."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
-
-
 def shown_second(milliseconds: int) -> str:
     """A moment in UTC, to the second, for pictures."""
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%SZ}"

@@ -11,6 +11,7 @@ they do is imported when they run, so that `lakelet --help` and the completion o
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -45,6 +46,16 @@ class Call:
 
         return connect(self.warehouse, dict(self.options))
 
+    @property
+    def existing_lake(self) -> Lake:
+        """The lake, for commands that make nothing: NotFoundError where there is no folder of that name."""
+        lake = self.lake
+        if "://" not in lake.location and not os.path.isdir(lake.location):
+            from lakelet.errors import NotFoundError  # noqa: PLC0415 - as above.
+
+            raise NotFoundError(f"there is no warehouse at {lake.location}; expected a folder (see --warehouse)")
+        return lake
+
     def table(self, name: str) -> Table:
         """A table by its name, `table` for one of the default database; NotFoundError names the nearest."""
         from lakelet.errors import InvalidError  # noqa: PLC0415 - as above.
@@ -53,7 +64,7 @@ class Call:
         asked = split_name(name.split("."), DEFAULT_DATABASE)
         if asked.system is not None:
             raise InvalidError(f"{name!r} is a system table: look at it with lakelet sql, expected a table")
-        return LakeNames(self.lake).open(asked)
+        return LakeNames(self.existing_lake).open(asked)
 
 
 _WAREHOUSE = Annotated[

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lakelet.catalog import Lake
-from lakelet.cli.amounts import shown_time
 from lakelet.cli.output import Output
+from lakelet.clock import shown_time
 from lakelet.model.schema import TableSchema
 from lakelet.sql.names import LakeNames
 from lakelet.table import Table

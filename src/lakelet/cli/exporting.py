@@ -102,11 +102,11 @@ def _query(call: Call, source: str) -> tuple[str, float | None]:
     if len(source.split()) > 1:
         return source, None
     asked = split_name(source.split("."), DEFAULT_DATABASE)
-    found = LakeNames(call.lake).existing(asked)
+    found = LakeNames(call.existing_lake).existing(asked)
     name = ".".join(map(quoted, (found.database, source.rsplit(".", maxsplit=1)[-1])))
     if asked.system is not None:
         return f"SELECT * FROM {name}", None
-    snapshot = LakeNames(call.lake).open(found).latest_snapshot()
+    snapshot = LakeNames(call.existing_lake).open(found).latest_snapshot()
     return f"SELECT * FROM {name}", float(snapshot.total_record_count or 0) if snapshot else None
 
 

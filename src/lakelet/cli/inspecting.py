@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
-from lakelet.cli.amounts import shown_time
 from lakelet.cli.inspecting_file import inspect_file
 from lakelet.cli.output import Output
+from lakelet.clock import shown_time
 from lakelet.commit.manifests import read_manifest, read_manifest_list, snapshot_manifests
 from lakelet.commit.schemas import read_schema
 from lakelet.commit.snapshots import read_snapshot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakelet.cli.amounts import shown_time
 from lakelet.cli.output import Output
+from lakelet.clock import shown_time
 from lakelet.errors import NotFoundError
 from lakelet.format.binary_row import decode_row
 from lakelet.format.parquet_file import open_parquet

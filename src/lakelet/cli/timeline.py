@@ -1,10 +1,10 @@
 """`lakelet history`: the snapshots of a table as a line, newest first, with what tags and branches hold.
 
-● 4  COMPACT    2026-01-04 09:00:00Z     −20  1,040 rows  █
+● 4  COMPACT    2026-01-04 09:00:00Z     −20  1,040 records  █
 │
-● 3  APPEND     2026-01-03 09:00:00Z     +60  1,060 rows  █             ◀ tag eod
+● 3  APPEND     2026-01-03 09:00:00Z     +60  1,060 records  █             ◀ tag eod
 ┊
-○ 1  OVERWRITE  2026-01-01 09:00:00Z  +1,000  1,000 rows  ████████████  ◀ tag first (expired, kept by the tag)
+○ 1  OVERWRITE  2026-01-01 09:00:00Z  +1,000  1,000 records  ████████████  ◀ tag first (expired, kept by the tag)
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from lakelet.cli.amounts import bar, shown_second, shown_time
+from lakelet.cli.amounts import bar, shown_second
 from lakelet.cli.output import Output
+from lakelet.clock import shown_time
 from lakelet.model.snapshot import Snapshot
 from lakelet.table import Table
 
@@ -87,7 +88,7 @@ def _line(stop: _Stop, scale: _Scale) -> Text:
     line.append(f"{snapshot.id:>{scale.id}}  ", "bold")
     line.append(f"{snapshot.commit_kind.value:<9}  {shown_second(snapshot.time_ms)}  ")
     line.append(_signed(snapshot).rjust(scale.change), colour)
-    line.append(f"  {snapshot.total_record_count or 0:>{scale.total},} rows  ")
+    line.append(f"  {snapshot.total_record_count or 0:>{scale.total},} records  ")
     line.append(f"{bar(abs(change), scale.longest, _BAR):<{_BAR}}", colour)
     names = [f"tag {name}" for name in stop.tags] + [f"branch {name}" for name in stop.branches]
     if names:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
+from lakelet.clock import shown_time
 from lakelet.errors import CorruptionError, NotFoundError
 from lakelet.format.snapshot_json import decode_snapshot
 from lakelet.model.snapshot import Snapshot
@@ -114,12 +115,12 @@ def snapshot_at(home: TableHome, time_ms: int) -> Snapshot:
             high = middle
     if low == 0:
         oldest = (
-            f"the oldest snapshot, {ids[0]}, was made at {read_snapshot(home, ids[0]).time_ms}"
+            f"the oldest snapshot, {ids[0]}, was made at {shown_time(read_snapshot(home, ids[0]).time_ms)}"
             if ids
             else "it has none"
         )
         raise NotFoundError(
-            f"no snapshot of {home.where(home.paths.branch_root)} was made at or before {time_ms} ms: {oldest}"
+            f"no snapshot of {home.where(home.paths.branch_root)} was made at or before {shown_time(time_ms)}: {oldest}"
         )
     return read_snapshot(home, ids[low - 1])
 

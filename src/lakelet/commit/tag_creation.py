@@ -13,6 +13,7 @@ import logging
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lakelet.clock import shown_time
 from lakelet.commit.snapshots import snapshot_ids, try_snapshot
 from lakelet.commit.tag_periods import TagPeriods, local_time
 from lakelet.commit.tags import (
@@ -154,7 +155,7 @@ def _in_zone(time_ms: int, zone: tzinfo | None) -> datetime:
     try:
         return datetime.fromtimestamp(time_ms / 1000, UTC).astimezone(zone).replace(tzinfo=None)
     except (OverflowError, ValueError, OSError) as error:
-        raise InvalidError(f"no tag can be named after the time {time_ms} ms: {error}") from error
+        raise InvalidError(f"no tag can be named after the time {shown_time(time_ms)}: {error}") from error
 
 
 def _process_zone(options: TableOptions) -> tzinfo | None:

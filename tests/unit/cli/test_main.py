@@ -63,6 +63,7 @@ def test_the_version(run: Run) -> None:
         (("sql", "SELECT 1", "--limit", "-1"), "'--limit'"),
         (("sql", "SELECT 1", "--output", "xml"), "'--output'"),
         (("inspect", ORDERS, "colour"), "'colour' is not one of schema"),
+        (("inspect", "colour", ORDERS), "'colour' is not one of schema"),
         (("inspect", "schema"), "the table is missing"),
         (("inspect", "file", ORDERS), "the name of the file is missing"),
         (("inspect", "options", ORDERS, "x"), "inspect options takes no name"),
@@ -86,6 +87,8 @@ def test_senseless_command_lines_end_with_2(run: Run, arguments: tuple[str, ...]
         (("describe", "orders"), "NotFoundError", "there are shop.orders"),
         (("describe", "a.b.c"), "InvalidError", "found 3 parts"),
         (("describe", "shop.orders$files"), "InvalidError", "is a system table"),
+        (("inspect", "bogus"), "NotFoundError", "'bogus' is not one of schema, schemas"),
+        (("inspect", "snapshot", "shop.order"), "NotFoundError", "did you mean orders?"),
         (("inspect", "snapshot", ORDERS, "99"), "NotFoundError", "99"),
         (("inspect", "snapshot", ORDERS, "x"), "InvalidError", "expected the number"),
         (("inspect", "manifest", ORDERS, "manifest-x-0"), "NotFoundError", "is in no snapshot"),
@@ -153,6 +156,35 @@ def test_tables(run: Run, shop: Lake) -> None:
 
 def test_the_warehouse_may_be_given(run: Run, shop: Lake) -> None:
     assert run("tables", "--warehouse", "memory://another", "--json").objects[0]["rows"] == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tables",),
+        ("describe", "a.b"),
+        ("history", "a.b"),
+        ("inspect", "schema", "a.b"),
+        ("files", "a.b"),
+        ("compact", "a.b"),
+        ("expire", "a.b"),
+        ("orphans", "a.b"),
+        ("export", "a.b", "-"),
+        ("import", "a.b", __file__, "--format", "csv"),
+    ],
+    ids=lambda arguments: str(arguments[0]),
+)
+def test_a_warehouse_that_is_not_there_is_not_an_empty_one(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    shown = run(*arguments, "--warehouse", str(tmp_path / "typo"))
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith(f"NotFoundError: there is no warehouse at {tmp_path}/typo")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_a_warehouse(run: Run, tmp_path: Path) -> None:
+    assert run("tables", "--warehouse", str(tmp_path)).code == 0
 
 
 def test_describe(run: Run, shop: Lake) -> None:
@@ -256,6 +288,7 @@ def test_history_as_a_picture(run: Run, shop: Lake) -> None:
     assert "−1" in shown[1]
     assert shown[5].endswith("◀ tag eod, branch dev")
     assert "+3" in shown[7]
+    assert all(" records " in line for line in shown[1::2])
     assert shown[7].endswith("  " + "█" * 12)
     assert run("history", ORDERS, "--limit", "1").out.endswith("┊ 3 older; --limit 0 shows all\n")
 

@@ -91,8 +91,18 @@ def test_the_trace_of_an_error(typed: Run, shop: Lake) -> None:
     assert "Traceback" not in typed("SELEC 1;").err
 
 
-def test_leaving(typed: Run, shop: Lake) -> None:
-    assert typed("\\q\nSELEC").code == 0
+@pytest.mark.parametrize("line", ["\\q", "exit", "quit", "EXIT;", " Quit ; "])
+def test_leaving(typed: Run, shop: Lake, line: str) -> None:
+    assert typed(f"SELECT 1;\n{line}\nSELEC").code == 0
+
+
+@pytest.mark.parametrize("line", ["\\?", "help", "HELP;"])
+def test_help(typed: Run, shop: Lake, line: str) -> None:
+    assert "\\timing" in typed(line).out
+
+
+def test_words_inside_of_a_statement_are_no_commands(typed: Run, shop: Lake) -> None:
+    assert "7" in typed("SELECT 7 AS\nexit\n;").out
 
 
 def test_how_results_look(typed: Run, shop: Lake) -> None:

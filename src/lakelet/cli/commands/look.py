@@ -36,7 +36,7 @@ def tables(
     """List the tables of a database, or of all."""
     from lakelet.cli.describing import list_tables  # noqa: PLC0415 - loaded when it runs, as in all commands.
 
-    list_tables(call.lake, call.output, database)
+    list_tables(call.existing_lake, call.output, database)
 
 
 @command
@@ -66,11 +66,13 @@ def inspect(
     ] = None,
 ) -> None:
     """Show what stands in a table's files of metadata, and in its data files."""
+    first = what
     if what not in ASPECTS:
         # The older form has the table first, and then what is looked at.
         what, table = table or "schema", what
     if what not in ASPECTS:
-        raise typer.BadParameter(f"{what!r} is not one of {', '.join(ASPECTS)}", param_hint="'WHAT'")
+        wrong = first if "." in what else what
+        raise typer.BadParameter(f"{wrong!r} is not one of {', '.join(ASPECTS)}", param_hint="'WHAT'")
     if table is None:
         raise typer.BadParameter("the table is missing", param_hint="'DATABASE.TABLE'")
     if name is None and ASPECTS[what] == "must":
@@ -78,8 +80,15 @@ def inspect(
     if name is not None and ASPECTS[what] == "none":
         raise typer.BadParameter(f"inspect {what} takes no name, found {name!r}", param_hint="'NAME'")
     from lakelet.cli.inspecting import inspect_table  # noqa: PLC0415
+    from lakelet.errors import NotFoundError  # noqa: PLC0415
 
-    inspect_table(call.table(table), call.output, what, name)
+    try:
+        opened = call.table(table)
+    except NotFoundError as error:
+        if first == table:
+            raise NotFoundError(f"{first!r} is not one of {', '.join(ASPECTS)}; and as a table: {error}") from error
+        raise
+    inspect_table(opened, call.output, what, name)
 
 
 @command

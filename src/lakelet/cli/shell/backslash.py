@@ -1,4 +1,7 @@
-"""The shell's own commands, which begin with a backslash and need no semicolon."""
+"""The shell's own commands, which begin with a backslash and need no semicolon.
+
+`exit`, `quit` and `help` alone on a line are commands too: that is what people type first.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.errors import nearest
 
 _SWITCH = {"on": True, "off": False}
+_PLAIN = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
 
 
 class Quit(Exception):
@@ -28,8 +32,14 @@ class Backslash:
     run: Callable[[Shell, str], None]
 
 
+def is_own_command(text: str) -> bool:
+    """Whether a line is for the shell itself, not SQL."""
+    return text.lstrip().startswith("\\") or _plain_word(text) in _PLAIN
+
+
 def run_backslash(shell: Shell, line: str) -> None:
     """Runs one of the commands; NotFoundError names the nearest."""
+    line = _PLAIN.get(_plain_word(line), line)
     name, _, rest = line.strip().rstrip(";").partition(" ")
     command = BACKSLASHES.get(name)
     if command is None:
@@ -38,6 +48,10 @@ def run_backslash(shell: Shell, line: str) -> None:
     if argument and not command.argument:
         raise InvalidError(f"{name} takes nothing more, found {argument!r}")
     command.run(shell, argument)
+
+
+def _plain_word(text: str) -> str:
+    return text.strip().rstrip(";").rstrip().lower()
 
 
 def _describe(shell: Shell, name: str) -> None:
@@ -128,5 +142,5 @@ BACKSLASHES = {
     "\\o": Backslash("[FILE]", "send results to a file, or to the screen again", _output),
     "\\i": Backslash("FILE", "run the statements of a file", _include),
     "\\?": Backslash("", "show this", _help),
-    "\\q": Backslash("", "leave, as Ctrl-D does", _quit),
+    "\\q": Backslash("", "leave, as Ctrl-D and exit do", _quit),
 }

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from lakelet.catalog import Lake
 from lakelet.cli.output import Output
-from lakelet.cli.shell.backslash import Quit, run_backslash
+from lakelet.cli.shell.backslash import Quit, is_own_command, run_backslash
 from lakelet.cli.shell.running import Shell
 from lakelet.cli.statements import complete_part
 
@@ -28,7 +28,7 @@ def open_shell(lake: Lake, output: Output, *, database: str | None, debug: bool)
             from lakelet.cli.shell.prompting import prompted  # noqa: PLC0415 - only a terminal needs it.
 
             shell.timing = True
-            print(f"Lakelet at {lake.location}. \\? for help, Ctrl-D to leave.")
+            print(f"Lakelet at {lake.location}. Type help for the shell's commands, exit to leave.")
             _run(shell, prompted(shell))
         else:
             _run(shell, _whole(sys.stdin))
@@ -41,7 +41,7 @@ def _run(shell: Shell, texts: Texts) -> None:
     with suppress(Quit):
         for text in texts:
             try:
-                if text.lstrip().startswith("\\"):
+                if is_own_command(text):
                     _run_own(shell, text)
                 else:
                     shell.run_text(text)
@@ -65,13 +65,13 @@ def _whole(lines: Iterable[str]) -> Iterator[str]:
     """The statements of lines that come in, as soon as they are whole; the last one may do without its semicolon."""
     waiting = ""
     for line in lines:
-        if not waiting.strip() and line.lstrip().startswith("\\"):
+        if not waiting.strip() and is_own_command(line):
             yield line
             continue
         ready, waiting = complete_part(waiting + line)
         if ready:
             yield ready
-        if waiting.lstrip().startswith("\\"):
+        if is_own_command(waiting):
             yield waiting
             waiting = ""
     if waiting.strip():

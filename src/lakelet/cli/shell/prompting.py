@@ -16,6 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
+from lakelet.cli.shell.backslash import is_own_command
 from lakelet.cli.shell.completing import suggest
 from lakelet.cli.shell.lake_names import KeptNames
 from lakelet.cli.shell.running import Shell
@@ -51,7 +52,7 @@ def prompted(shell: Shell) -> Iterator[str]:
 def is_whole(text: str) -> bool:
     """Whether what was typed can run: it ends with a semicolon, or is a command of the shell, or nothing."""
     bare = text.strip()
-    if not bare or bare.startswith("\\"):
+    if not bare or is_own_command(bare):
         return True
     ready, waiting = complete_part(text)
     return bool(ready) and not waiting.strip()

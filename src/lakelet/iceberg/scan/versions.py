@@ -14,6 +14,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
+from lakelet.clock import shown_time
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.iceberg.table import IcebergTable
 
@@ -65,7 +66,7 @@ def _as_of(table: IcebergTable, ref: str | None, timestamp_ms: int) -> Snapshot:
         found = line
     if found is None:
         raise NotFoundError(
-            f"table {table.full_name} has no snapshot that is as old as {timestamp_ms} ms since 1970; it may have been expired"
+            f"table {table.full_name} has no snapshot that is as old as {shown_time(timestamp_ms)}; it may have been expired"
         )
     return found
 
