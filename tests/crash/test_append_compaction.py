@@ -9,8 +9,9 @@ from lakelet.catalog.lake import Lake
 from lakelet.commit.committer import commit
 from lakelet.commit.request import CommitRequest
 from lakelet.errors import ConflictError
-from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
+from lakelet.storage.instrumented import CountingStore, SimulatedCrash, changes
 from lakelet.storage.store import ObjectStore
+from tests.crash.power_cut import CRASHES
 from tests.crash.warehouse import TABLE, copied, fingerprint, lake_on, prepared, state
 from tests.unit.compact.append_tables import compact, files_of, home_of, planned, rewritten
 
@@ -46,10 +47,10 @@ def test_a_crash_at_any_call_loses_nothing(layout: str) -> None:
     seen: set[int] = set()
     counts: set[int] = set()
     for call in range(1, counting.changing_calls + 1):
-        for effective in (False, True):
+        for crash, effective in CRASHES:
             store = copied(start)
             with pytest.raises(SimulatedCrash):
-                run(CrashStore(store, crash_at=call, after=effective, only=changes), "run")
+                run(crash(store, crash_at=call, after=effective, only=changes), "run")
             left = fingerprint(store)
             if left in seen:
                 continue

@@ -16,6 +16,7 @@ from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCra
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
 from tests.crash.operations import rows
+from tests.crash.power_cut import CRASHES
 from tests.crash.warehouse import TABLE, check, copied, fingerprint, home_on, lake_on, listing
 
 REGISTRATION = "lakelet.callbacks.partition_registration.PartitionRegistration"
@@ -84,11 +85,11 @@ def test_a_crash_at_any_call_leaves_no_commit_without_its_call(start: MemoryStor
     run(counting)
     stood, seen = 0, set[int]()
     for call in range(1, counting.changing_calls + 1):
-        for effective in (False, True):
+        for crash, effective in CRASHES:
             Looking.called[:] = [1]
             store = copied(start)
             with pytest.raises(SimulatedCrash):
-                run(CrashStore(store, crash_at=call, after=effective, only=changes))
+                run(crash(store, crash_at=call, after=effective, only=changes))
             # A call that only reads leaves what the one before it left.
             if fingerprint(store) in seen:
                 continue
@@ -143,10 +144,10 @@ def test_a_crash_at_any_call_of_analyze(start: MemoryStore) -> None:
     lake_on(counting, "run").table(TABLE).analyze()
     seen = set[int]()
     for call in range(1, counting.changing_calls + 1):
-        for effective in (False, True):
+        for crash, effective in CRASHES:
             store = copied(start)
             with pytest.raises(SimulatedCrash):
-                lake_on(CrashStore(store, crash_at=call, after=effective, only=changes), "run").table(TABLE).analyze()
+                lake_on(crash(store, crash_at=call, after=effective, only=changes), "run").table(TABLE).analyze()
             if fingerprint(store) in seen:
                 continue
             seen.add(fingerprint(store))

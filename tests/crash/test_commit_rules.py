@@ -131,7 +131,7 @@ def test_rule_2_a_snapshot_kept_and_answered_503_is_ours(times: int) -> None:
 class SendsTwice(DecoratedStore):
     """A client or proxy that sends the create of a snapshot again by itself, and so finds its own object."""
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         created = super().put_if_absent(path, data)
         return super().put_if_absent(path, data) if "/snapshot/" in path else created
 
@@ -453,7 +453,7 @@ def test_giving_up_removes_everything_of_the_write() -> None:
     new_table(store, 1, options={"commit.max-retries": 2})
 
     class Beaten(DecoratedStore):
-        def put_if_absent(self, path: str, data: bytes) -> bool:
+        def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
             table_on(store, f"rival-{len(listing(store))}").write(rows((9, "z")))
             return super().put_if_absent(path, data)
 

@@ -14,6 +14,7 @@ from lakelet.commit.snapshots import latest_snapshot
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.store import ObjectStore
+from tests.crash.power_cut import CRASHES
 from tests.crash.warehouse import TABLE, Rows, check, copied, fingerprint, lake_on, prepared
 
 COLUMNS = [("id", "BIGINT"), ("p", "STRING"), ("v", "STRING")]
@@ -93,10 +94,10 @@ def test_a_crash_at_any_call_loses_nothing(case: str) -> None:
     seen: set[int] = set()
     found: list[Rows | None] = []
     for call in range(1, counting.changing_calls + 1):
-        for effective in (False, True):
+        for crash, effective in CRASHES:
             store = copied(start)
             with pytest.raises(SimulatedCrash):
-                run(lake_on(CrashStore(store, crash_at=call, after=effective, only=changes), "run").table(TABLE))
+                run(lake_on(crash(store, crash_at=call, after=effective, only=changes), "run").table(TABLE))
             left = fingerprint(store)
             if left in seen:
                 continue

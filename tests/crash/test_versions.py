@@ -21,11 +21,12 @@ from lakelet.errors import AlreadyExistsError, LakeletError, NotFoundError
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.home import TableHome
-from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
+from lakelet.storage.instrumented import CountingStore, SimulatedCrash, changes
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table
+from tests.crash.power_cut import CRASHES
 from tests.crash.warehouse import CountedIds, copied, fingerprint
 from tests.unit.versioned_table import SetClock, data_files, expire, ids, put, table_on
 
@@ -141,9 +142,9 @@ def test_a_crash_at_any_call_leaves_a_table_that_can_be_read(start: MemoryStore,
     allowed = [before["main"][0], after["main"][0], *map(list, change.between)]
     seen = set()
     for call in range(1, counting.changing_calls + 1):
-        for effective in (False, True):
+        for crash, effective in CRASHES:
             store = copied(start)
-            crashing = CrashStore(wrapped(change, store), crash_at=call, after=effective, only=changes)
+            crashing = crash(wrapped(change, store), crash_at=call, after=effective, only=changes)
             with pytest.raises(SimulatedCrash):
                 change.run(table_of(crashing))
             if (left := fingerprint(store)) in seen:

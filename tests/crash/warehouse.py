@@ -20,6 +20,7 @@ from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths, file_number
 from lakelet.storage.store import ObjectStore
 from tests.crash.keyed_invariants import check_index_files, check_keys
+from tests.crash.power_cut import VolatileStore
 
 TABLE = "d.t"
 # Of a long history this many snapshots, evenly spread, are looked at file by file.
@@ -89,7 +90,7 @@ def home_on(store: ObjectStore, name: str = TABLE) -> TableHome:
 
 def copied(source: ObjectStore, target: ObjectStore | None = None) -> ObjectStore:
     """A copy of everything a store lists, in memory unless said otherwise."""
-    copy = MemoryStore() if target is None else target
+    copy = VolatileStore() if target is None else target
     _copy_folder(source, copy, "")
     return copy
 

@@ -163,13 +163,13 @@ class _Between(CountingStore):
     def __reduce__(self) -> tuple[object, ...]:
         return _itself, (self._store,)
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
         action, self._action = self._action, None
         if action is not None and "/manifest/" in path:
             action()
         else:
             self._action = action
-        super().put(path, data)
+        super().put(path, data, deferred=deferred)
 
 
 def _itself(store: ObjectStore) -> ObjectStore:

@@ -194,13 +194,14 @@ class Lake:
                 f"{home.where(leftover.path)} is left over from another table: remove {paths.root} first"
             )
         try:
-            create_first_schema(home, schema)
+            create_first_schema(home, schema, deferred=True)
         except AlreadyExistsError:
             if if_not_exists:
                 return _opened(name, home)
             raise
         metadata = TableMetadata(self._ids.uuid(), schema.time_ms, schema.time_ms)
-        self._store.put(home.paths.metadata, encode_metadata(metadata))
+        self._store.put(home.paths.metadata, encode_metadata(metadata), deferred=True)
+        self._store.sync([home.paths.schema(schema.id), home.paths.metadata])
         return _opened(name, home)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:

@@ -61,6 +61,11 @@ def remove_files(
         _LOG.warning("%d uncommitted files stay behind in %s: %s", len(paths), home.where(home.paths.root), error)
 
 
+def new_paths(home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage]) -> list[str]:
+    """The paths of the files that were made for these messages."""
+    return [path for path, _ in _new_files(home, schema, messages)]
+
+
 def _new_files(
     home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage]
 ) -> Iterator[tuple[str, frozenset[str]]]:

@@ -1,12 +1,14 @@
 """The commit: messages in, one new snapshot out, whoever else is committing.
 
-    find the newest snapshot ─ compute the delta ─ write manifests ─ create snapshot-N if absent ─ look if it stands
-          ▲                                                                     │ lost
-          └───────────────────────── wait, with jitter ◄────────────────────────┘
+    find the newest snapshot ─ compute the delta ─ write manifests ─ sync ─ create snapshot-N if absent ─ look if it stands
+          ▲                                                                            │ lost
+          └───────────────────────── wait, with jitter ◄───────────────────────────────┘
 
 The creation of `snapshot-N` is the commit; everything before it is invisible, everything after it a convenience. The
 order of steps is chosen so that a crash between any two leaves the table whole:
 
+- Files that nobody sees before the snapshot are written without waiting for the disk, and synced all together before the
+  snapshot is created: the data files of this process, index files, manifests. A commit so waits for the disk twice.
 - A lost race removes the manifests of its attempt and starts again on the new snapshot. Data files stay: they belong to
   the caller until the commit stands.
 - "Already exists" may be our own object, kept by a store that then failed to answer. It is read and compared.
@@ -19,12 +21,14 @@ order of steps is chosen so that a crash between any two leaves the table whole:
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 from enum import Enum, auto
 
 from lakelet.commit.callbacks import run_commit_callbacks
 from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.commit_users import last_identifier
+from lakelet.commit.committed_files import new_paths
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.index_changes import carry_index_manifest
 from lakelet.commit.manifest_merge import MergePolicy, merge_manifests, needs_packing, pack_manifests
@@ -199,6 +203,7 @@ def _attempt(
         index_manifest = carry_index_manifest(
             home, latest, changes.removed, files, messages=request.messages, replaced=changes.replaced
         )
+        _sync(home, request, schema, [*delta.written, *files.written])
     except LakeletError:
         files.remove()
         raise
@@ -229,6 +234,12 @@ def _attempt(
         return None
     delta.keep()
     return snapshot if outcome is _Outcome.MADE else None
+
+
+def _sync(home: TableHome, request: CommitRequest, schema: TableSchema, manifests: Sequence[str]) -> None:
+    """Makes every file durable that the snapshot will be the first to name."""
+    statistics = [] if request.statistics is None else [home.paths.statistics(request.statistics)]
+    home.store.sync([*manifests, *new_paths(home, schema, request.messages), *statistics])
 
 
 def _has_other_work(request: CommitRequest, changes: Changes, schema: TableSchema) -> bool:

@@ -32,6 +32,11 @@ class DeltaManifests:
             self._entries = entries
         return self._list
 
+    @property
+    def written(self) -> list[str]:
+        """The paths of the files."""
+        return [] if self._files is None else self._files.written
+
     def keep(self) -> None:
         """Lets the files be: a snapshot names them, or may."""
         self._files = self._entries = None

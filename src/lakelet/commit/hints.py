@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelet.commit.holders import long_lived_changelogs
-from lakelet.commit.snapshots import read_hint, snapshot_ids
+from lakelet.commit.snapshots import read_hint, snapshot_ids, write_hint
 from lakelet.storage.home import TableHome
 
 
@@ -39,7 +39,7 @@ def repair_hints(home: TableHome) -> RepairedHints:
         if number is None and there:
             home.store.delete([path])
         elif number is not None and read_hint(home, path) != number:
-            home.store.put(path, str(number).encode())
+            write_hint(home, path, number)
         else:
             continue
         repaired.append(path)

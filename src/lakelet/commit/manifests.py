@@ -175,7 +175,10 @@ def _identity_ends(entries: pa.Table) -> tuple[Rows, Rows]:
 
 
 class ManifestFiles:
-    """Writes the manifests and manifest lists of one commit attempt, and remembers them for cleaning up."""
+    """Writes the manifests and manifest lists of one commit attempt, and remembers them for cleaning up.
+
+    They are `written` deferred: the commit syncs them before it creates the snapshot that names them.
+    """
 
     def __init__(
         self, home: TableHome, settings: ManifestSettings, partition_types: Sequence[DataType], schema_id: int
@@ -261,7 +264,7 @@ class ManifestFiles:
     def _write(self, name: str, data: bytes) -> None:
         path = self._home.paths.manifest(name)
         self.written.append(path)
-        self._home.store.put(path, data)
+        self._home.store.put(path, data, deferred=True)
 
 
 def sorted_by_partition(entries: pa.Table, types: Sequence[DataType]) -> pa.Table:

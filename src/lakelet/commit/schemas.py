@@ -52,9 +52,9 @@ def latest_schema(home: TableHome) -> TableSchema:
     return read_schema(home, ids[-1])
 
 
-def create_first_schema(home: TableHome, schema: TableSchema) -> None:
-    """Writes `schema-0`; AlreadyExistsError if the table exists."""
-    if not _create(home, schema):
+def create_first_schema(home: TableHome, schema: TableSchema, *, deferred: bool = False) -> None:
+    """Writes `schema-0`; AlreadyExistsError if the table exists. Its name may be `deferred` until the caller syncs it."""
+    if not _create(home, schema, deferred=deferred):
         raise AlreadyExistsError(f"table {home.where(home.paths.root)} exists")
 
 
@@ -73,11 +73,11 @@ def change_schema(home: TableHome, change: Callable[[TableSchema], TableSchema])
             return new
 
 
-def _create(home: TableHome, schema: TableSchema) -> bool:
+def _create(home: TableHome, schema: TableSchema, *, deferred: bool = False) -> bool:
     path, data = home.paths.schema(schema.id), encode_schema(schema)
     for attempt in range(_UNKNOWN_TRIES):
         try:
-            created = home.store.put_if_absent(path, data)
+            created = home.store.put_if_absent(path, data, deferred=deferred)
         except UnavailableError:
             # The store may have kept it: asking again with the same bytes tells.
             home.clock.sleep(0.05 * 2**attempt)

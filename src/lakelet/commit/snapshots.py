@@ -149,9 +149,15 @@ def noticing_expiry(home: TableHome, snapshot: Snapshot) -> Iterator[None]:
 
 def write_latest_hint(home: TableHome, number: int) -> None:
     """Points `LATEST` at the snapshot, and `EARLIEST` at the first one ever."""
-    home.store.put(home.paths.latest_hint, str(number).encode())
+    write_hint(home, home.paths.latest_hint, number)
     if number == 1:
-        home.store.put(home.paths.earliest_hint, b"1")
+        write_hint(home, home.paths.earliest_hint, 1)
+
+
+def write_hint(home: TableHome, path: str, number: int) -> None:
+    """Writes a hint without waiting for the disk: one that a crash leaves empty, torn or old is as good as a wrong one, which
+    every reader finds out, and the next commit writes it anew."""
+    home.store.put(path, str(number).encode(), deferred=True)
 
 
 def continues_the_line(home: TableHome, number: int) -> bool:

@@ -39,7 +39,7 @@ def commit_statistics(home: TableHome, schema: TableSchema, statistics: TableSta
     """Writes statistics of columns of `schema`, and commits them."""
     name = f"stat-{home.ids.uuid()}-0"
     path = home.paths.statistics(name)
-    home.store.put(path, encode_statistics(statistics, schema.fields))
+    home.deferring().put_new(path, encode_statistics(statistics, schema.fields))
     try:
         made = commit(home, CommitRequest(user, (), ignore_empty=False, statistics=name))
     except CommitUnknownError:

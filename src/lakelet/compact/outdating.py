@@ -119,7 +119,7 @@ class Outdating:
             ranges.append(DeletionVectorRange(name, len(data), length, len(positions)))
             data += encoded
         name = f"index-{self.home.ids.uuid()}-0"
-        self.home.store.put(self.home.paths.index(name), bytes(data))
+        self.home.put_new(self.home.paths.index(name), bytes(data))
         return IndexFile(DELETION_VECTORS, name, len(data), len(ranges), tuple(ranges))
 
     def _remembered(self) -> dict[str, Alive]:

@@ -129,7 +129,9 @@ class PostponedCompaction:
         """Does the tasks; after an error or when cancelled there are no new files."""
         rows, size = sum(task.row_count for task in tasks), sum(task.size for task in tasks)
         watch = Watch(len(tasks), rows, size, self.progress, self.cancel)
-        rewriter = WaitingRewriter(self.home, self.schema, SchemaVersions(self.home, {self.schema.id: self.schema}))
+        rewriter = WaitingRewriter(
+            self.home.deferring(), self.schema, SchemaVersions(self.home, {self.schema.id: self.schema})
+        )
 
         def undo(groups: Sequence[Group]) -> None:
             remove_files(self.home, self.schema, [message for group in groups for message in group])

@@ -119,7 +119,7 @@ class Rescale:
         """Does the tasks; after an error or when cancelled there are no new files."""
         rows, size = sum(task.row_count for task in tasks), sum(task.size for task in tasks)
         watch = Watch(len(tasks), rows, size, self.progress, self.cancel)
-        rewriter = RescaleRewriter(self.home, schema, SchemaVersions(self.home, {schema.id: schema}))
+        rewriter = RescaleRewriter(self.home.deferring(), schema, SchemaVersions(self.home, {schema.id: schema}))
         return done_together(
             sorted(tasks, key=lambda task: -task.size),
             lambda task: rewriter.rewrite(task, watch),

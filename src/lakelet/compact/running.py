@@ -124,7 +124,9 @@ class Compaction:
         """The same after the snapshot was read: a schema read later knows every column of its files."""
         schema = latest_schema(self.home)
         check_compactable(schema)
-        return replace(self, schema=replace(schema, options={**schema.options, **self.extra}))
+        # What is rewritten in this process is synced by its commit; tasks elsewhere sync their own files.
+        home = self.home.deferring()
+        return replace(self, home=home, schema=replace(schema, options={**schema.options, **self.extra}))
 
     def _goes_on(self, attempts: int, seconds: float) -> bool:
         """Whether buckets that were lost are tried again."""

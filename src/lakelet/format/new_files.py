@@ -40,7 +40,7 @@ class NewFiles:
         """A file of these columns, open for writing; its footer has no ranges of the columns in `without_ranges`."""
         name = f"{self._prefix}-{next(self._numbers)}{self._settings.suffix}"
         path = f"{folder}/{name}"
-        output = _Output(self._home.store.open_output(path))
+        output = _Output(self._home.open_new(path))
         try:
             writer = data_file_format(self._settings.file_format).open_writer(
                 output, fields, self._settings.encoding, without_ranges=without_ranges

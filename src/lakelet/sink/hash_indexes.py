@@ -145,7 +145,7 @@ class HashIndexes:
         name = f"{self._prefix}-{len(self._written)}"
         path = self._home.paths.index(name)
         self._written.append(path)
-        self._home.store.put(path, data)
+        self._home.put_new(path, data)
         return IndexFile(HASH_INDEX, name, len(data), len(data) // 4)
 
     def _restore(self, partition: bytes, bucket: int) -> Hashes:

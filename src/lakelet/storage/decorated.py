@@ -41,11 +41,15 @@ class DecoratedStore:
     def head(self, path: str) -> ObjectInfo | None:
         return self._around("head", path, lambda: self._store.head(path))
 
-    def put(self, path: str, data: bytes) -> None:
-        self._around("put", path, lambda: self._store.put(path, data))
+    def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
+        self._around("put", path, lambda: self._store.put(path, data, deferred=deferred))
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        return self._around("put_if_absent", path, lambda: self._store.put_if_absent(path, data))
+    def sync(self, paths: Sequence[str]) -> None:
+        if paths:
+            self._around("sync", ", ".join(paths[:3]), lambda: self._store.sync(paths))
+
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
+        return self._around("put_if_absent", path, lambda: self._store.put_if_absent(path, data, deferred=deferred))
 
     def list(self, folder: str) -> Iterator[ObjectInfo]:
         # Collected inside, so that a failure half-way is part of the call and not of the loop over it.
@@ -87,8 +91,8 @@ class DecoratedStore:
     def move_folder(self, source: str, target: str) -> None:
         self._around("move_folder", target, lambda: self._store.move_folder(source, target))
 
-    def open_output(self, path: str) -> OutputFile:
-        return self._around("open_output", path, lambda: self._store.open_output(path))
+    def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
+        return self._around("open_output", path, lambda: self._store.open_output(path, deferred=deferred))
 
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
         return self._store.arrow_path(path)

@@ -1,13 +1,18 @@
-"""Where a table lives: its store and paths, with the clock and the source of names that its stages use."""
+"""Where a table lives: its store and paths, with the clock and the source of names that its stages use.
+
+It also says whether new files, which nobody sees before a snapshot names them, are written deferred. They are where one process
+writes and commits: the commit syncs whatever its snapshot is the first to name. A home that is pickled writes durably
+again, for the messages of another process may outlive it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from lakelet.clock import Clock, SystemClock
 from lakelet.ids import Ids, RandomIds
 from lakelet.storage.paths import TablePaths
-from lakelet.storage.store import ObjectStore
+from lakelet.storage.store import ObjectStore, OutputFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,23 @@ class TableHome:
     ids: Ids = field(default_factory=RandomIds)
     # The modules whose classes the program lets tables name as callbacks.
     callback_modules: tuple[str, ...] = ()
+    # Last, for what is pickled leaves it out.
+    defers: bool = field(default=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[TableHome], tuple[object, ...]]:
+        return TableHome, tuple(getattr(self, one.name) for one in fields(self) if one.name != "defers")
+
+    def deferring(self) -> TableHome:
+        """The same table, for files that this process syncs before anything names them."""
+        return replace(self, defers=True)
+
+    def put_new(self, path: str, data: bytes) -> None:
+        """Writes a file that nothing names yet."""
+        self.store.put(path, data, deferred=self.defers)
+
+    def open_new(self, path: str) -> OutputFile:
+        """Writes such a file as a stream."""
+        return self.store.open_output(path, deferred=self.defers)
 
     def on_branch(self, branch: str) -> TableHome:
         """The same table on another branch."""

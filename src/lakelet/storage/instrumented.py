@@ -60,8 +60,8 @@ class _ObservedStore(DecoratedStore):
         """How many calls were made."""
         return len(self.log)
 
-    def open_output(self, path: str) -> OutputFile:
-        return _ObservedOutput(self, path, super().open_output(path))
+    def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
+        return _ObservedOutput(self, path, super().open_output(path, deferred=deferred))
 
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
         return arrow_filesystem(self), checked_path(path)

@@ -6,12 +6,17 @@ that makes an object appear whole and stay after a power cut. It never overwrite
     put             write .tmp-<uuid> · fsync it · rename over <name> · fsync the folder
     put_if_absent   write .tmp-<uuid> · fsync it · link(2) to <name>  · fsync the folder · unlink .tmp-<uuid>
     open_output     the same as put, the first write streamed by the caller
+    deferred        the same without the fsyncs, in folders made without them; put_if_absent keeps that of its bytes
+    sync            fsync the files, their folders and the parents of new folders, all at once
     delete_folder   rename to .deleted-<uuid> beside it · fsync the parent · remove the tree
 
 link(2) fails when the name exists, which makes the create atomic; opening the final name with O_EXCL would
-show an empty file first, and rename(2) replaces silently. A crash leaves at most hidden .tmp- and .deleted-
-names, which no listing shows; `remove_leftovers` clears those of a given age. Deletions follow no symbolic links: see
-`storage/links`.
+show an empty file first, and rename(2) replaces silently. A deferred write is renamed all the same: while the
+machine runs, nobody sees half a file under a name. After a power cut its name may be there without its bytes, which is why
+nothing may name it before `sync` has returned; `sync` itself needs no order among its fsyncs, for none of them makes
+anything visible. A crash leaves at most hidden .tmp- and .deleted-
+names, which no listing shows; `remove_leftovers` clears those of a given age. Deletions
+follow no symbolic links: see `storage/links`.
 """
 
 import errno
@@ -37,6 +42,7 @@ from lakelet.ids import RandomIds
 from lakelet.storage.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
 from lakelet.storage.links import BehindLinkError, deletable, link_above
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
+from lakelet.storage.together import do_together
 
 _ids = RandomIds()
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
@@ -51,9 +57,11 @@ class LocalStore:
         self._durable = durable
         # Folders whose own entries this process has fsynced, up to the root.
         self._settled: set[str] = set()
+        # Files that were written deferred and not synced since, and whether their bytes are to be fsynced too.
+        self._unsynced: dict[str, bool] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_root": self._root, "_durable": self._durable, "_settled": set()}
+        return {"_root": self._root, "_durable": self._durable, "_settled": set(), "_unsynced": {}}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -94,27 +102,41 @@ class LocalStore:
             return None
         return ObjectInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
         full = self._full(path)
         with _errors(full):
-            temporary = self._write_temporary(full, data)
+            temporary = self._write_temporary(full, data, deferred=deferred, synced=not deferred)
             try:
-                os.replace(temporary, full)
+                self._name(temporary, full, deferred=deferred)
             except BaseException:
                 _unlink_quietly(temporary)
                 raise
-            self._sync_folder(os.path.dirname(full))
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def sync(self, paths: Sequence[str]) -> None:
+        files = [full for path in paths if (full := self._full(path)) in self._unsynced]
+        if not files:
+            return
+        if self._durable:
+            unsettled = {folder for full in files for folder in self._unsettled(os.path.dirname(full))}
+            folders = {os.path.dirname(name) for name in (*files, *unsettled)}
+            do_together(self._fsync, [*(full for full in files if self._unsynced[full]), *sorted(folders)])
+            self._settled.update(unsettled)
+        for full in files:
+            self._unsynced.pop(full, None)
+
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         full = self._full(path)
         with _errors(full):
             if os.path.lexists(full):
                 return False
-            temporary = self._write_temporary(full, data)
+            temporary = self._write_temporary(full, data, deferred=deferred, synced=True)
             try:
                 if not _link(temporary, full):
                     return False
-                self._sync_folder(os.path.dirname(full))
+                if deferred:
+                    self._unsynced[full] = False
+                else:
+                    self._sync_folder(os.path.dirname(full))
                 return True
             finally:
                 _unlink_quietly(temporary)
@@ -144,6 +166,7 @@ class LocalStore:
         fulls, behind = deletable(self._root, [checked_path(path) for path in paths])
         touched = set()
         for full in fulls:
+            self._unsynced.pop(full, None)
             with _errors(full), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 os.unlink(full)
                 touched.add(os.path.dirname(full))
@@ -158,10 +181,10 @@ class LocalStore:
         with _errors(full_source):
             os.stat(full_source)
         with _errors(full):
-            temporary = self._temporary_for(full)
+            temporary = self._temporary_for(full, deferred=False)
             try:
                 shutil.copyfile(full_source, temporary)
-                self._publish(temporary, full)
+                self._publish(temporary, full, deferred=False)
             except BaseException:
                 _unlink_quietly(temporary)
                 raise
@@ -233,10 +256,10 @@ class LocalStore:
             self._sync_folder(os.path.dirname(full))
             self._sync_folder(os.path.dirname(full_source))
 
-    def open_output(self, path: str) -> OutputFile:
+    def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
         full = self._full(path)
         with _errors(full):
-            return _LocalOutput(self, self._temporary_for(full), full)
+            return _LocalOutput(self, self._temporary_for(full, deferred=deferred), full, deferred)
 
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
         return pyarrow.fs.LocalFileSystem(), self._full(path)
@@ -282,34 +305,47 @@ class LocalStore:
         entries.sort(key=lambda one: one[0] + "/" if one[1] is None else one[0])
         return tuple(entries)
 
-    def _write_temporary(self, full: str, data: bytes) -> str:
-        """A fsynced temporary beside the final name."""
-        temporary = self._temporary_for(full)
+    def _write_temporary(self, full: str, data: bytes, *, deferred: bool, synced: bool) -> str:
+        """A temporary beside the final name, fsynced if asked for; its folder is durable unless deferred."""
+        temporary = self._temporary_for(full, deferred=deferred)
         try:
             with open(temporary, "xb", buffering=0) as file:
                 view = memoryview(data)
                 while view:
                     view = view[file.write(view) :]
-                if self._durable:
+                if self._durable and synced:
                     os.fsync(file.fileno())
         except BaseException:
             _unlink_quietly(temporary)
             raise
         return temporary
 
-    def _temporary_for(self, full: str) -> str:
+    def _temporary_for(self, full: str, *, deferred: bool) -> str:
         parent = os.path.dirname(full)
-        if parent not in self._settled or not os.path.isdir(parent):
+        if not os.path.isdir(parent):
             self._forget(parent)
+            if deferred:
+                self._settle(self._root)
+                _make_folders(parent)
+        if not deferred and parent not in self._settled:
             self._settle(parent)
         return os.path.join(parent, TEMPORARY + _ids.uuid())
 
-    def _publish(self, temporary: str, full: str) -> None:
-        """Move a finished temporary over its final name, durably."""
-        if self._durable:
+    def _publish(self, temporary: str, full: str, *, deferred: bool) -> None:
+        """Move a finished temporary over its final name, durably unless deferred."""
+        if self._durable and not deferred:
             _fsync_path(temporary)
+        self._name(temporary, full, deferred=deferred)
+
+    def _name(self, temporary: str, full: str, *, deferred: bool) -> None:
+        """Give a written temporary its final name."""
+        if deferred:
+            # Noted first, so that no other thread can find the file and take it for a durable one.
+            self._unsynced[full] = True
         os.replace(temporary, full)
-        self._sync_folder(os.path.dirname(full))
+        if not deferred:
+            self._sync_folder(os.path.dirname(full))
+            self._unsynced.pop(full, None)
 
     def _settle(self, folder: str) -> None:
         """Make the folder and its parents, and fsync the entry of each, whoever made it.
@@ -330,6 +366,16 @@ class LocalStore:
             self._sync_folder(parent)
         self._settled.add(folder)
 
+    def _unsettled(self, folder: str) -> Iterator[str]:
+        """The folder and those above it, up to the root, whose entries this process has not fsynced."""
+        while folder not in self._settled and not self._is_above_root(folder):
+            yield folder
+            folder = os.path.dirname(folder)
+
+    def _fsync(self, full: str) -> None:
+        with _errors(full), suppress(PermissionError) if self._is_above_root(full) else nullcontext():
+            _fsync_path(full)
+
     def _is_above_root(self, folder: str) -> bool:
         return folder != self._root and not folder.startswith(self._root.rstrip(os.sep) + os.sep)
 
@@ -347,15 +393,16 @@ class LocalStore:
 class _LocalOutput(pa.OSFile):  # type: ignore[misc]
     """A native pyarrow file on the temporary, so that Parquet is written without passing through Python."""
 
-    def __new__(cls, store: LocalStore, temporary: str, full: str) -> "_LocalOutput":
+    def __new__(cls, store: LocalStore, temporary: str, full: str, deferred: bool) -> "_LocalOutput":
         # pyarrow opens the file in the constructor of the C type, which sees these arguments.
         output: _LocalOutput = super().__new__(cls, temporary, "wb")
         return output
 
-    def __init__(self, store: LocalStore, temporary: str, full: str) -> None:
+    def __init__(self, store: LocalStore, temporary: str, full: str, deferred: bool) -> None:
         self._store = store
         self._temporary = temporary
         self._full = full
+        self._deferred = deferred
 
     def close(self) -> None:
         if self.closed:
@@ -363,7 +410,7 @@ class _LocalOutput(pa.OSFile):  # type: ignore[misc]
         with _errors(self._full):
             try:
                 super().close()
-                self._store._publish(self._temporary, self._full)
+                self._store._publish(self._temporary, self._full, deferred=self._deferred)
             except BaseException:
                 _unlink_quietly(self._temporary)
                 raise
@@ -411,6 +458,13 @@ def _link(temporary: str, full: str) -> bool:
             ) from error
         raise
     return True
+
+
+def _make_folders(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise AlreadyExistsError(f"{folder}: a file stands where a folder was expected") from error
 
 
 def _fsync_path(path: str) -> None:

@@ -67,13 +67,17 @@ class MemoryStore:
             found = self._objects.get(path)
         return None if found is None else ObjectInfo(path, len(found[0]), found[1])
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
         checked_path(path)
         with self._lock:
             self._objects[path] = (bytes(data), self._clock.now_ms())
             self._note_folders(path)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def sync(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            checked_path(path)
+
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         checked_path(path)
         with self._lock:
             if path in self._objects:
@@ -169,8 +173,8 @@ class MemoryStore:
             self._folders = {renamed(path) for path in self._folders}
             self._note_folders(target)
 
-    def open_output(self, path: str) -> OutputFile:
-        return _MemoryOutput(self, checked_path(path))
+    def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
+        return _MemoryOutput(self, checked_path(path), deferred)
 
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
         return arrow_filesystem(self), checked_path(path)
@@ -188,14 +192,15 @@ class MemoryStore:
 class _MemoryOutput(io.BytesIO):
     """Collects the bytes; `close` stores them."""
 
-    def __init__(self, store: MemoryStore, path: str) -> None:
+    def __init__(self, store: MemoryStore, path: str, deferred: bool) -> None:
         super().__init__()
         self._store = store
         self._path = path
+        self._deferred = deferred
 
     def close(self) -> None:
         if not self.closed:
-            self._store.put(self._path, self.getvalue())
+            self._store.put(self._path, self.getvalue(), deferred=self._deferred)
             super().close()
 
     def abort(self) -> None:

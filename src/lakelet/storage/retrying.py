@@ -6,6 +6,7 @@ together. It retries UnavailableError and nothing else, and never
 
 - `put_if_absent`: after an unknown outcome a second try would find our own object and call it lost; the
   commit looks instead;
+- `sync`: a second try may be answered with success although pages were dropped;
 - `move_folder`: a second try would find the half-made target of the first;
 - a file being written through `open_output`, whose bytes are gone.
 """
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 _clock = SystemClock()
 _ids = RandomIds()
-_NEVER = frozenset({"put_if_absent", "move_folder"})
+_NEVER = frozenset({"put_if_absent", "move_folder", "sync"})
 
 
 class RetryingStore(DecoratedStore):

@@ -102,14 +102,17 @@ class S3Store:
                 return None
         return self._info(found)
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
         key = self._key(path)
         with self._errors(path):
             obstore.put(
                 self._client, key, data, use_multipart=len(data) > _PART_BYTES, max_concurrency=_PARTS_IN_FLIGHT
             )
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def sync(self, paths: Sequence[str]) -> None:
+        """Nothing is left to do: what S3 has answered is durable, deferred or not."""
+
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         key = self._key(path)
         with self._errors(path):
             try:
@@ -198,7 +201,7 @@ class S3Store:
         self.delete(moved)
         self._sweep_empty_folders(source, moved)
 
-    def open_output(self, path: str) -> OutputFile:
+    def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
         return _S3Output(self, path, self._key(path))
 
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:

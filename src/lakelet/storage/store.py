@@ -14,8 +14,12 @@ Rules every backend keeps; tests/unit/storage/contract.py holds each of them to 
 
 - A path is relative to the root, '/'-separated, without empty, '.' or '..' segments, backslashes or control
   characters (NUL among them). The root itself is the folder "".
-- An object is seen whole or not at all. What `put`, a True `put_if_absent` and `OutputFile.close` wrote
-  survives a crash of the machine.
+- An object is seen whole or not at all. Everything is durable when its call returns: what `put`, a True `put_if_absent`
+  and `OutputFile.close` wrote survives a crash of the machine.
+- The one exception is asked for: a `deferred` write is seen at once, by every process, and is durable only after `sync` was
+  given its path. A crash of the machine before that may leave the object absent, empty, torn or as it was before, and its
+  folder absent. So only files that nobody looks for yet are written deferred, by a process that syncs them before it
+  creates what names them; and hints, which readers check, and which nobody syncs.
 - `put_if_absent` creates atomically: of any number of racing callers one gets True.
 - A name that begins with a dot is hidden: it can be read by name but no listing shows it, nor anything
   in a folder of such a name. Temporaries and folder markers carry such names.
@@ -51,7 +55,7 @@ class Listing:
 
 @runtime_checkable
 class OutputFile(Protocol):
-    """A file being written; it appears under its path, whole and durable, when `close` returns.
+    """A file being written; it appears under its path, whole and (unless deferred) durable, when `close` returns.
 
     File-like enough to be the sink of `pyarrow.parquet.ParquetWriter`. `close` and `abort` may be called
     again and then do nothing; leaving a `with` block by an exception aborts.
@@ -92,12 +96,23 @@ class ObjectStore(Protocol):
         """Size and time of the object, None when absent. A folder is not an object."""
         ...
 
-    def put(self, path: str, data: bytes) -> None:
-        """Write or replace the object, atomically and durably."""
+    def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
+        """Write or replace the object, atomically; durably unless `deferred`."""
         ...
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """True: created. False: something is there. UnavailableError: the outcome is unknown."""
+    def sync(self, paths: Sequence[str]) -> None:
+        """Make deferred writes of this store durable; objects that are so already cost nothing.
+
+        After an error nothing may rest on any of these objects, and `sync` is not tried again: a system that
+        failed to write a page may have dropped it, and then answers a second fsync with success.
+        """
+        ...
+
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
+        """True: created. False: something is there. UnavailableError: the outcome is unknown.
+
+        Of a `deferred` one the name alone waits for `sync`: its bytes are durable first, so that no crash leaves it torn.
+        """
         ...
 
     def list(self, folder: str) -> Iterator[ObjectInfo]:
@@ -158,8 +173,8 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def open_output(self, path: str) -> OutputFile:
-        """Write a large object as a stream; it replaces what is there when closed."""
+    def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
+        """Write a large object as a stream; it replaces what is there when closed, durably unless `deferred`."""
         ...
 
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:

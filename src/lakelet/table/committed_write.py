@@ -57,10 +57,11 @@ class CommittedWrite:
             repeatable=bucket_mode(self.schema) in _ASSIGNED,
         )
         repetition = Repetition(self.home, self.schema)
+        home = self.home.deferring()
         try:
             while True:
-                commit = self._naming_partitions(rows)
-                write = TableWrite(self.home, self.schema, self.fixed, replaces=commit.replaces)
+                commit = replace(self._naming_partitions(rows), home=home)
+                write = TableWrite(home, self.schema, self.fixed, replaces=commit.replaces)
                 try:
                     return self._written(commit, write, rows, kinds, repetition)
                 except AssignmentConflictError as conflict:

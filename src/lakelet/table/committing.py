@@ -48,7 +48,8 @@ AfterCommit = Callable[["TableCommit", "Snapshot | None", Sequence[CommitMessage
 class TableCommit:
     """A commit being put together. Each method gives a new value, so that one can be kept and sent again.
 
-    `after` does what is left to do once messages of writers elsewhere are committed, and gives the last snapshot made.
+    `after` does what is left to do once messages of writers elsewhere are committed, and gives the last snapshot made. `schema`
+    is the one that the caller has just read, by which the messages are checked; the commit itself looks for the newest.
     """
 
     home: TableHome
@@ -64,6 +65,7 @@ class TableCommit:
     read_at: int | None = None
     same_rows_as: tuple[int, str] | None = None
     after: AfterCommit | None = None
+    schema: TableSchema | None = None
 
     @staticmethod
     def of(home: TableHome, user: str | None, identifier: int | None, schema: TableSchema | None = None) -> TableCommit:
@@ -71,9 +73,8 @@ class TableCommit:
         if user is None and identifier is None:
             prefix = TableOptions((schema or latest_schema(home)).options).get(COMMIT_USER_PREFIX)
             generated = home.ids.uuid()
-            return TableCommit(
-                home, f"{prefix}_{generated}" if prefix else generated, BATCH_COMMIT_IDENTIFIER, named=False
-            )
+            user = f"{prefix}_{generated}" if prefix else generated
+            return TableCommit(home, user, BATCH_COMMIT_IDENTIFIER, named=False, schema=schema)
         if user is None or user == "" or identifier is None:
             raise InvalidError(
                 "a commit needs both a user and an identifier, by which a repeated commit is recognised, or neither; "
@@ -82,7 +83,7 @@ class TableCommit:
         number = _whole_number(identifier, "commit identifier")
         if not 0 <= number < BATCH_COMMIT_IDENTIFIER:
             raise InvalidError(f"commit identifier {number}: expected 0 to 2^63 - 2")
-        return TableCommit(home, check_text(user, "commit user"), number, named=True)
+        return TableCommit(home, check_text(user, "commit user"), number, named=True, schema=schema)
 
     def overwrite(self, partition: Mapping[str, object] | None = None, *, dynamic: bool = False) -> TableCommit:
         """Replaces the files of a static partition (of the whole table for an empty or no mapping), or, `dynamic`, of the
@@ -93,7 +94,8 @@ class TableCommit:
                     "a dynamic overwrite takes no partition: the rows decide which partitions are replaced"
                 )
             return replace(self, replaces=Overwrite(None))
-        return replace(self, replaces=Overwrite(partition_spec(partition or {}, latest_schema(self.home))))
+        schema = self.schema or latest_schema(self.home)
+        return replace(self, replaces=Overwrite(partition_spec(partition or {}, schema)))
 
     def ignore_empty(self, ignored: bool) -> TableCommit:
         """Whether a commit without changes makes no snapshot."""
@@ -137,7 +139,7 @@ class TableCommit:
         for message in messages:
             if not isinstance(message, CommitMessage):
                 raise InvalidError(f"cannot commit a {type(message).__name__}: expected messages of prepare_commit()")
-        schema = latest_schema(self.home)
+        schema = self.schema or latest_schema(self.home)
         self._check_partitions(messages, schema)
         if not self.named and not self.fresh:
             check_not_committed(self.home, messages)

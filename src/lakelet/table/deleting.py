@@ -50,7 +50,7 @@ class RowDeletion:
             snapshot, where, whole_entries=True
         )
         matching = row_filter(where, schema.fields)
-        writer = AppendWriter(self.home, schema)
+        writer = AppendWriter(self.home.deferring(), schema)
         try:
             removed = [
                 one

@@ -65,7 +65,7 @@ def prepare_keyed(
     changes: Iterator[tuple[pa.RecordBatch, Kinds | None]],
 ) -> Prepared:
     """Writes rows of a primary-key table on top of the version they were found in."""
-    writer = open_writer(home, schema, None, base=PinnedVersion(snapshot))
+    writer = open_writer(home.deferring(), schema, None, base=PinnedVersion(snapshot))
     columns = arrow_schema(schema.fields)
     try:
         for batch, kinds in changes:
@@ -102,7 +102,7 @@ def _prepare_appended(
     changes: Iterable[RowChanges],
     located: LocatedRows,
 ) -> Prepared:
-    writer = AppendWriter(home, schema)
+    writer = AppendWriter(home.deferring(), schema)
     # As files are read: rows from before a column became NOT NULL may have NULL there.
     columns = pa.schema([one.with_nullable(True) for one in arrow_schema(schema.fields)])
     files: list[NDArray[np.int32]] = []

@@ -131,14 +131,15 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
             raise InvalidError(f"mode {mode!r}: expected one of {', '.join(_MODES)}")
         if partition is not None and mode != "overwrite":
             raise InvalidError(f"partition= goes with mode='overwrite', found mode={mode!r}")
-        commit = self.new_commit(commit_user, commit_identifier).watermark(watermark).properties(properties)
+        schema = self.schema
+        check_writable(schema)
+        commit = TableCommit.of(self._home, commit_user, commit_identifier, schema)
+        commit = commit.watermark(watermark).properties(properties)
         if mode == "overwrite":
             commit = commit.overwrite(partition)
         elif mode == "overwrite_partitions":
             commit = commit.overwrite(dynamic=True)
         commit, done = commit.look_back()
-        schema = self.schema
-        check_writable(schema)
         if done is not None:
             return AfterWrite(self._home, schema, commit).repeated(done)
         return CommittedWrite(self._home, schema, commit, partition_spec(partition or {}, schema)).run(data, kinds)
@@ -153,7 +154,8 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         """The second phase: a commit of messages from any number of writers."""
         schema = latest_schema(self._home)
         check_usable(schema)
-        return replace(TableCommit.of(self._home, user, identifier, schema), after=after_commit)
+        # It may be kept and sent long after, when the schema is another one.
+        return replace(TableCommit.of(self._home, user, identifier, schema), after=after_commit, schema=None)
 
     def delete(
         self,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.commit.committed_files import remove_uncommitted
+from lakelet.commit.committed_files import new_paths, remove_uncommitted
 from lakelet.commit.conflicts import Place
 from lakelet.commit.request import Overwrite
 from lakelet.commit.table_identity import table_uuid
@@ -54,6 +54,9 @@ class TableWrite:
         settings: WriterSettings | None = None,
         carried: str | None = None,
     ) -> None:
+        # Whoever has a home that defers commits the files in this process, and syncs them then.
+        self._hands_out = not home.defers
+        home = home.deferring()
         self._schema = schema
         self._caster = RowCaster(schema.fields)
         self._writer = open_writer(home, schema, replaces, base=base, settings=settings)
@@ -114,9 +117,11 @@ class TableWrite:
             rows += batch.num_rows
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
-        """Closes the files and says what was written; once."""
+        """Closes the files and says what was written; once. The files are durable before anybody else hears of them."""
         self._check_usable()
         messages = self._writer.prepare_commit()
+        if self._hands_out:
+            self._home.store.sync(new_paths(self._home, self._schema, messages))
         self._messages = tuple(replace(message, table_uuid=self._table_uuid) for message in messages)
         return self._messages
 

@@ -114,7 +114,7 @@ def test_rule_2_a_version_taken_by_another_after_a_503_is_changed_again(home: Ta
     """Ours was not kept; another writer's took the number; ours becomes the next."""
 
     class Taken(FailingStore):
-        def put_if_absent(self, path: str, data: bytes) -> bool:
+        def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
             if self.failed and path.endswith("schema-1") and schema_ids(home) == [0]:
                 change_schema(home, with_column("theirs"))
             return super().put_if_absent(path, data)

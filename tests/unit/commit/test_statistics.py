@@ -22,7 +22,7 @@ class Sealed(MemoryStore):
 
     sealed = False
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         if self.sealed and "/snapshot/" in path:
             raise PermissionDeniedError(f"{path}: read only")
         return super().put_if_absent(path, data)

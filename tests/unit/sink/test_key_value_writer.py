@@ -316,10 +316,10 @@ class FullStore(MemoryStore):
 
     full: str | None = None
 
-    def open_output(self, path: str) -> OutputFile:
+    def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
         if self.full is not None and path.endswith(self.full):
             raise OSError("the disk is full")
-        return super().open_output(path)
+        return super().open_output(path, deferred=deferred)
 
 
 @pytest.mark.parametrize("limit", ["1 b", "256 mb"])

@@ -84,12 +84,12 @@ class FullStore(MemoryStore):
 
     room: int | None = None
 
-    def open_output(self, path: str) -> OutputFile:
+    def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
         if self.room is not None:
             if self.room == 0:
                 raise OSError("the disk is full")
             self.room -= 1
-        return super().open_output(path)
+        return super().open_output(path, deferred=deferred)
 
 
 def test_after_an_error_there_are_no_new_files() -> None:

@@ -56,6 +56,28 @@ class StoreContract:
         store.put("empty", b"")
         assert store.get("empty") == b""
 
+    def test_a_deferred_write_is_seen_at_once_and_can_be_synced(self, store: ObjectStore) -> None:
+        store.put("new/put", b"one", deferred=True)
+        with store.open_output("new/p=1/streamed", deferred=True) as output:
+            output.write(b"two")
+        assert [store.get(info.path) for info in store.list("new")] == [b"two", b"one"]
+        store.put("durable", b"three")
+        store.sync(["new/put", "new/p=1/streamed", "durable"])
+        store.sync(["new/put"])
+        store.sync([])
+        assert [store.get(info.path) for info in store.list("")] == [b"three", b"two", b"one"]
+        store.put("new/put", b"four", deferred=True)
+        assert store.get("new/put") == b"four"
+        store.delete(["new/put"])
+        store.sync(["new/put"])
+        assert store.head("new/put") is None
+
+    def test_a_deferred_write_that_is_given_up_leaves_nothing(self, store: ObjectStore) -> None:
+        with store.open_output("new/given-up", deferred=True) as output:
+            output.write(b"half")
+            output.abort()
+        assert list(store.list("")) == []
+
     def test_a_large_object_comes_back_whole(self, store: ObjectStore) -> None:
         data = bytes(range(256)) * (20 * 4096)
         store.put("large", data)

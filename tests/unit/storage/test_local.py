@@ -1,5 +1,6 @@
 import errno
 import os
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ class SystemCalls:
 
     def _recorded(self, name: str, real: object) -> object:
         def call(*paths: str, **options: object) -> object:
-            self._record(name, *paths)
+            self._record(name, *(path for path in paths if isinstance(path, str)))
             return real(*paths, **options)  # type: ignore[operator]
 
         return call
@@ -101,6 +102,75 @@ def test_put_syncs_the_bytes_before_the_name_and_the_folder_after(durable: Local
     with durable.open_output("s/LATEST") as output:
         output.write(b"2")
     assert calls.seen == expected
+
+
+def test_deferred_writes_are_synced_together_each_folder_once(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.put("t/schema", b"1")
+    calls.seen.clear()
+    for path in ("t/m/1", "t/m/2", "t/p=1/bucket-0/3"):
+        durable.put(path, b"1", deferred=True)
+    with durable.open_output("t/p=1/bucket-0/4", deferred=True) as output:
+        output.write(b"2")
+    assert not any(call.startswith("fsync") for call in calls.seen), "a deferred write waited for the disk"
+    calls.seen.clear()
+    durable.sync(["t/m/1", "t/m/2", "t/p=1/bucket-0/3", "t/p=1/bucket-0/4", "t/schema"])
+    folders = ["w/t", "w/t/m", "w/t/p=1", "w/t/p=1/bucket-0"]
+    files = ["w/t/m/1", "w/t/m/2", "w/t/p=1/bucket-0/3", "w/t/p=1/bucket-0/4"]
+    assert sorted(calls.seen) == sorted(f"fsync {name}" for name in (*folders, *files))
+    calls.seen.clear()
+    durable.sync(["t/m/1", "t/p=1/bucket-0/4"])
+    assert calls.seen == []
+    durable.put("t/p=1/bucket-0/5", b"1", deferred=True)
+    calls.seen.clear()
+    durable.sync(["t/p=1/bucket-0/5"])
+    assert sorted(calls.seen) == ["fsync w/t/p=1/bucket-0", "fsync w/t/p=1/bucket-0/5"]
+
+
+def test_a_durable_write_into_a_folder_made_deferred_syncs_the_folder(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.make_folder("")
+    durable.put("a/b/1", b"1", deferred=True)
+    calls.seen.clear()
+    durable.put("a/b/2", b"1")
+    assert {"fsync w", "fsync w/a", "fsync w/a/b"} <= set(calls.seen)
+
+
+def test_a_deferred_file_that_vanished_cannot_be_synced(durable: LocalStore, tmp_path: Path) -> None:
+    durable.put("a/1", b"1", deferred=True)
+    (tmp_path / "w" / "a" / "1").unlink()
+    with pytest.raises(NotFoundError, match="a/1"):
+        durable.sync(["a/1"])
+
+
+def test_a_failing_disk_fails_the_sync_and_names_the_file(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.put("a/1", b"1", deferred=True)
+    calls.failing["fsync"] = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(UnavailableError, match="Input/output error"):
+        durable.sync(["a/1"])
+
+
+def test_a_copy_of_the_store_in_another_process_has_nothing_to_sync(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.put("a/1", b"1", deferred=True)
+    copy = pickle.loads(pickle.dumps(durable))
+    calls.seen.clear()
+    copy.sync(["a/1"])
+    assert calls.seen == []
+    durable.sync(["a/1"])
+    assert "fsync w/a/1" in calls.seen
+
+
+def test_deferred_writes_are_synced_in_a_forked_child(durable: LocalStore) -> None:
+    for name in ("a", "b", "c"):
+        durable.put(name, b"1", deferred=True)
+    durable.sync(["a", "b", "c"])
+    child = os.fork()
+    if child == 0:
+        try:
+            for name in ("d", "e"):
+                durable.put(name, b"1", deferred=True)
+            durable.sync(["d", "e"])
+        finally:
+            os._exit(0 if not durable._unsynced else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_new_folders_are_synced_up_to_the_root(durable: LocalStore, calls: SystemCalls) -> None:

@@ -12,7 +12,7 @@ from lakelet.storage.probe import require_conditional_put
 class IgnoresTheCondition(MemoryStore):
     """Every create succeeds, as with servers that overlook the header."""
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         self.put(path, data)
         return True
 
@@ -24,7 +24,7 @@ class ChecksThenWrites(MemoryStore):
         super().__init__()
         self._meet = threading.Barrier(racers)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         if self.head(path) is not None:
             return False
         self._meet.wait(timeout=5)
@@ -35,14 +35,14 @@ class ChecksThenWrites(MemoryStore):
 class RefusesAll(MemoryStore):
     """Every create is answered with 'already exists'."""
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         return False
 
 
 class KeepsTheLoser(MemoryStore):
     """One create is told that it won; the bytes of another stay."""
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         won = super().put_if_absent(path, data)
         if not won:
             self.put(path, data)
