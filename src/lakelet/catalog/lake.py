@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from lakelet.catalog.moving import in_the_way, move_table
+from lakelet.catalog.replacement import exchange
 from lakelet.clock import Clock, SystemClock
 from lakelet.commit.callback_classes import allowed_modules, check_callbacks
-from lakelet.commit.schemas import create_first_schema, schema_ids
+from lakelet.commit.schemas import create_first_schema, latest_schema, schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.format.table_metadata import TableMetadata, encode_metadata
 from lakelet.ids import Ids, RandomIds
-from lakelet.model.arrow_types import from_arrow
+from lakelet.model.arrow_types import arrow_schema, from_arrow
 from lakelet.model.given_type import TypeLike, as_type
 from lakelet.model.literals import parse_literal
+from lakelet.model.replaced_schema import replaced_schema
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.text import check_text
 from lakelet.model.types import Field
@@ -202,6 +204,49 @@ class Lake:
         metadata = TableMetadata(self._ids.uuid(), schema.time_ms, schema.time_ms)
         self._store.put(home.paths.metadata, encode_metadata(metadata), deferred=True)
         self._store.sync([home.paths.schema(schema.id), home.paths.metadata])
+        return _opened(name, home)
+
+    def replace_table(
+        self,
+        name: str,
+        columns: Columns,
+        data: Any = None,
+        *,
+        primary_key: Sequence[str] = (),
+        partitioned_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> Table:
+        """Makes a table in the place of the one that may be there, with the rows of `data`, which may come from that one.
+
+        Where the keys and buckets stay the same the history does too: one commit replaces all rows, and versions from before can
+        be read. Otherwise the old table is dropped once the new one is complete.
+        """
+        home = self._home(TablePaths.of(*_split(name)))
+
+        def create(called: str) -> Table:
+            return self.create_table(
+                called,
+                columns,
+                primary_key=primary_key,
+                partitioned_by=partitioned_by,
+                options=options,
+                comment=comment,
+            )
+
+        if not schema_ids(home):
+            made = create(name)
+            if data is not None:
+                made.write(data)
+            return made
+        from lakelet.table.replacement import replace_rows  # noqa: PLC0415 - as below.
+
+        target = self._first_schema(columns, primary_key, partitioned_by, options or {}, comment)
+        old = latest_schema(home)
+        new = replaced_schema(old, target)
+        if new is None:
+            return exchange(self, name, create, data, self._ids.uuid()[:8])
+        replace_rows(home, old, new, arrow_schema(new.fields).empty_table() if data is None else data)
         return _opened(name, home)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:

@@ -58,6 +58,11 @@ def create_first_schema(home: TableHome, schema: TableSchema, *, deferred: bool 
         raise AlreadyExistsError(f"table {home.where(home.paths.root)} exists")
 
 
+def create_next_schema(home: TableHome, schema: TableSchema) -> bool:
+    """Writes a version whose id follows the newest; False if another change came first."""
+    return _create(home, schema)
+
+
 def change_schema(home: TableHome, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
     """Applies `change` to the newest schema and writes the result as the next version.
 
