@@ -20,6 +20,7 @@ from collections.abc import Mapping
 
 from lakelet.errors import AlreadyExistsError, CorruptionError, InvalidError, NotFoundError
 from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.trust.lake_files import LAKE_FOLDER, LakeFileIO
 from lakelet.iceberg.trust.properties import check_kept, check_secrets, configured, is_secret
 from lakelet.options import (
     CATALOG_PREFIX,
@@ -201,7 +202,13 @@ class Catalogs:
         folder = f"{root}/{OWN_CATALOG}"
         # pyiceberg cuts an address at these signs, and takes a path without a scheme as it is.
         warehouse = folder if {"#", "?"} & set(folder) else f"file://{folder}"
-        return {"type": "sql", "uri": f"sqlite:///{_quoted(folder)}/catalog.db", "warehouse": warehouse}
+        return {
+            "type": "sql",
+            "uri": f"sqlite:///{_quoted(folder)}/catalog.db",
+            "warehouse": warehouse,
+            "py-io-impl": f"{LakeFileIO.__module__}.{LakeFileIO.__name__}",
+            LAKE_FOLDER: root,
+        }
 
     @staticmethod
     def _path(name: str) -> str:

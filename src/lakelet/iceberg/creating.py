@@ -16,6 +16,7 @@ from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.partition_terms import PartitionTerm, new_spec
 from lakelet.iceberg.table import IcebergTable
+from lakelet.iceberg.trust.lake_files import LakeFileIO
 from lakelet.iceberg.trust.table_classes import check_new_properties
 from lakelet.model.types import Field
 
@@ -81,7 +82,10 @@ def check_version(version: str) -> None:
 def drop_table(catalog: IcebergCatalog, name: str) -> bool:
     """Takes a table out of its catalog, with its files where the table and the catalog allow that; gives whether they went."""
     try:
-        properties = catalog.table(name).properties
+        table = catalog.table(name)
+        properties, io = table.properties, table.library.io
+        if isinstance(io, LakeFileIO) and not io.may_remove(f"{table.location}/any"):
+            properties = {**properties, _GC_ENABLED: "false"}
     except (CorruptionError, NotFoundError):
         if not catalog.table_exists(name):
             raise

@@ -35,6 +35,7 @@ from lakelet.iceberg.library_errors import lakelet_errors
 from lakelet.iceberg.maintenance.expiring import check_files_may_go
 from lakelet.iceberg.maintenance.reachable import files_of, manifests_of, metadata_files
 from lakelet.iceberg.table import IcebergTable
+from lakelet.iceberg.trust.lake_files import LakeFileIO
 
 DEFAULT_AGE = timedelta(days=3)
 _BY_PATH_ALONE = ("file", "hdfs", "viewfs")
@@ -140,6 +141,10 @@ def _hidden(relative: str) -> bool:
 def _file_system(table: IcebergTable) -> tuple[pafs.FileSystem, str]:
     io = table.library.io
     properties = io.properties
+    if isinstance(io, LakeFileIO) and not io.may_remove(f"{table.location}/any"):
+        raise InvalidError(
+            f"table {table.full_name} is at {table.location}, outside of the lake's folder: no files are removed there"
+        )
     opened = io if isinstance(io, PyArrowFileIO) else PyArrowFileIO(properties)
     scheme, netloc, path = PyArrowFileIO.parse_location(table.metadata.location, properties)
     return opened.fs_by_scheme(scheme, netloc), path.rstrip("/")
