@@ -28,7 +28,7 @@ from lakelet.commit.manifests import live_entries, read_entries, read_manifest_l
 from lakelet.commit.schemas import read_schema
 from lakelet.commit.snapshots import snapshots_backwards, try_snapshot
 from lakelet.errors import ConflictError
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.binary_row_columns import decode_bounds, decode_rows
 from lakelet.format.hash_index import HASH_INDEX
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
@@ -353,6 +353,8 @@ def _may_hold(
     if not types or not stats.null_counts or any(count != 0 for count in stats.null_counts):
         return True
     if stats.min_values != stats.max_values:
+        return True
+    if any(bound.null_count for bound in decode_bounds(pa.array([stats.min_values], pa.binary()), types)):
         return True
     return _key(stats.min_values, types) in {_key(partition, types) for partition in partitions}
 

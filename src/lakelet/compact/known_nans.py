@@ -7,9 +7,11 @@ fall apart again at the first NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import isnan
 
-from lakelet.format.binary_row import decode_row
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.format.binary_row_columns import decode_bounds
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic
@@ -28,10 +30,11 @@ def known_nan_columns(
         fields = [field for field in schema_of(file.schema_id).fields if told is None or field.name in told]
         if len(found) == len(names) or not any(field.id in names for field in fields):
             continue
-        greatest = decode_row(file.value_stats.max_values, [field.type for field in fields])
+        stored = pa.array([file.value_stats.max_values], pa.binary())
+        greatest = decode_bounds(stored, [field.type for field in fields])
         found.update(
             names[field.id]
-            for field, value in zip(fields, greatest, strict=True)
-            if field.id in names and isinstance(value, float) and isnan(value)
+            for field, bound in zip(fields, greatest, strict=True)
+            if field.id in names and pa.types.is_floating(bound.type) and pc.is_nan(bound)[0].as_py()
         )
     return frozenset(found)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.binary_row_columns import decode_bounds
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema, check_row_time
 from lakelet.model.types import INTEGERS, Atomic, DataType, Field
@@ -60,7 +60,7 @@ class RowExpiry:
         if not places or not _comparable(fields[places[0]].type, self.column.type):
             return False
         bounds = pa.array([file.value_stats.min_values, file.value_stats.max_values], pa.binary())
-        times = decode_rows(bounds, [field.type for field in fields])[places[0]]
+        times = decode_bounds(bounds, [field.type for field in fields])[places[0]]
         # Where seconds and milliseconds stand beside one another, the least number is not the earliest time.
         return bool(self._expired(times).any())
 

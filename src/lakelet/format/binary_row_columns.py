@@ -277,6 +277,29 @@ def decode_rows(rows: pa.Array | pa.ChunkedArray, types: Sequence[DataType], *, 
     return [reader.column(index, data_type) for index, data_type in enumerate(types)]
 
 
+def decode_bounds(rows: pa.Array | pa.ChunkedArray, types: Sequence[DataType]) -> list[pa.Array]:
+    """The columns of rows that hold statistics, NULL in place of every value that cannot be decoded: it is unknown."""
+    if isinstance(rows, pa.ChunkedArray):
+        rows = pa.concat_arrays(rows.chunks or [pa.array([], rows.type)])
+    try:
+        return decode_rows(rows, types)
+    except (CorruptionError, InvalidError):
+        if len(rows) == 1:
+            return [_bound(rows, types, index) for index in range(len(types))]
+        # Few rows are damaged where any are: they are found by halving.
+        middle = len(rows) // 2
+        halves = [decode_bounds(part, types) for part in (rows.slice(0, middle), rows.slice(middle))]
+        return [pa.concat_arrays(parts) for parts in zip(*halves, strict=True)]
+
+
+def _bound(row: pa.Array, types: Sequence[DataType], index: int) -> pa.Array:
+    """One column of one row, NULL where it cannot be decoded."""
+    try:
+        return _RowReader.over(row, types, "").column(index, types[index])
+    except (CorruptionError, InvalidError):
+        return pa.nulls(1, to_arrow(types[index]))
+
+
 @dataclass(frozen=True, slots=True)
 class _RowReader:
     """Rows whose arity and least length were checked: the bytes, and where each body begins and ends."""

@@ -1,9 +1,8 @@
 """Rows as they come, checked and brought to the columns of an Iceberg table's files.
 
 Columns, and members of structs, are matched by name; by a name in other cases only where that is not in doubt. A type is
-converted only where every value survives: integers, decimals and times into a type that holds them, checked value by value; text
-and bytes between layouts of Arrow; dictionaries to their values; moments of any zone to the same one in UTC, but never those with
-a zone to those without or back; text or 16 bytes to a uuid. A column that is missing takes its default, else NULL. Errors name
+converted only where every value survives, by the same rule as for Lakelet's own tables (`sink/conversion`), and text or 16 bytes
+to a uuid. A column that is missing takes its default, else NULL. Errors name
 the column, what was expected and what was found, and the first row.
 """
 

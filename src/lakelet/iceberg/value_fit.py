@@ -29,12 +29,12 @@ from pyiceberg.types import (
 from lakelet.errors import InvalidError
 from lakelet.iceberg.transforms.plain_array import byte_ranges
 from lakelet.model.arrow_kinds import is_bytes, is_text
+from lakelet.sink.conversion import convert_array
+from lakelet.sink.value_checks import first_unshowable, reach_text, shown_value
 
 _TYPES = pa.types
-_LONGEST_INTEGER = 20
 _UUID_BYTES = 16
 _UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
-_SHOWN_CHARACTERS = 100
 
 
 def check_type(source: pa.DataType, kind: IcebergType, where: str) -> None:
@@ -50,39 +50,35 @@ def fit_values(
     array: pa.Array, kind: IcebergType, target: pa.DataType, where: str, row_of: Callable[[int], int]
 ) -> pa.Array:
     """The values in the type of files; InvalidError with the first that does not fit."""
-    if array.type == target:
-        return array
+    fitted = array if array.type == target else _converted(array, kind, target, where, row_of)
+    at = first_unshowable(fitted) if _TYPES.is_temporal(target) else None
+    if at is not None:
+        raise InvalidError(
+            f"column {where!r}: expected {kind}, of {reach_text(target)}, found {shown_value(fitted[at])} in row {row_of(at)}"
+        )
+    return fitted
+
+
+def _converted(
+    array: pa.Array, kind: IcebergType, target: pa.DataType, where: str, row_of: Callable[[int], int]
+) -> pa.Array:
     try:
         return _fit(array, kind, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         at = _first_bad(array, kind, target)
-        found = f"{_short(array[at].as_py())} in row {row_of(at)}" if at < len(array) else str(array.type)
+        found = f"{shown_value(array[at])} in row {row_of(at)}" if at < len(array) else str(array.type)
         raise InvalidError(f"column {where!r}: expected {kind}, found {found} ({error})") from error
 
 
 def _fit(array: pa.Array, kind: IcebergType, target: pa.DataType) -> pa.Array:
     """ArrowInvalid for a value that would change."""
-    if isinstance(array, pa.ExtensionArray):
+    if isinstance(kind, (UUIDType, FixedType)) and isinstance(array, pa.ExtensionArray):
         array = array.storage
     if isinstance(kind, UUIDType):
         return pa.ExtensionArray.from_storage(pa.uuid(), _uuids(array))
     if isinstance(kind, FixedType):
         return _fixed(array, target)
-    if _TYPES.is_integer(array.type) and _TYPES.is_decimal(target):
-        # From integers Arrow wants room for the greatest of their type; from a decimal it looks at the values.
-        array = array.cast(pa.decimal256(_LONGEST_INTEGER + target.scale, target.scale))
-    converted = array.cast(target, safe=True)
-    if _TYPES.is_floating(target) and not _TYPES.is_floating(array.type):
-        _check_same(array, converted.cast(array.type))
-    elif _TYPES.is_floating(target) and array.type.bit_width > target.bit_width:
-        numbers = pc.invert(pc.is_nan(array))
-        _check_same(array.filter(numbers), converted.cast(array.type).filter(numbers))
-    return converted
-
-
-def _check_same(before: pa.Array, after: pa.Array) -> None:
-    if not pc.all(pc.equal(before, after), min_count=0).as_py():
-        raise pa.ArrowInvalid("not held exactly")
+    return convert_array(array, target)
 
 
 def _fixed(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -124,22 +120,24 @@ def _first_bad(array: pa.Array, kind: IcebergType, target: pa.DataType) -> int:
     return low
 
 
-def _short(value: object) -> str:
-    """A value for a message, which a long one would fill."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-
-
 def _is_uuid(source: pa.DataType) -> bool:
     return source == pa.uuid() or is_text(source) or is_bytes(source)
 
 
-def _is_exact(source: pa.DataType) -> bool:
-    return bool(_TYPES.is_integer(source) or _TYPES.is_decimal(source))
-
-
 def _is_number(source: pa.DataType) -> bool:
-    return bool(_TYPES.is_integer(source) or _TYPES.is_floating(source))
+    return bool(_TYPES.is_integer(source) or _TYPES.is_floating(source) or _TYPES.is_decimal(source))
+
+
+def _is_text_or_uuid(source: pa.DataType) -> bool:
+    return is_text(source) or source == pa.uuid()
+
+
+def _is_bytes_or_uuid(source: pa.DataType) -> bool:
+    return is_bytes(source) or source == pa.uuid()
+
+
+def _is_day_or_naive(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_date(source) or _is_naive(source))
 
 
 def _is_naive(source: pa.DataType) -> bool:
@@ -152,19 +150,19 @@ def _is_zoned(source: pa.DataType) -> bool:
 
 _ACCEPTS: dict[type[IcebergType], Callable[[pa.DataType], bool]] = {
     BooleanType: _TYPES.is_boolean,
-    IntegerType: _is_exact,
-    LongType: _is_exact,
+    IntegerType: _is_number,
+    LongType: _is_number,
     FloatType: _is_number,
     DoubleType: _is_number,
-    DecimalType: _is_exact,
-    StringType: is_text,
-    BinaryType: is_bytes,
-    FixedType: is_bytes,
+    DecimalType: _is_number,
+    StringType: _is_text_or_uuid,
+    BinaryType: _is_bytes_or_uuid,
+    FixedType: _is_bytes_or_uuid,
     UUIDType: _is_uuid,
-    DateType: _TYPES.is_date,
+    DateType: _is_day_or_naive,
     TimeType: _TYPES.is_time,
-    TimestampType: _is_naive,
-    TimestampNanoType: _is_naive,
+    TimestampType: _is_day_or_naive,
+    TimestampNanoType: _is_day_or_naive,
     TimestamptzType: _is_zoned,
     TimestamptzNanoType: _is_zoned,
 }

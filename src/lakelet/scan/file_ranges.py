@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.binary_row_columns import decode_bounds
 from lakelet.format.manifest_columns import KEY_STATS_COLUMN
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
-from lakelet.model.types import FLOATS, Atomic, DataType, Kind
+from lakelet.model.types import FLOATS, Atomic, DataType, Field, Kind
 from lakelet.predicate.pruning import ColumnRange
 
 _ARITY_BYTES = 4
@@ -35,13 +35,14 @@ def value_ranges(
     wanted: set[str] | None,
 ) -> dict[str, ColumnRange]:
     """What statistics say of the table's columns, for entries of one schema version and one set of columns."""
-    covered = [stored.field(name) for name in stats_columns] if stats_columns is not None else list(stored.fields)
+    covered = _covered(stored, stats_columns)
     stats = entries.column("_VALUE_STATS").combine_chunks()
     counts = entries.column("_ROW_COUNT").combine_chunks()
     lows, highs = stats.field("_MIN_VALUES"), stats.field("_MAX_VALUES")
-    usable = _has_arity(lows, len(covered)) and _has_arity(highs, len(covered))
+    usable = covered is not None and _has_arity(lows, len(covered)) and _has_arity(highs, len(covered))
+    covered = covered or []
     types = [column.type for column in covered]
-    low_values, high_values = (decode_rows(lows, types), decode_rows(highs, types)) if usable else ([], [])
+    low_values, high_values = (decode_bounds(lows, types), decode_bounds(highs, types)) if usable else ([], [])
     places = {column.id: index for index, column in enumerate(covered)}
     stored_ids = {column.id for column in stored.fields}
     ranges: dict[str, ColumnRange] = {}
@@ -64,8 +65,8 @@ def key_ranges(entries: pa.Table, schema: TableSchema) -> dict[str, ColumnRange]
     fields = schema.trimmed_key_fields
     types = [field.type for field in fields]
     counts = entries.column("_ROW_COUNT").combine_chunks()
-    least = decode_rows(of_arity(entries.column("_MIN_KEY"), len(types)), types)
-    greatest = decode_rows(of_arity(entries.column("_MAX_KEY"), len(types)), types)
+    least = decode_bounds(of_arity(entries.column("_MIN_KEY"), len(types)), types)
+    greatest = decode_bounds(of_arity(entries.column("_MAX_KEY"), len(types)), types)
     lows: list[pa.Array] = []
     highs: list[pa.Array] = []
     alike = pa.repeat(pa.scalar(True), entries.num_rows)
@@ -78,7 +79,7 @@ def key_ranges(entries: pa.Table, schema: TableSchema) -> dict[str, ColumnRange]
     if KEY_STATS_COLUMN in entries.column_names:
         stats = entries.column(KEY_STATS_COLUMN).combine_chunks()
         stated = [
-            decode_rows(of_arity(stats.field(name), len(types)), types) for name in ("_MIN_VALUES", "_MAX_VALUES")
+            decode_bounds(of_arity(stats.field(name), len(types)), types) for name in ("_MIN_VALUES", "_MAX_VALUES")
         ]
         lows = [
             pc.coalesce(low, _lower_bound(bound, data_type))
@@ -123,6 +124,14 @@ def upper_bound(maxima: pa.Array, data_type: DataType) -> pa.Array:
     if not (isinstance(data_type, Atomic) and data_type.kind in FLOATS):
         return maxima
     return pc.if_else(maxima.is_valid(), pa.scalar(float("nan"), maxima.type), maxima)
+
+
+def _covered(stored: TableSchema, names: tuple[str, ...] | None) -> list[Field] | None:
+    """The columns that statistics speak of; None where they name one that the schema of their file lacks."""
+    if names is None:
+        return list(stored.fields)
+    known = {field.name: field for field in stored.fields}
+    return [known[name] for name in names] if all(name in known for name in names) else None
 
 
 def _lower_bound(minima: pa.Array, stored: DataType) -> pa.Array:

@@ -22,7 +22,7 @@ from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, snapshot_manifests
 from lakelet.commit.snapshots import noticing_expiry
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.binary_row_columns import decode_bounds, decode_rows
 from lakelet.format.block_directory import BlockPartitions
 from lakelet.format.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
@@ -289,8 +289,8 @@ class Planner:
     def _groups_keep(self, groups: Sequence[Stats], counts: Sequence[int], where: Where) -> Mask:
         """Which groups of entries may be about matching partitions, by the range of their partitions and their number."""
         types = self.schema.partition_types
-        lows = decode_rows(pa.array([stats.min_values for stats in groups], pa.binary()), types)
-        highs = decode_rows(pa.array([stats.max_values for stats in groups], pa.binary()), types)
+        lows = decode_bounds(pa.array([stats.min_values for stats in groups], pa.binary()), types)
+        highs = decode_bounds(pa.array([stats.max_values for stats in groups], pa.binary()), types)
         sizes = pa.array(counts, pa.int64())
         ranges = {}
         for index, name in enumerate(self.schema.partition_keys):

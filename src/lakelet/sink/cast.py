@@ -1,27 +1,24 @@
 """Rows as they come in, checked and turned into the table's columns.
 
-Columns are matched by name. A type is converted only where every value survives: integers, decimals and times into a
-type that holds them (checked value by value), text and binary between Arrow's layouts, dictionaries to their values,
-timestamps with a zone to the same instant in UTC. Text is never parsed and numbers are never rounded. A column that is
-missing takes its default, else NULL. The first offending row is named.
+Columns are matched by name. A type is converted only where every value survives (checked value by value, in `sink/conversion`):
+numbers into a type that holds them, times without rounding, dates to the timestamp of their midnight and back, text and binary
+between Arrow's layouts, dictionaries to their values, timestamps with a zone to the same instant in UTC, uuids to their text or
+bytes. Text is never parsed. A column that is missing takes its default, else NULL. The first offending row is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_kinds import is_bytes, is_text
-from lakelet.model.arrow_types import arrow_schema, precision_step
+from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.types import (
     BINARIES,
     FLOATS,
     INTEGERS,
-    MAX_LENGTH,
     STRINGS,
     Array,
     Atomic,
@@ -32,11 +29,16 @@ from lakelet.model.types import (
     Multiset,
     Row,
 )
+from lakelet.sink.conversion import convert_array
 from lakelet.sink.defaults import default_array
+from lakelet.sink.value_checks import check_values, shown_value
 
 _TYPES = pa.types
-_LONGEST_INTEGER = 20
-_SHOWN_CHARACTERS = 100
+# A type that tables do not have, and what its values can be kept as.
+_HINTS: dict[Callable[[pa.DataType], bool], str] = {
+    _TYPES.is_duration: "; tables have no durations: cast it to a whole number of its units, for BIGINT, or to text",
+    _TYPES.is_interval: "; tables have no intervals: cast it to a whole number of its units, for BIGINT, or to text",
+}
 
 
 class RowCaster:
@@ -114,8 +116,9 @@ def _check_castable(source: pa.DataType, target: DataType, where: str) -> None:
         case Atomic(kind, _) if _ACCEPTS[kind](source):
             return
         case _:
+            hint = next((hint for is_kind, hint in _HINTS.items() if is_kind(source)), "")
             raise InvalidError(
-                f"column {where!r} is {target}; the data has {source}, which does not convert without loss"
+                f"column {where!r} is {target}; the data has {source}, which does not convert without loss{hint}"
             )
 
 
@@ -142,24 +145,30 @@ def _is_zoned(source: pa.DataType) -> bool:
     return bool(_TYPES.is_timestamp(source) and source.tz is not None)
 
 
+def _is_day_or_naive(source: pa.DataType) -> bool:
+    return bool(_TYPES.is_date(source) or _is_naive(source))
+
+
 def _is_number(source: pa.DataType) -> bool:
-    return bool(_TYPES.is_integer(source) or _TYPES.is_floating(source))
+    return bool(_TYPES.is_integer(source) or _TYPES.is_floating(source) or _TYPES.is_decimal(source))
 
 
-def _is_exact(source: pa.DataType) -> bool:
-    return bool(_TYPES.is_integer(source) or _TYPES.is_decimal(source))
+def _is_text_or_uuid(source: pa.DataType) -> bool:
+    return is_text(source) or source == pa.uuid()
+
+
+def _is_bytes_or_uuid(source: pa.DataType) -> bool:
+    return is_bytes(source) or source == pa.uuid()
 
 
 _ACCEPTS: dict[Kind, Callable[[pa.DataType], bool]] = {
     Kind.BOOLEAN: _TYPES.is_boolean,
-    **dict.fromkeys(INTEGERS, _is_exact),
-    **dict.fromkeys(FLOATS, _is_number),
-    Kind.DECIMAL: _is_exact,
-    **dict.fromkeys(STRINGS, is_text),
-    **dict.fromkeys(BINARIES, is_bytes),
-    Kind.DATE: _TYPES.is_date,
+    **dict.fromkeys((*INTEGERS, *FLOATS, Kind.DECIMAL), _is_number),
+    **dict.fromkeys(STRINGS, _is_text_or_uuid),
+    **dict.fromkeys(BINARIES, _is_bytes_or_uuid),
+    Kind.DATE: _is_day_or_naive,
     Kind.TIME: _TYPES.is_time,
-    Kind.TIMESTAMP: _is_naive,
+    Kind.TIMESTAMP: _is_day_or_naive,
     Kind.TIMESTAMP_LTZ: _is_zoned,
 }
 
@@ -167,93 +176,13 @@ _ACCEPTS: dict[Kind, Callable[[pa.DataType], bool]] = {
 def _convert(array: pa.Array, target: pa.DataType, field: Field, first_row: int) -> pa.Array:
     if array.type == target:
         return array
-    if _holds_dictionary(array.type):
-        array = _without_dictionaries(array)
-        if array.type == target:
-            return array
     try:
-        return _cast_array(array, target)
+        return convert_array(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         _check_nulls(array, target, field, first_row)
         raise InvalidError(
             f"column {field.name!r} is {field.type}; {_offender(array, target, first_row)} does not fit ({error})"
         ) from error
-
-
-def _holds_dictionary(arrow: pa.DataType) -> bool:
-    if _TYPES.is_dictionary(arrow):
-        return True
-    return any(_holds_dictionary(arrow.field(index).type) for index in range(arrow.num_fields))
-
-
-def _without_dictionaries(array: pa.Array) -> pa.Array:
-    """The values themselves, in ROWs and ARRAYs too; a dictionary of views, as polars makes, is one Arrow cannot look up in."""
-    arrow = array.type
-    if _TYPES.is_dictionary(arrow):
-        values = array.dictionary
-        if _TYPES.is_string_view(values.type) or _TYPES.is_binary_view(values.type):
-            values = values.cast(pa.string() if _TYPES.is_string_view(values.type) else pa.binary())
-        return pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
-    if not _holds_dictionary(arrow):
-        return array
-    if _TYPES.is_struct(arrow):
-        members = [_without_dictionaries(member) for member in array.flatten()]
-        return pa.StructArray.from_arrays(members, names=[inner.name for inner in arrow], mask=array.is_null())
-    if _TYPES.is_list(arrow) or _TYPES.is_large_list(arrow):
-        whole = pa.concat_arrays([array])
-        lists = pa.ListArray if _TYPES.is_list(arrow) else pa.LargeListArray
-        return lists.from_arrays(whole.offsets, _without_dictionaries(whole.values), mask=whole.is_null())
-    return array
-
-
-def _cast_array(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """A safe cast; ArrowInvalid for a value that would change, floating-point numbers included."""
-    if _TYPES.is_integer(array.type) and _TYPES.is_decimal(target):
-        # From integers Arrow wants room for the greatest of their type; from a decimal it looks at the values.
-        array = array.cast(pa.decimal256(_LONGEST_INTEGER + target.scale, target.scale))
-    converted = array.cast(target, safe=True)
-    if _narrows(array.type, target):
-        _check_narrowed(array, converted)
-    return converted
-
-
-def _narrows(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether floating-point numbers lose digits at any depth, which Arrow does not count as unsafe."""
-    if _TYPES.is_floating(source) and _TYPES.is_floating(target):
-        return bool(source.bit_width > target.bit_width)
-    if _TYPES.is_struct(source) and _TYPES.is_struct(target):
-        return any(_narrows(inner.type, target.field(inner.name).type) for inner in source)
-    if _TYPES.is_map(source) and _TYPES.is_map(target):
-        return _narrows(source.key_type, target.key_type) or _narrows(source.item_type, target.item_type)
-    if hasattr(source, "value_type") and _TYPES.is_list(target):
-        return _narrows(source.value_type, target.value_type)
-    return False
-
-
-def _check_narrowed(array: pa.Array, converted: pa.Array) -> None:
-    """ArrowInvalid where a number changed."""
-    for wide, narrow in _leaves(array, converted):
-        if _narrows(wide.type, narrow.type):
-            differs = pc.and_(pc.not_equal(wide, narrow.cast(wide.type)), pc.invert(pc.is_nan(wide)))
-            if pc.any(differs).as_py():
-                value = wide[differs.index(True).as_py()].as_py()
-                raise pa.ArrowInvalid(f"{value!r} cannot be held exactly")
-
-
-def _leaves(array: pa.Array, converted: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """The arrays without children inside, before and after; values are NULL where anything above them is."""
-    if _TYPES.is_struct(array.type):
-        members = dict(zip([inner.name for inner in converted.type], converted.flatten(), strict=True))
-        for inner, member in zip(array.type, array.flatten(), strict=True):
-            yield from _leaves(member, members[inner.name])
-    elif _TYPES.is_map(array.type):
-        before, after = (pa.concat_arrays([found.drop_null()]) for found in (array, converted))
-        yield from _leaves(before.keys, after.keys)
-        yield from _leaves(before.items, after.items)
-    elif _TYPES.is_list(converted.type):
-        yield from _leaves(array.flatten(), converted.flatten())
-    else:
-        yield array, converted
 
 
 def _check_nulls(array: pa.Array, target: pa.DataType, field: Field, first_row: int) -> None:
@@ -283,89 +212,8 @@ def _offender(array: pa.Array, target: pa.DataType, first_row: int) -> str:
         middle = (low + high) // 2
         try:
             # Taken, not sliced: the members of a sliced list are all converted.
-            _cast_array(array.take(pa.array(range(low, middle))), target)
+            convert_array(array.take(pa.array(range(low, middle))), target)
             low = middle
         except pa.ArrowException:
             high = middle
-    return f"row {first_row + low} with {_short(array[low].as_py())}" if len(array) else "the data"
-
-
-def _short(value: object) -> str:
-    """A value for a message, which a long one would fill."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-
-
-def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:
-    """Refuses NULL in NOT NULL columns and fields, text or bytes longer than the type allows, and times with more digits."""
-    _check_inside(array, data_type, where, lambda row: first_row + row)
-
-
-def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Callable[[int], int]) -> None:
-    """Like `check_values`; `row_of` tells the row of the table that a value belongs to."""
-    if not data_type.nullable and array.null_count:
-        row = row_of(array.is_null().index(True).as_py())
-        raise InvalidError(f"column {where!r} is NOT NULL, but row {row} has NULL")
-    match data_type:
-        case Atomic(kind, precision) if kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH:
-            lengths = pc.utf8_length(array) if kind in STRINGS else pc.binary_length(array)
-            longest = pc.max(lengths).as_py()
-            if longest is not None and longest > precision:
-                index = pc.greater(lengths, precision).index(True).as_py()
-                raise InvalidError(
-                    f"column {where!r} is {data_type}, but row {row_of(index)} has a value of length {lengths[index].as_py()}"
-                )
-        case Atomic() if (step := precision_step(data_type)) > 1:
-            units = array.view(pa.int32() if _TYPES.is_time32(array.type) else pa.int64())
-            surplus = np.flatnonzero(units.fill_null(0).to_numpy() % step)
-            if surplus.size:
-                index = int(surplus[0])
-                raise InvalidError(
-                    f"column {where!r} is {data_type}, but row {row_of(index)} has {array[index].as_py()!s}, with more digits"
-                )
-        case Row(fields) if _needs_check(data_type):
-            # Values below a NULL struct do not count.
-            present, inner_row = _present(array, row_of)
-            for index, field in enumerate(fields):
-                _check_inside(present.field(index), field.type, f"{where}.{field.name}", inner_row)
-        case Array(element) if _needs_check(data_type):
-            present, inner_row = _present(array, row_of)
-            _check_inside(present.flatten(), element, f"{where}.element", _owner(present.offsets, inner_row))
-        case Multiset(element) if _needs_check(data_type):
-            _check_inside(array, Map(element, Atomic(Kind.INT, nullable=False), data_type.nullable), where, row_of)
-        case Map(key, value) if _needs_check(data_type):
-            present, inner_row = _present(array, row_of)
-            # Copied, for keys and items of a sliced map are those of the whole.
-            present = pa.concat_arrays([present])
-            owner = _owner(present.offsets, inner_row)
-            _check_inside(present.keys, key, f"{where}.key", owner)
-            _check_inside(present.items, value, f"{where}.value", owner)
-        case _:
-            return
-
-
-def _present(array: pa.Array, row_of: Callable[[int], int]) -> tuple[pa.Array, Callable[[int], int]]:
-    """The values that are not NULL, and which row each belongs to."""
-    if not array.null_count:
-        return array, row_of
-    return array.drop_null(), lambda index: row_of(pc.indices_nonzero(array.is_valid())[index].as_py())
-
-
-def _owner(offsets: pa.Array, row_of: Callable[[int], int]) -> Callable[[int], int]:
-    """Which row an element belongs to, told by where the lists begin."""
-    starts = offsets.to_numpy() - offsets[0].as_py()
-    return lambda index: row_of(int(np.searchsorted(starts, index, side="right")) - 1)
-
-
-def _needs_check(data_type: DataType) -> bool:
-    """Whether anything inside a type restricts its values."""
-    match data_type:
-        case Array(element) | Multiset(element):
-            inner: tuple[DataType, ...] = (element,)
-        case Map(key, value):
-            inner = (key, value)
-        case Row(fields):
-            inner = tuple(field.type for field in fields)
-        case Atomic(kind, precision):
-            return (kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH) or precision_step(data_type) > 1
-    return any(not child.nullable or _needs_check(child) for child in inner)
+    return f"row {first_row + low} with {shown_value(array[low])}" if len(array) else "the data"

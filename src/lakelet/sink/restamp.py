@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InternalError
-from lakelet.format.binary_row import decode_row
+from lakelet.format.binary_row_columns import decode_bounds
 from lakelet.format.data_files import format_of_file
 from lakelet.format.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
@@ -104,11 +104,12 @@ class _Moving:
         """The columns in which there may be a NaN: all floating-point ones whose maximum is not known to be a number."""
         names = file.value_stats_columns
         fields = [field for field in self._schema.fields if names is None or field.name in names]
-        greatest = decode_row(file.value_stats.max_values, [field.type for field in fields]) if fields else ()
+        stored = pa.array([file.value_stats.max_values], pa.binary())
+        greatest = decode_bounds(stored, [field.type for field in fields]) if fields else []
         bounded = {
             field.name
-            for field, value in zip(fields, greatest, strict=True)
-            if isinstance(value, float) and not math.isnan(value)
+            for field, bound in zip(fields, greatest, strict=True)
+            if pa.types.is_floating(bound.type) and bound.null_count == 0 and not math.isnan(bound[0].as_py())
         }
         floats = {
             field.name

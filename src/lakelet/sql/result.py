@@ -98,7 +98,8 @@ class SqlResult:
         """The rows as Python values."""
         for batch in self.to_batches():
             if batch.num_columns:
-                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                columns = zip(batch.schema.names, batch.columns, strict=True)
+                yield from zip(*(_python_values(name, column) for name, column in columns), strict=True)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows as Python values."""
@@ -134,3 +135,13 @@ class SqlResult:
 
     def __repr__(self) -> str:
         return f"SqlResult({', '.join(f'{field.name} {field.type}' for field in self.schema)})"
+
+
+def _python_values(name: str, column: pa.Array) -> list[Any]:
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise InvalidError(
+            f"column {name!r}, {column.type}, has a value that Python has none for ({error}); to_arrow() has it"
+        ) from error
+    return found

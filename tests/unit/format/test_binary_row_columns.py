@@ -1,6 +1,8 @@
+import datetime
 import json
 import math
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from lakelet.errors import CorruptionError, InvalidError, LakeletError
 from lakelet.format import binary_row_columns, murmur
 from lakelet.format.binary_row import decode_row, encode_row
-from lakelet.format.binary_row_columns import bucket_of, decode_rows, encode_rows, hash_rows
+from lakelet.format.binary_row_columns import bucket_of, decode_bounds, decode_rows, encode_rows, hash_rows
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
@@ -219,3 +221,46 @@ def test_damaged_rows_decode_alike_or_are_refused(data: st.DataObject) -> None:
         except OverflowError:  # Arrow cannot show a timestamp beyond the year 9999 as a datetime either.
             outcomes.append(InvalidError)
     assert outcomes[0] == outcomes[1] or InvalidError in outcomes
+
+
+_DAMAGED = {
+    "STRING": "0900000010000000" + "6161616161616161",
+    "DECIMAL(20, 0)": "1000000010000000" + "7f" * 16,
+    "TIMESTAMP(6)": "0000000010000000" + "ffffffffffffff7f",
+    "TIME(3)": "005c260500000000",
+    "ARRAY<INT>": "0000000010000000",
+}
+
+
+@pytest.mark.parametrize("text", _DAMAGED)
+@pytest.mark.parametrize("bad", [[0], [3], [6], [0, 1, 5], list(range(7))])
+def test_rule_28_a_bound_that_cannot_be_decoded_is_unknown(text: str, bad: list[int]) -> None:
+    types = [parse_type(text)]
+    damaged = bytes.fromhex("00000001" + "00" * 8 + _DAMAGED[text])
+    good = _KNOWN.get(text)
+    rows = pa.array([damaged if place in bad else encode_row([good], types) for place in range(7)])
+    (found,) = decode_bounds(rows, types)
+    assert found.to_pylist() == [None if place in bad else good for place in range(7)]
+
+
+_KNOWN = {
+    "STRING": "a",
+    "DECIMAL(20, 0)": Decimal(7),
+    "TIMESTAMP(6)": datetime.datetime(2024, 1, 1),
+    "TIME(3)": datetime.time(1),
+}
+
+
+def test_rule_28_what_stands_beside_a_damaged_bound_is_known() -> None:
+    types = [parse_type("INT"), parse_type("TIME(3)"), parse_type("STRING")]
+    row = bytearray(encode_row([5, datetime.time(1), "abc"], types))
+    row[4 + 8 + 8 : 4 + 8 + 12] = (-1).to_bytes(4, "little", signed=True)
+    columns = decode_bounds(pa.array([bytes(row)]), types)
+    assert [column.to_pylist() for column in columns] == [[5], [None], ["abc"]]
+
+
+@pytest.mark.parametrize("row", [b"", b"\0" * 4, b"\0\0\0\2" + b"\0" * 24, b"\0\0\0\1" + b"\0" * 8])
+def test_rule_28_rows_of_another_shape_bound_nothing(row: bytes) -> None:
+    types = [parse_type("INT")]
+    (found,) = decode_bounds(pa.array([encode_row([5], types), row]), types)
+    assert found.to_pylist() == [5, None]

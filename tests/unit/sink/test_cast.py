@@ -1,9 +1,12 @@
 """Rows as they come in: what converts, what is refused, and which row is named."""
 
 import datetime as dt
-from decimal import Decimal
+import random
+import uuid
+from decimal import Context, Decimal
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -57,6 +60,16 @@ NOON = dt.datetime(2024, 1, 2, 12)
         (pa.nulls(2), "INT"),
         (pa.nulls(2), "ARRAY<ROW<a INT>>"),
         (pa.array([True, None]), "BOOLEAN"),
+        (pa.array([1.0, None, -(2.0**53)]), "BIGINT"),
+        (pa.array([1.0, 2.0**24], pa.float32()), "BIGINT"),
+        (pa.array([1.5, None, -0.5]), "DECIMAL(3, 1)"),
+        (pa.array([Decimal("1.5"), None]), "DOUBLE"),
+        (pa.array([Decimal(2**60)], pa.decimal128(22, 2)), "DOUBLE"),
+        (pa.array([Decimal("1.5")], pa.decimal256(50, 3)), "FLOAT"),
+        (pa.array([[Decimal("1.5")], None, []]).slice(1), "ARRAY<DOUBLE>"),
+        (pa.array([[1.0]], pa.list_(pa.float64(), 1)), "ARRAY<INT>"),
+        (pa.array([{"a": Decimal("0.5")}, None]), "ROW<a DOUBLE>"),
+        (pa.array([[("k", Decimal("0.5"))], None], pa.map_(pa.string(), pa.decimal128(3, 1))), "MAP<STRING, DOUBLE>"),
     ],
 )
 def test_conversions_that_keep_every_value(values: pa.Array, kind: str) -> None:
@@ -85,17 +98,16 @@ def test_an_instant_stays_the_same_whatever_its_zone() -> None:
     [
         (pa.array(["1"]), "INT"),
         (pa.array([1]), "STRING"),
-        (pa.array([1.0]), "INT"),
-        (pa.array([1.0]), "DECIMAL(3, 1)"),
-        (pa.array([Decimal("1.5")]), "DOUBLE"),
         (pa.array([1]), "BOOLEAN"),
         (pa.array([True]), "INT"),
         (pa.array(["a"]), "BYTES"),
         (pa.array([b"a"]), "STRING"),
         (pa.array(["2024-01-01"]), "DATE"),
-        (pa.array([NOON], pa.timestamp("ms")), "DATE"),
-        (pa.array([DAY]), "TIMESTAMP(3)"),
         (pa.array([NOON], pa.timestamp("ms")), "TIMESTAMP(3) WITH LOCAL TIME ZONE"),
+        (pa.array([DAY]), "TIMESTAMP(3) WITH LOCAL TIME ZONE"),
+        (pa.array([NOON], pa.timestamp("ms", "UTC")), "DATE"),
+        (pa.array([dt.timedelta(1)]), "BIGINT"),
+        (pa.array([uuid.UUID(int=1)]), "INT"),
         (pa.array([NOON], pa.timestamp("ms", "UTC")), "TIMESTAMP(3)"),
         (pa.array([1]), "ARRAY<INT>"),
         (pa.array([["x"]]), "ARRAY<INT>"),
@@ -127,6 +139,19 @@ def test_types_that_do_not_convert(values: pa.Array, kind: str) -> None:
             "row 101 with Decimal('1.55')",
         ),
         (pa.array([2**53 + 1]), "DOUBLE", "row 100 with 9007199254740993"),
+        (pa.array([1.0, 1.5]), "BIGINT", "row 101 with 1.5"),
+        (pa.array([2.0**53, 2.0**53 + 2]), "BIGINT", "row 101 with 9007199254740994.0"),
+        (pa.array([2.0**24, 2.0**24 + 2], pa.float32()), "BIGINT", "row 101 with 16777218.0"),
+        (pa.array([1.0, float("nan")]), "INT", "row 101 with nan"),
+        (pa.array([1.0, 300.0]), "TINYINT", "row 101 with 300.0"),
+        (pa.array([1.5, 1.25]), "DECIMAL(3, 1)", "row 101 with 1.25"),
+        (pa.array([1.5, float("inf")]), "DECIMAL(3, 1)", "row 101 with inf"),
+        (pa.array([Decimal(1), Decimal(2**53 + 1)], pa.decimal128(20, 0)), "DOUBLE", "row 101 with Decimal"),
+        (pa.array([Decimal(1), Decimal(2**24 + 1)], pa.decimal128(20, 0)), "FLOAT", "row 101 with Decimal"),
+        (pa.array([[Decimal(2**53 + 1)]], pa.list_(pa.decimal128(20, 0))), "ARRAY<DOUBLE>", "row 100 with"),
+        (pa.array([NOON.replace(hour=0), NOON], pa.timestamp("ms")), "DATE", "row 101 with datetime.datetime(2024"),
+        (pa.array([2**63 - 1], pa.timestamp("us")), "TIMESTAMP(3)", "row 100 with infinity"),
+        (pa.array([-(2**63) + 1], pa.timestamp("us")), "TIMESTAMP(0)", "row 100 with -infinity"),
         (pa.array([1.5, 0.1]), "FLOAT", "row 101 with 0.1"),
         (pa.array([1.5, 1e300]), "FLOAT", "row 101 with 1e+300"),
         (pa.array([float("nan"), float("-inf")]), "FLOAT", None),
@@ -314,3 +339,69 @@ def test_categories_of_polars(words: pl.DataType) -> None:
     assert cast(array(lists, pl.List(words)).slice(2), "ARRAY<STRING>").to_pylist() == lists[2:]
     rows = [{"a": "x"}, None, {"a": None}]
     assert cast(array(rows, pl.Struct({"a": words})), "ROW<a STRING>").to_pylist() == rows
+
+
+@pytest.mark.parametrize("digits", [(5, 2), (15, 15), (18, 4), (38, 10), (38, 38)])
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+def test_a_decimal_becomes_the_nearest_number(digits: tuple[int, int], kind: str) -> None:
+    precision, scale = digits
+    randomness = random.Random(precision + scale)
+    reach = min(10**precision, 2 ** (24 if kind == "FLOAT" else 53) * 10**scale) - 1
+    values = [Decimal(randomness.randint(-reach, reach)).scaleb(-scale, Context(prec=50)) for _ in range(500)]
+    wanted = [np.float32(str(value)) if kind == "FLOAT" else float(value) for value in values]
+    assert cast(pa.array(values, pa.decimal128(*digits)), kind).to_pylist() == wanted
+
+
+def test_midnights_and_days_are_each_other() -> None:
+    midnight = dt.datetime(2024, 1, 2)
+    assert cast(pa.array([midnight, None], pa.timestamp("us")), "DATE").to_pylist() == [DAY, None]
+    assert cast(pa.array([DAY, None]), "TIMESTAMP(3)").to_pylist() == [midnight, None]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_uuids_are_their_text_or_their_bytes(start: int) -> None:
+    values = [uuid.UUID(int=5), uuid.uuid5(uuid.NAMESPACE_DNS, "a"), None, uuid.UUID(int=2**128 - 1)]
+    array = pa.array(values).slice(start)
+    assert cast(array, "STRING").to_pylist() == [value and str(value) for value in values[start:]]
+    assert cast(array, "BINARY(16)").to_pylist() == [value and value.bytes for value in values[start:]]
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 4], pa.int32()), pa.array(values))
+    assert cast(lists, "ARRAY<STRING>").to_pylist() == [
+        [value and str(value) for value in pair] for pair in (values[:2], values[2:])
+    ]
+
+
+_TIME_ARRAYS = [
+    ("TIME(3)", pa.time32("ms"), [0, 86_399_999], [-1, 86_400_000]),
+    ("TIME(0)", pa.time32("s"), [0, 86_399], [-1, 86_400]),
+    ("TIME(3)", pa.time64("us"), [0, 86_399_999_000], [-1000, 86_400_000_000]),
+    ("DATE", pa.date32(), [-719_162, 2_932_896], [-719_163, 2_932_897, 2**31 - 1, -(2**31) + 1]),
+    ("TIMESTAMP(0)", pa.timestamp("s"), [-62135596800, 253402300799], [-62135596801, 253402300800]),
+    ("TIMESTAMP(3)", pa.timestamp("ms"), [-62135596800_000, 253402300799_999], [-62135596800_001, 253402300800_000]),
+    ("TIMESTAMP(6)", pa.timestamp("us"), [-62135596800_000_000], [2**63 - 1, -(2**63) + 1, 253402300800_000_000]),
+    ("TIMESTAMP(6) WITH LOCAL TIME ZONE", pa.timestamp("us", "UTC"), [253402300799_999_999], [2**63 - 1]),
+    ("TIMESTAMP(9)", pa.timestamp("ns"), [-(2**63) + 1, 2**63 - 1], [-(2**63)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "arrow", "good", "bad"), _TIME_ARRAYS)
+@pytest.mark.parametrize("nesting", ["{}", "ARRAY<{}>", "ROW<a {}>", "MAP<STRING, {}>"])
+def test_rule_28_times_that_nobody_can_show_are_refused(
+    kind: str, arrow: pa.DataType, good: list[int], bad: list[int], nesting: str
+) -> None:
+    def nested(number: int) -> pa.Array:
+        value = pa.array([number], pa.int32() if arrow.bit_width == 32 else pa.int64()).view(arrow)
+        match nesting:
+            case "{}":
+                return value
+            case "ARRAY<{}>":
+                return pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), value)
+            case "ROW<a {}>":
+                return pa.StructArray.from_arrays([value], ["a"])
+            case _:
+                return pa.MapArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["k"]), value)
+
+    for number in good:
+        assert len(cast(nested(number), nesting.format(kind))) == 1
+    for number in bad:
+        with pytest.raises(InvalidError, match=r"column 'c(\.\w+)?' is .*row 7 has "):
+            cast(nested(number), nesting.format(kind), first_row=7)

@@ -52,6 +52,8 @@ _NAMES = {
 _UNITS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 _SHOWN_CHARACTERS = 100
 _MICRO = 6
+# Up to here every whole number is one of the type.
+_WHOLE_NUMBERS = {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}
 _WHOLE = r"\s*[+-]?[0-9]+(\.0*)?\s*"
 # Behind the time of day: another zone, which a TIMESTAMP has no room for, and digits behind those that DuckDB keeps.
 _ZONE = r":.*[A-Za-z+-]"
@@ -174,10 +176,17 @@ def _exact(expression: str, cast: str, given: pa.DataType, wanted: TableType) ->
     kind = wanted.kind
     if _is_text(given):
         return _exact_text(expression, cast, wanted)
-    if kind in STRINGS or (kind in FLOATS and not _TYPES.is_integer(given)):
+    if kind in STRINGS or (kind in FLOATS and _TYPES.is_floating(given)):
         return None
-    if kind in FLOATS:
+    if kind in FLOATS and _TYPES.is_integer(given):
         return f"TRY_CAST({cast} AS HUGEINT) = {expression}"
+    if kind in FLOATS:
+        # From here on whole numbers are left out.
+        held = f"TRY_CAST({cast} AS HUGEINT) = TRY_CAST({expression} AS HUGEINT) AND trunc({expression}) = {expression}"
+        return f"(abs({cast}) < {_WHOLE_NUMBERS[kind]} OR {held})"
+    if kind in INTEGERS and _TYPES.is_floating(given):
+        limit = _WHOLE_NUMBERS[Kind.FLOAT if given.bit_width == 32 else Kind.DOUBLE]
+        return f"abs({expression}) <= {limit} AND {cast} = {expression}"
     back = duck_name(given)
     return None if back is None else f"CAST({cast} AS {back}) = {expression}"
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.schemas import SchemaVersions
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.binary_row_columns import decode_bounds
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import FILE_SOURCE_APPEND, FILE_SOURCE_COMPACT
 from lakelet.model.types import Atomic, Field
@@ -155,7 +155,7 @@ class _Columns:
         if not types:
             return pa.nulls(count, pa.string())
         rows = of_arity(self._entries.column(name), len(types))
-        texts = key_texts(decode_rows(rows, types), types, count)
+        texts = key_texts(decode_bounds(rows, types), types, count)
         return pc.if_else(rows.is_valid(), texts, pa.scalar(None, pa.string()))
 
     def _by_column(self, values: _Values) -> pa.Array:
@@ -185,7 +185,7 @@ class _Group:
         """The bounds of the covered columns."""
         types = [field.type for field in self.covered]
         rows = self.entries.column("_VALUE_STATS").combine_chunks().field(member)
-        return decode_rows(of_arity(rows, len(types)), types) if types else []
+        return decode_bounds(of_arity(rows, len(types)), types) if types else []
 
 
 _Values = Callable[[_Group, Sequence[Field]], dict[str, pa.Array]]

@@ -34,12 +34,18 @@ def value_texts(values: pa.Array, data_type: DataType, *, cast: bool) -> pa.Arra
     if kind in TIMESTAMPS and data_type.precision > _MICRO:
         values = values.cast(pa.int64())
     encoded = values.dictionary_encode()
-    known = encoded.dictionary.to_pylist()
-    texts = [
-        value.hex() if kind in BINARIES and not cast else partition_text(data_type, value, legacy=not cast)
-        for value in known
-    ]
+    texts = [_text(value, data_type, cast=cast) for value in encoded.dictionary]
     return pa.array(texts, pa.string()).take(encoded.indices)
+
+
+def _text(scalar: pa.Scalar, data_type: Atomic, *, cast: bool) -> str | None:
+    try:
+        value = scalar.as_py()
+    except (OverflowError, ValueError):
+        # A moment beyond the year 9999, which other writers have, is no value of Python's: it stays unknown.
+        return None
+    is_hex = data_type.kind in BINARIES and not cast
+    return str(value.hex()) if is_hex else partition_text(data_type, value, legacy=not cast)
 
 
 def partition_texts(columns: Sequence[pa.Array], types: Sequence[DataType], count: int) -> pa.Array:

@@ -1,0 +1,180 @@
+"""What a column's type asks of its values beyond their Arrow type: NOT NULL, lengths, digits, and a place in time.
+
+The last step before rows are written, on columns that are in the table's types. Every error names the column, with its path
+inside of nested types, and the first row.
+
+A time is one of a day, 00:00:00 to 23:59:59.999. A date or timestamp is of the years 1 to 9999: what DuckDB calls infinity,
+and what lies beyond those years, is a value that Python, and SQL's own texts, cannot show again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.errors import InvalidError
+from lakelet.model.arrow_types import precision_step
+from lakelet.model.types import (
+    BINARIES,
+    MAX_LENGTH,
+    STRINGS,
+    TIMESTAMPS,
+    Array,
+    Atomic,
+    DataType,
+    Kind,
+    Map,
+    Multiset,
+    Row,
+)
+
+_TYPES = pa.types
+_TIMES = (Kind.DATE, Kind.TIME, *TIMESTAMPS)
+# The first day of the year 1 and the last of 9999, from 1970-01-01 on.
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_SHOWN_CHARACTERS = 100
+
+
+def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:
+    """Refuses NULL in NOT NULL columns and fields, text or bytes longer than the type allows, times with more digits, and
+    times and dates that nobody can show."""
+    _check_inside(array, data_type, where, lambda row: first_row + row)
+
+
+def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Callable[[int], int]) -> None:
+    """Like `check_values`; `row_of` tells the row of the table that a value belongs to."""
+    if not data_type.nullable and array.null_count:
+        row = row_of(array.is_null().index(True).as_py())
+        raise InvalidError(f"column {where!r} is NOT NULL, but row {row} has NULL")
+    match data_type:
+        case Atomic(kind, precision) if kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH:
+            lengths = pc.utf8_length(array) if kind in STRINGS else pc.binary_length(array)
+            longest = pc.max(lengths).as_py()
+            if longest is not None and longest > precision:
+                index = pc.greater(lengths, precision).index(True).as_py()
+                raise InvalidError(
+                    f"column {where!r} is {data_type}, but row {row_of(index)} has a value of length {lengths[index].as_py()}"
+                )
+        case Atomic(kind) if kind in _TIMES:
+            _check_times(array, data_type, where, row_of)
+        case Row(fields) if _needs_check(data_type):
+            # Values below a NULL struct do not count.
+            present, inner_row = _present(array, row_of)
+            for index, field in enumerate(fields):
+                _check_inside(present.field(index), field.type, f"{where}.{field.name}", inner_row)
+        case Array(element) if _needs_check(data_type):
+            present, inner_row = _present(array, row_of)
+            _check_inside(present.flatten(), element, f"{where}.element", _owner(present.offsets, inner_row))
+        case Multiset(element) if _needs_check(data_type):
+            _check_inside(array, Map(element, Atomic(Kind.INT, nullable=False), data_type.nullable), where, row_of)
+        case Map(key, value) if _needs_check(data_type):
+            present, inner_row = _present(array, row_of)
+            # Copied, for keys and items of a sliced map are those of the whole.
+            present = pa.concat_arrays([present])
+            owner = _owner(present.offsets, inner_row)
+            _check_inside(present.keys, key, f"{where}.key", owner)
+            _check_inside(present.items, value, f"{where}.value", owner)
+        case _:
+            return
+
+
+def _check_times(array: pa.Array, data_type: DataType, where: str, row_of: Callable[[int], int]) -> None:
+    index = first_unshowable(array)
+    if index is not None:
+        raise InvalidError(
+            f"column {where!r} is {data_type}, of {reach_text(array.type)}, "
+            f"but row {row_of(index)} has {shown_value(array[index])}"
+        )
+    step = precision_step(data_type)
+    surplus = np.flatnonzero(_units(array).fill_null(0).to_numpy() % step) if step > 1 else np.empty(0)
+    if surplus.size:
+        index = int(surplus[0])
+        raise InvalidError(
+            f"column {where!r} is {data_type}, but row {row_of(index)} has {array[index].as_py()!s}, with more digits"
+        )
+
+
+def first_unshowable(array: pa.Array) -> int | None:
+    """The place of the first time or date that is outside of what can be shown."""
+    least, greatest = _reach(array.type)
+    units = _units(array)
+    low, high = pc.min_max(units).values()
+    if not low.is_valid or (low.as_py() >= least and high.as_py() <= greatest):
+        return None
+    outside = pc.or_(pc.less(units, least), pc.greater(units, greatest))
+    return int(outside.index(True).as_py())
+
+
+def reach_text(arrow: pa.DataType) -> str:
+    """What times and dates of a type may be."""
+    if _TYPES.is_time(arrow):
+        return "00:00:00 up to 24:00:00"
+    is_nanos = _TYPES.is_timestamp(arrow) and arrow.unit == "ns"
+    return "the years 1677 to 2262" if is_nanos else "the years 1 to 9999"
+
+
+def _units(array: pa.Array) -> pa.Array:
+    return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+
+
+def _reach(arrow: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest value of a time or date in its own units."""
+    if _TYPES.is_time(arrow):
+        return 0, _DAY[arrow.unit] - 1
+    if _TYPES.is_date32(arrow):
+        return _FIRST_DAY, _LAST_DAY
+    if arrow.unit == "ns":
+        # All that 64 bits hold but for the least, which libraries take for no time at all.
+        return -(2**63) + 1, 2**63 - 1
+    return _FIRST_DAY * _DAY[arrow.unit], (_LAST_DAY + 1) * _DAY[arrow.unit] - 1
+
+
+def shown_value(value: pa.Scalar) -> str:
+    """A value for a message, cut where it would fill it; also one that Python has no value for."""
+    try:
+        text = repr(value.as_py())
+    except (OverflowError, ValueError):
+        text = _shown_number(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+def _shown_number(value: pa.Scalar) -> str:
+    if not (_TYPES.is_temporal(value.type)):
+        return f"a value of {value.type}"
+    number = value.value
+    bits = value.type.bit_width
+    if number in (2 ** (bits - 1) - 1, -(2 ** (bits - 1)) + 1):
+        return "infinity" if number > 0 else "-infinity"
+    unit = "days since 1970-01-01" if _TYPES.is_date32(value.type) else value.type.unit
+    return f"{number} {unit}"
+
+
+def _present(array: pa.Array, row_of: Callable[[int], int]) -> tuple[pa.Array, Callable[[int], int]]:
+    """The values that are not NULL, and which row each belongs to."""
+    if not array.null_count:
+        return array, row_of
+    return array.drop_null(), lambda index: row_of(pc.indices_nonzero(array.is_valid())[index].as_py())
+
+
+def _owner(offsets: pa.Array, row_of: Callable[[int], int]) -> Callable[[int], int]:
+    """Which row an element belongs to, told by where the lists begin."""
+    starts = offsets.to_numpy() - offsets[0].as_py()
+    return lambda index: row_of(int(np.searchsorted(starts, index, side="right")) - 1)
+
+
+def _needs_check(data_type: DataType) -> bool:
+    """Whether anything inside a type restricts its values."""
+    match data_type:
+        case Array(element) | Multiset(element):
+            inner: tuple[DataType, ...] = (element,)
+        case Map(key, value):
+            inner = (key, value)
+        case Row(fields):
+            inner = tuple(field.type for field in fields)
+        case Atomic(kind, precision):
+            return (kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH) or kind in _TIMES
+    return any(not child.nullable or _needs_check(child) for child in inner)
