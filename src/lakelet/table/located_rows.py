@@ -1,6 +1,6 @@
 """The rows of a version, each with its place: what a statement needs that finds rows by any condition and then changes them.
 
-    column …, __lakelet_file, __lakelet_row
+    column …, __lakelet_file, __lakelet_row     or other names for the place, where columns are called so
 
 In a table without a primary key the place is the number of a file and the number of the row among those that the file
 shows. It is the same however often the file is read, so that the rows found are the ones taken away. In a primary-key table
@@ -30,7 +30,6 @@ from lakelet.table.scanning import TableScan
 
 FILE = "__lakelet_file"
 ROW = "__lakelet_row"
-_PLACES = (pa.field(FILE, pa.int32()), pa.field(ROW, pa.int64()))
 _PLACES_AT_ONCE = 1 << 20
 
 
@@ -45,19 +44,38 @@ class LocatedRows:
         self._splits: dict[int, Split] = {}
         self._numbers: dict[str, int] = {}
         self._next = count()
-        columns = [field.with_nullable(True) for field in arrow_schema(schema.fields)]
-        self.schema = pa.schema([*columns, *_PLACES])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, and the place."""
+        return self.schema_with(FILE, ROW)
+
+    def schema_with(self, file: str, row: str) -> pa.Schema:
+        """The same with other names for the place."""
+        columns = [field.with_nullable(True) for field in arrow_schema(self._table_schema.fields)]
+        return pa.schema([*columns, pa.field(file, pa.int32()), pa.field(row, pa.int64())])
 
     def read(
-        self, columns: Sequence[str] | None = None, condition: pc.Expression | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        condition: pc.Expression | None = None,
+        *,
+        file: str = FILE,
+        row: str = ROW,
     ) -> Iterator[pa.RecordBatch]:
         """The rows in some columns, in the order of the schema. Files that cannot match the condition are left out, rows that do
         not match it are not."""
-        wanted = pa.schema([field for field in self.schema if columns is None or field.name in columns])
+        wanted = pa.schema([one for one in self.schema_with(file, row) if columns is None or one.name in columns])
         if self._snapshot is None:
             return
-        for batch in self._with_places(wanted, condition):
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in wanted.names], schema=wanted)
+        names = [name for name in wanted.names if name not in (file, row)]
+        for batch, number, start in self._with_places(names, condition):
+            arrays = [batch.column(name) for name in names]
+            if file in wanted.names:
+                arrays.append(pa.array(np.full(batch.num_rows, number, np.int32)))
+            if row in wanted.names:
+                arrays.append(pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64)))
+            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
     def file(self, number: int) -> Split:
         """The file of that number, among those that were read, described as a commit needs it that removes it."""
@@ -76,8 +94,10 @@ class LocatedRows:
             if keep.any():
                 yield batch.filter(pa.array(keep))
 
-    def _with_places(self, wanted: pa.Schema, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        names = [name for name in wanted.names if name not in (FILE, ROW)]
+    def _with_places(
+        self, names: Sequence[str], condition: pc.Expression | None
+    ) -> Iterator[tuple[pa.RecordBatch, int, int]]:
+        """Batches of these columns, each with its file and the number of its first row."""
         if self._table_schema.primary_keys:
             yield from self._numbered(names, condition)
             return
@@ -88,16 +108,18 @@ class LocatedRows:
             number = self._number(one)
             start = 0
             for batch in self._file_rows(one, names):
-                yield _placed(batch, number, start)
+                yield batch, number, start
                 start += batch.num_rows
 
-    def _numbered(self, names: Sequence[str], condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+    def _numbered(
+        self, names: Sequence[str], condition: pc.Expression | None
+    ) -> Iterator[tuple[pa.RecordBatch, int, int]]:
         """The merged rows of a primary-key table."""
         needed = names or self._table_schema.primary_keys[:1]
         scan = TableScan(self._home, self._table_schema, self._snapshot, tuple(needed), condition)
         start = 0
         for batch in scan.to_batches():
-            yield _placed(batch, 0, start)
+            yield batch, 0, start
             start += batch.num_rows
 
     def _number(self, one: Split) -> int:
@@ -124,9 +146,3 @@ def _is_counted(one: Split) -> bool:
     """Whether it is known how many rows a file shows."""
     vector = one.deletion_vectors[0]
     return vector is None or vector.place.cardinality is not None
-
-
-def _placed(batch: pa.RecordBatch, number: int, start: int) -> pa.RecordBatch:
-    files = pa.array(np.full(batch.num_rows, number, np.int32))
-    rows = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64))
-    return batch.append_column(_PLACES[0], files).append_column(_PLACES[1], rows)

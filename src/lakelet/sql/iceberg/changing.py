@@ -15,14 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.errors import InvalidError
 from lakelet.iceberg.changing import Positions, RowChange, change_rows
 from lakelet.iceberg.column_types import model_schema
 from lakelet.iceberg.scan import IcebergScan
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.predicate.tree import Predicate
-from lakelet.sink.defaults import default_array
 from lakelet.sql.conditions import pruning_predicate
 from lakelet.sql.context import Context
 from lakelet.sql.engine import Space
@@ -33,12 +31,17 @@ from lakelet.sql.relation import Deferred, Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change_clauses import Action, Change
-from lakelet.sql.statements.change_query import CLAUSE, DEFAULTS, TARGET
-from lakelet.sql.statements.changing_rows import changed_rows, check_names, several_match
+from lakelet.sql.statements.changing_rows import (
+    changed_rows,
+    check_names,
+    found_names,
+    return_rows,
+    returned_rows,
+    several_match,
+)
+from lakelet.sql.statements.internal_names import InternalNames
+from lakelet.sql.statements.returned_rows import ReturnedRows
 from lakelet.sql.statements.spans import IcebergTarget
-from lakelet.table.located_rows import FILE, ROW
-
-_PLACES = (pa.field(FILE, pa.int32()), pa.field(ROW, pa.int64()))
 
 
 def run_change(context: Context, statement: Statement, change: Change) -> SqlResult:
@@ -47,7 +50,7 @@ def run_change(context: Context, statement: Statement, change: Change) -> SqlRes
     given = given_iceberg(context, statement.reader, change.target.parts, change.target.word)
     run = _ChangeRun(context, statement, change)
     made = change_rows(given.open(), run.find, kind=change.name.lower(), branch=given.name.branch)
-    return SqlResult.changed(None if made is None else made.id, run.rows)
+    return run.result(None if made is None else made.id)
 
 
 @dataclass(slots=True)
@@ -58,6 +61,11 @@ class _ChangeRun:
     statement: Statement
     change: Change
     rows: int = field(default=0)
+    returned: ReturnedRows | None = field(default=None)
+
+    def result(self, snapshot_id: int | None) -> SqlResult:
+        """What the statement gives, once it is committed."""
+        return SqlResult.changed(snapshot_id, self.rows) if self.returned is None else self.returned.result()
 
     def find(self, rows: RowChange) -> None:
         """What changes in a version."""
@@ -65,35 +73,43 @@ class _ChangeRun:
         # Options of ours that a property is called like say nothing about this table.
         schema = replace(model_schema(rows.table), options={})
         check_names(schema)
-        _check_places(schema)
-        target = _Located(rows)
+        self.returned = returned_rows(self.context, self.statement, self.change, schema)
         again = _SeenAgain(_version(rows))
-        relations: dict[str, Relation] = {
-            TARGET: target,
-            DEFAULTS: pa.table({one.name: default_array(one, 1) for one in schema.fields}),
-            self.change.target.full_name: again,
-        }
+        relations: dict[str, Relation] = {self.change.target.full_name: again}
+        found = found_names(self.context, self.statement, self.change, schema, relations)
+        target = _Located(rows, found.names)
         with changed_rows(
-            self.context, self.statement, self.change, schema, relations, places=True, has_coarse=False
+            self.context,
+            self.statement,
+            self.change,
+            schema,
+            found,
+            target,
+            relations,
+            places=True,
+            has_coarse=False,
         ) as result:
             for batch in result.to_batches():
                 self.rows += batch.num_rows
-                self._deal(rows, schema, batch)
+                return_rows(self.returned, self.change, schema, found.names, batch)
+                self._deal(rows, schema, found.names, batch)
         if self.change.source is not None and rows.changes_twice():
             raise several_match(self.change)
         rows.rest_on(None if again.views else target.where)
 
-    def _deal(self, rows: RowChange, schema: TableSchema, batch: pa.RecordBatch) -> None:
+    def _deal(self, rows: RowChange, schema: TableSchema, names: InternalNames, batch: pa.RecordBatch) -> None:
         """Takes rows of the query away and puts what they become in."""
-        actions = np.array([clause.action.value for clause in self.change.clauses])[batch.column(CLAUSE).to_numpy()]
+        actions = np.array([clause.action.value for clause in self.change.clauses])[
+            batch.column(names.clause).to_numpy()
+        ]
         goes = pa.array(actions != Action.INSERT.value)
         rows.remove(
-            batch.column(FILE).filter(goes).to_numpy().astype(np.int32),
-            batch.column(ROW).filter(goes).to_numpy().astype(np.int64),
+            batch.column(names.file).filter(goes).to_numpy().astype(np.int32),
+            batch.column(names.row).filter(goes).to_numpy().astype(np.int64),
         )
-        names = [name for name in schema.names if name in batch.schema.names]
-        if names:
-            rows.add(batch.filter(pa.array(actions != Action.DELETE.value)).select(names))
+        columns = [name for name in schema.names if name in batch.schema.names]
+        if columns:
+            rows.add(batch.filter(pa.array(actions != Action.DELETE.value)).select(columns))
 
 
 @dataclass(slots=True)
@@ -101,6 +117,7 @@ class _Located(Deferred):
     """The target, whose rows come with their places. `where` is the condition by which files were left out last."""
 
     rows: RowChange
+    names: InternalNames
     where: Predicate | None = None
     _scans: dict[tuple[str, ...], tuple[Predicate | None, IcebergScan]] = field(default_factory=dict)
 
@@ -116,7 +133,7 @@ class _Located(Deferred):
             where = pruning_predicate(texts, self.fields)
             self._scans[key] = where, self.rows.scan(where)
         self.where, scan = self._scans[key]
-        return _LocatedView(scan, ours=list(scan.files), rows=self.rows)
+        return _LocatedView(scan, ours=list(scan.files), rows=self.rows, names=self.names)
 
 
 @dataclass(slots=True)
@@ -142,22 +159,29 @@ class _LocatedView(IcebergView):
     """The rows of a scan with their places, read by us alone."""
 
     rows: RowChange = field(kw_only=True)
+    names: InternalNames = field(kw_only=True)
 
     def sql(self, space: Space) -> str:
         """The query that gives the rows."""
-        schema = pa.schema([*self.scan.schema, *_PLACES])
-        return f"SELECT {cast_columns(self.scan)}, {FILE}, {ROW} FROM {space.add_rows(Rows(schema, self._located))}"
+        places = f"{self.names.file}, {self.names.row}"
+        return f"SELECT {cast_columns(self.scan)}, {places} FROM {space.add_rows(Rows(self._schema, self._located))}"
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema(
+            [*self.scan.schema, pa.field(self.names.file, pa.int32()), pa.field(self.names.row, pa.int64())]
+        )
 
     def _located(self, wanted: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        schema = pa.schema([*self.scan.schema, *_PLACES])
+        schema, file, row = self._schema, self.names.file, self.names.row
         names = [name for name in schema.names if wanted is None or name in wanted]
         given = pa.schema([schema.field(name) for name in names])
-        columns = [name for name in names if name not in (FILE, ROW)]
+        columns = [name for name in names if name not in (file, row)]
         for batch, number, positions in self.rows.read(self.scan, columns):
             arrays = [] if batch is None else list(batch.columns)
-            if FILE in names:
+            if file in names:
                 arrays.append(_numbers(number, positions))
-            if ROW in names:
+            if row in names:
                 arrays.append(pa.array(positions))
             yield pa.RecordBatch.from_arrays(arrays, schema=given)
 
@@ -168,10 +192,3 @@ def _numbers(number: int, positions: Positions) -> pa.Array:
 
 def _version(rows: RowChange) -> IcebergVersion:
     return IcebergVersion(rows.table, ref=rows.branch)
-
-
-def _check_places(schema: TableSchema) -> None:
-    """InvalidError where a column is called like what a row's place is called in queries."""
-    taken = next((name for name in schema.names if name.lower() in (FILE, ROW)), None)
-    if taken is not None:
-        raise InvalidError(f"column {taken!r}: rows of a table with a column of this name cannot be changed")

@@ -4,7 +4,7 @@
     DELETE FROM t WHERE b              one clause: delete
     MERGE INTO t USING s ON … WHEN …   a clause for each WHEN; the first whose condition holds counts
 
-Parsing only; whether columns exist is found out on the version of the table that is changed.
+Whether columns exist is found out on the version of the table that is changed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from lakelet.sql.errors import SqlError
 from lakelet.sql.statements.query_text import Span
-from lakelet.sql.statements.spans import ChangeTarget, read_span
-from lakelet.sql.word_reader import WordReader
+from lakelet.sql.statements.spans import ChangeTarget
 from lakelet.sql.words import Word
 
 
@@ -34,34 +32,55 @@ class Action(Enum):
     DELETE = "DELETE"
     INSERT = "INSERT"
     NOTHING = "NOTHING"
+    ERROR = "ERROR"
+
+
+class TakesAll(Enum):
+    """How a clause takes all columns of the source: by name with every column of the target there (`*`), by name as far as they
+    are there, or in their order."""
+
+    EVERY = "*"
+    BY_NAME = "BY NAME"
+    BY_POSITION = "BY POSITION"
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A column, where it is named, and the expression it gets; None stands for DEFAULT."""
+    """A column, where it is named, and the expression it gets; None stands for DEFAULT. Of a query that gives values to several
+    columns, `part` says which of its columns this one gets, of as many as `parts`. `path` leads to a field of a ROW."""
 
     column: Word
     value: Span | None
+    part: int = 0
+    parts: int = 0
+    path: tuple[Word, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What happens to some rows. `takes_all` gives each column the value of the source's column of that name. An INSERT without
-    named columns has its `values` in the order of the table's."""
+    """What happens to some rows. An INSERT without named columns has its `values` in the order of the table's; `message` is what
+    an ERROR says."""
 
     when: When
     action: Action
     condition: Span | None = None
     assignments: tuple[Assignment, ...] = ()
-    takes_all: bool = False
+    takes_all: TakesAll | None = None
     values: tuple[Span | None, ...] | None = None
+    message: Span | None = None
     word: Word | None = None
+
+    @property
+    def expressions(self) -> list[Span]:
+        """All that is worked out for a row."""
+        found = [self.condition, self.message, *(self.values or ()), *(one.value for one in self.assignments)]
+        return list(dict.fromkeys(span for span in found if span is not None))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A whole statement. `source` is what stands behind FROM or USING, `on` the condition of a join with it, `where` what rows of
-    the target must fulfil."""
+    """A whole statement. `source` is what stands behind FROM or USING, `on` the condition of a join with it, `using` the columns
+    it is joined by instead, `where` what rows of the target must fulfil, `returning` what is given of rows that changed."""
 
     name: str
     target: ChangeTarget
@@ -70,48 +89,16 @@ class Change:
     source: Span | None = None
     source_alias: str | None = None
     on: Span | None = None
+    using: Span | None = None
     where: Span | None = None
+    returning: Span | None = None
+
+    @property
+    def joins(self) -> bool:
+        """Whether rows of the target and the source are paired, and those that have none are there too."""
+        return self.on is not None or self.using is not None
 
     @property
     def inserts(self) -> bool:
         """Whether it puts rows in that are not there."""
         return any(clause.action is Action.INSERT for clause in self.clauses)
-
-
-def read_assignments(reader: WordReader, target: ChangeTarget, *stops: str) -> tuple[Assignment, ...]:
-    """Reads `column = expression, …` up to one of these keywords."""
-    found = [_read_assignment(reader, target, stops)]
-    while reader.accept(","):
-        found.append(_read_assignment(reader, target, stops))
-    names = [one.column.text.lower() for one in found]
-    for place, one in enumerate(found):
-        if one.column.text.lower() in names[:place]:
-            raise SqlError(f"column {one.column.text!r} is set twice", reader.text, one.column.start)
-    return tuple(found)
-
-
-def read_value(reader: WordReader, *stops: str) -> Span | None:
-    """Reads an expression, or DEFAULT, which is None."""
-    is_end = reader.peek(1).kind == "end" or reader.peek(1).keyword in (*stops, ")")
-    if reader.at("DEFAULT") and is_end:
-        reader.take()
-        return None
-    return read_span(reader, *stops)
-
-
-def _read_assignment(reader: WordReader, target: ChangeTarget, stops: tuple[str, ...]) -> Assignment:
-    column = reader.peek()
-    parts = reader.name_parts("a column")
-    owner = parts[:-1]
-    if owner and [part.lower() for part in owner] not in (
-        [target.alias.lower()],
-        [part.lower() for part in target.qualifier],
-    ):
-        raise SqlError(
-            f"expected a column of {target.alias}, found {'.'.join(parts)}; of a ROW only the whole can be set",
-            reader.text,
-            column.start,
-        )
-    column = reader.words[reader.place - 1]
-    reader.expect("=")
-    return Assignment(column, read_value(reader, ",", *stops))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +32,16 @@ from lakelet.sql.relation import Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change_clauses import Action, Change
-from lakelet.sql.statements.change_query import CLAUSE, DEFAULTS, OLDER, TARGET, ChangeQuery
+from lakelet.sql.statements.change_query import ChangeQuery, source_query
+from lakelet.sql.statements.internal_names import InternalNames
+from lakelet.sql.statements.merge_query import UNNAMED
+from lakelet.sql.statements.returned_rows import ReturnedRows
+from lakelet.sql.statements.row_expressions import check_row_expressions
 from lakelet.sql.statements.spans import IcebergTarget
+from lakelet.sql.statements.whole_rows import whole_rows
 from lakelet.storage.home import TableHome
 from lakelet.table.keyed_deleting import check_none_waiting, check_takes_deletes
-from lakelet.table.located_rows import FILE, ROW, LocatedRows
+from lakelet.table.located_rows import LocatedRows
 from lakelet.table.looked_up_change import LookedUpChange
 from lakelet.table.row_changes import RowChanges, prepare_changes
 from lakelet.table.scanning import TableScan
@@ -47,6 +53,7 @@ _KINDS = {
     Action.DELETE: RowKind.DELETE,
     Action.INSERT: RowKind.INSERT,
     Action.NOTHING: RowKind.INSERT,
+    Action.ERROR: RowKind.INSERT,
 }
 
 
@@ -62,7 +69,7 @@ def run_change(context: Context, statement: Statement, change: Change) -> SqlRes
     postpones = bool(schema.primary_keys) and bucket_mode(schema) is BucketMode.POSTPONE_MODE
     prepare = prepare_changes(table.home, run.find)
     made = LookedUpChange(table.home, table.new_commit(), prepare, change.inserts or postpones).run()
-    return SqlResult.changed(None if made is None else made.id, run.rows)
+    return run.result(None if made is None else made.id)
 
 
 @dataclass(slots=True)
@@ -74,6 +81,11 @@ class _ChangeRun:
     change: Change
     home: TableHome
     rows: int = field(default=0)
+    returned: ReturnedRows | None = field(default=None)
+
+    def result(self, snapshot_id: int | None) -> SqlResult:
+        """What the statement gives, once it is committed."""
+        return SqlResult.changed(snapshot_id, self.rows) if self.returned is None else self.returned.result()
 
     def find(self, schema: TableSchema, snapshot: Snapshot | None, located: LocatedRows) -> Iterator[RowChanges]:
         """What changes in a version."""
@@ -82,23 +94,22 @@ class _ChangeRun:
         check_names(schema)
         self._check_engine(schema)
         check_none_waiting(self.home, schema, snapshot)
+        self.returned = returned_rows(self.context, self.statement, self.change, schema)
         places = not schema.primary_keys or self.change.source is not None
         scan = TableScan(self.home, schema, snapshot, schema.names)
-        relations = self._relations(schema, scan, located if places else None)
-        dealt = _Dealing(self.change, schema, self.home)
-        with changed_rows(self.context, self.statement, self.change, schema, relations, places=places) as result:
+        # Where the statement names the table once more.
+        again: dict[str, Relation] = {self.change.target.full_name: scan}
+        found = found_names(self.context, self.statement, self.change, schema, again)
+        target: Relation = scan if not places else located_rows(located, found.names)
+        dealt = _Dealing(self.change, schema, found.names)
+        with changed_rows(
+            self.context, self.statement, self.change, schema, found, target, again, places=places
+        ) as result:
             for batch in result.to_batches():
                 self.rows += batch.num_rows
+                return_rows(self.returned, self.change, schema, found.names, batch)
                 yield from dealt.deal(batch)
         dealt.check()
-
-    def _relations(self, schema: TableSchema, scan: TableScan, located: LocatedRows | None) -> dict[str, Relation]:
-        return {
-            TARGET: scan if located is None else Rows(located.schema, located.read),
-            DEFAULTS: pa.table({one.name: default_array(one, 1) for one in schema.fields}),
-            # Where the statement names the table once more.
-            self.change.target.full_name: scan,
-        }
 
     def _check_engine(self, schema: TableSchema) -> None:
         if not schema.primary_keys:
@@ -115,25 +126,93 @@ class _ChangeRun:
             check_takes_deletes(schema)
 
 
+@dataclass(frozen=True, slots=True)
+class FoundNames:
+    """Names that a statement's query may use for itself, and the columns of the source of a MERGE."""
+
+    names: InternalNames
+    source_columns: Sequence[str] = ()
+
+
+def found_names(
+    context: Context, statement: Statement, change: Change, schema: TableSchema, relations: Mapping[str, Relation]
+) -> FoundNames:
+    """Looks for names that neither the statement nor its tables have."""
+    columns: Sequence[str] = ()
+    if change.joins:
+        columns = source_query(statement, change).schema(context, relations).names
+    return FoundNames(InternalNames.beside(statement.reader.text, (*schema.names, *columns)), columns)
+
+
+def located_rows(located: LocatedRows, names: InternalNames) -> Rows:
+    """The rows of the target with their places, under names that no column has."""
+    schema = located.schema_with(names.file, names.row)
+    return Rows(schema, partial(located.read, file=names.file, row=names.row))
+
+
 def changed_rows(
     context: Context,
     statement: Statement,
     change: Change,
     schema: TableSchema,
+    found: FoundNames,
+    target: Relation,
     relations: Mapping[str, Relation],
     *,
     places: bool,
     has_coarse: bool = True,
 ) -> SqlResult:
-    """A row for each that changes: its clause, where `places` says so its place, and what it becomes. `relations` has the target
-    and the defaults of columns."""
-    names: Sequence[str] = ()
-    if any(clause.takes_all for clause in change.clauses):
-        bare = ChangeQuery(statement, replace(change, clauses=()), schema, places)
-        names = bare.source().schema(context, relations).names
-    query = ChangeQuery(statement, change, schema, places, names, has_coarse)
+    """A row for each that changes: its clause, where `places` says so its place, and what it becomes."""
+    names = found.names
+    defaults = pa.table({one.name: default_array(one, 1) for one in schema.fields})
+    known = {**relations, names.target: target, names.defaults: defaults}
+    spans = [span for clause in change.clauses for span in clause.expressions]
+    check_row_expressions(context, statement, spans, change.name)
+    instead = _rows_as_values(context, statement, change, schema, found, relations)
+    query = ChangeQuery(statement, change, schema, names, places, found.source_columns, instead, has_coarse)
     inner = query.inner()
-    return query.outer(inner, inner.schema(context, relations)).run(context, relations)
+    return query.outer(inner, inner.schema(context, known)).run(context, known)
+
+
+def _rows_as_values(
+    context: Context,
+    statement: Statement,
+    change: Change,
+    schema: TableSchema,
+    found: FoundNames,
+    relations: Mapping[str, Relation],
+) -> dict[int, str]:
+    spans = [span for clause in change.clauses for span in clause.expressions]
+    spans += [span for span in (change.on, change.where) if span is not None]
+    instead = whole_rows(context, statement, spans, change.target.alias, schema.names, found.source_columns)
+    if change.joins:
+        alias = change.source_alias or UNNAMED
+        instead |= whole_rows(context, statement, spans, alias, found.source_columns, schema.names)
+    elif instead and change.source is not None:
+        others = source_query(statement, change).schema(context, relations).names
+        instead = whole_rows(context, statement, spans, change.target.alias, schema.names, others)
+    return instead
+
+
+def returned_rows(context: Context, statement: Statement, change: Change, schema: TableSchema) -> ReturnedRows | None:
+    """What gathers the rows of RETURNING, where the statement has it."""
+    if change.returning is None:
+        return None
+    target = change.target
+    return ReturnedRows(
+        context, statement, change.returning, target.alias, target.qualifier, schema.fields, has_action=change.joins
+    )
+
+
+def return_rows(
+    returned: ReturnedRows | None, change: Change, schema: TableSchema, names: InternalNames, batch: pa.RecordBatch
+) -> None:
+    """Hands rows that change to RETURNING."""
+    if returned is None:
+        return
+    actions = np.array([clause.action.value for clause in change.clauses])[batch.column(names.clause).to_numpy()]
+    for action in dict.fromkeys(clause.action.value for clause in change.clauses):
+        returned.add(batch.filter(pa.array(actions == action)).select(list(schema.names)), action)
 
 
 def several_match(change: Change) -> InvalidError:
@@ -149,10 +228,10 @@ def check_names(schema: TableSchema) -> None:
 class _Dealing:
     """Turns what the query gives into rows that go and rows that come."""
 
-    def __init__(self, change: Change, schema: TableSchema, home: TableHome) -> None:
+    def __init__(self, change: Change, schema: TableSchema, names: InternalNames) -> None:
         self._change = change
         self._schema = schema
-        self._home = home
+        self._names = names
         self._kinds = np.array([_KINDS[clause.action] for clause in change.clauses], np.int8)
         self._coming = RowCaster(schema.fields)
         # Rows that are there are taken away as they are, whatever the schema asks of them by now.
@@ -164,23 +243,24 @@ class _Dealing:
 
     def deal(self, batch: pa.RecordBatch) -> Iterator[RowChanges]:
         """The changes that rows of the query are."""
-        if OLDER in batch.schema.names and pa.compute.any(batch.column(OLDER)).as_py():
+        names = self._names
+        if names.older in batch.schema.names and pa.compute.any(batch.column(names.older)).as_py():
             raise InvalidError(
                 f"{self._change.name}: a row would get a lower value of 'sequence.field' than it has, and would stay as it is"
             )
-        kinds = self._kinds[batch.column(CLAUSE).to_numpy()]
+        kinds = self._kinds[batch.column(names.clause).to_numpy()]
         gone = kinds != RowKind.INSERT
         files = rows = None
-        if ROW in batch.schema.names:
-            files = batch.column(FILE).filter(pa.array(gone)).to_numpy().astype(np.int32)
-            rows = batch.column(ROW).filter(pa.array(gone)).to_numpy().astype(np.int64)
+        if names.row in batch.schema.names:
+            files = batch.column(names.file).filter(pa.array(gone)).to_numpy().astype(np.int32)
+            rows = batch.column(names.row).filter(pa.array(gone)).to_numpy().astype(np.int64)
             self._files.append(files)
             self._rows.append(rows)
-        names = [name for name in self._schema.names if name in batch.schema.names]
+        columns = [name for name in self._schema.names if name in batch.schema.names]
         comes = kinds != RowKind.DELETE
-        coming = self._cast_coming(batch.filter(pa.array(comes)).select(names)) if names else None
+        coming = self._cast_coming(batch.filter(pa.array(comes)).select(columns)) if columns else None
         if self._schema.primary_keys:
-            yield from self._keyed(batch.select(names), coming, kinds, comes)
+            yield from self._keyed(batch.select(columns), coming, kinds, comes)
         else:
             empty = pa.RecordBatch.from_pylist([], self._coming.schema)
             yield RowChanges(coming if coming is not None else empty, None, files, rows)

@@ -1,4 +1,4 @@
-"""DELETE FROM t [[AS] a] [USING …] [WHERE …]."""
+"""DELETE FROM t [[AS] a] [USING …] [WHERE …] [RETURNING …]."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change_clauses import Action, Change, Clause, When
 from lakelet.sql.statements.changing_rows import run_change
-from lakelet.sql.statements.spans import read_common_tables, read_span, read_target
+from lakelet.sql.statements.spans import read_common_tables, read_returning, read_span, read_target
 
 
 def run_delete(context: Context, statement: Statement) -> SqlResult:
@@ -20,8 +20,9 @@ def read_delete(context: Context, statement: Statement) -> Change:
     reader = statement.reader
     common = read_common_tables(statement, "DELETE")
     reader.expect("DELETE", "FROM")
-    target = read_target(context, reader, "USING", "WHERE", "RETURNING")
+    target = read_target(context, reader, common, "USING", "WHERE", "RETURNING")
     source = read_span(reader, "WHERE", "RETURNING", what="a table") if reader.accept("USING") else None
     where = read_span(reader, "RETURNING") if reader.accept("WHERE") else None
-    reader.finish()
-    return Change("DELETE", target, (Clause(When.MATCHED, Action.DELETE),), common, source, where=where)
+    returning = read_returning(reader)
+    clause = Clause(When.MATCHED, Action.DELETE)
+    return Change("DELETE", target, (clause,), common, source, where=where, returning=returning)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lakelet.sql.errors import SqlError
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.change_clauses import read_value
+from lakelet.sql.statements.assignments import read_columns, read_values
 from lakelet.sql.statements.query_text import Span
+from lakelet.sql.statements.row_expressions import QUERIES
 from lakelet.sql.statements.spans import read_common_tables, read_rest, read_span
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 
-_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "(")
+_QUERIES = (*QUERIES, "(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,7 @@ def _read_partition(reader: WordReader) -> PartitionColumn:
 def _read_columns(reader: WordReader) -> tuple[Word, ...] | None:
     if not reader.at("(") or reader.peek(1).keyword in _QUERIES:
         return None
-
-    def column() -> Word:
-        reader.name("a column")
-        return reader.words[reader.place - 1]
-
-    found = reader.listed(column)
-    for place, word in enumerate(found):
-        if word.text.lower() in [other.text.lower() for other in found[:place]]:
-            raise SqlError(f"column {word.text!r} is named twice", reader.text, word.start)
-    return tuple(found)
+    return tuple(read_columns(reader))
 
 
 def _with_source(reader: WordReader, known: Insert) -> Insert:
@@ -110,8 +101,8 @@ def _read_values(reader: WordReader) -> tuple[ValuesRow, ...]:
     rows = []
     while True:
         word = reader.peek()
-        rows.append(ValuesRow(word, tuple(reader.listed(lambda: read_value(reader, ",")))))
-        if not reader.accept(","):
+        rows.append(ValuesRow(word, tuple(read_values(reader))))
+        if not reader.accept(",") or reader.at_end:
             break
     if reader.at_end:
         return tuple(rows)

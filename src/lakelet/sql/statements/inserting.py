@@ -30,7 +30,8 @@ from lakelet.sql.quoting import quoted
 from lakelet.sql.relation import Relation
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.change_query import DEFAULTS, check_defaults
+from lakelet.sql.statements.change_query import DEFAULTS
+from lakelet.sql.statements.change_values import check_defaults
 from lakelet.sql.statements.conversions import converted
 from lakelet.sql.statements.insert_values import ValuesQuery
 from lakelet.sql.statements.insert_words import Insert, ValuesRow, read_insert

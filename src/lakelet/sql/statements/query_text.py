@@ -8,9 +8,10 @@ another order than they were written in, or be left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Self
 
 import pyarrow as pa
@@ -25,6 +26,10 @@ from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 
 _POSITIONAL = "lakelet_"
+_INTERNAL = "__lakelet"
+_CANDIDATES = "Candidate bindings: "
+# Given what DuckDB says and the name it is about, in its parts.
+Explain = Callable[[str, tuple[str, ...]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +41,13 @@ class Span:
 
 
 class QueryText:
-    """A query in the making. `qualifier` are the parts of a table's name that columns may be qualified by in full."""
+    """A query in the making. `qualifier` are the parts of a table's name that columns may be qualified by in full, `instead` is
+    what to write for words that begin at some places."""
 
-    def __init__(self, statement: Statement, qualifier: Sequence[str] = ()) -> None:
+    def __init__(
+        self, statement: Statement, qualifier: Sequence[str] = (), instead: Mapping[int, str] | None = None
+    ) -> None:
+        self._instead = instead or {}
         self._statement = statement
         self._words = statement.reader.words
         self._qualifier = [part.lower() for part in qualifier]
@@ -52,23 +61,24 @@ class QueryText:
         self._pieces.append(_Piece(text, None))
         return self
 
-    def add_span(self, span: Span) -> Self:
-        """Adds a part of the statement."""
+    def add_span(self, span: Span, explain: Explain | None = None) -> Self:
+        """Adds a part of the statement; `explain` says more about an error in it."""
         text, start = self._statement.reader.text, self._words[span.first].start
         place = span.first
         while place < span.behind:
             word = self._words[place]
-            if word.kind == "parameter":
-                self._pieces.append(_Piece(text[start : word.start], start))
-                self._pieces.append(_Piece(f"${self._param(word)}", word.start))
+            if word.kind == "parameter" or word.start in self._instead:
+                new = self._instead.get(word.start) or f"${self._param(word)}"
+                self._pieces.append(_Piece(text[start : word.start], start, explain))
+                self._pieces.append(_Piece(new, word.start, explain))
                 start = word.end
             elif self._is_qualified(place, span.behind):
                 # A table of a query has one name, whatever database it is in.
-                self._pieces.append(_Piece(text[start : word.start], start))
+                self._pieces.append(_Piece(text[start : word.start], start, explain))
                 behind = place + 2 * (len(self._qualifier) - 1)
                 start, place = self._words[behind].start, behind
             place += 1
-        self._pieces.append(_Piece(text[start : self._words[span.behind - 1].end], start))
+        self._pieces.append(_Piece(text[start : self._words[span.behind - 1].end], start, explain))
         return self
 
     def followed_by(self, text: str) -> QueryText:
@@ -108,17 +118,50 @@ class QueryText:
         except SqlError as error:
             raise self._as_written(error) from error
 
+    def error_at(self, byte_place: int, reason: str) -> InvalidError:
+        """An error at a place of the query, in bytes."""
+        return self._error(len(self.text.encode()[:byte_place].decode(errors="ignore")), reason)
+
+    def place_of(self, byte_place: int) -> int | None:
+        """Where in the statement stands what is at a place of the query, in bytes; None where the text is ours."""
+        place = len(self.text.encode()[:byte_place].decode(errors="ignore"))
+        for piece in self._pieces:
+            if place < len(piece.text):
+                return None if piece.start is None else piece.start + place
+            place -= len(piece.text)
+        return None
+
     def _as_written(self, error: SqlError) -> InvalidError:
         """An error in the query as one of the statement, or as one of no place where the text is ours."""
         lines = self.text.split("\n")
         place = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
+        return self._error(place, error.reason)
+
+    def _error(self, place: int, told: str) -> InvalidError:
+        reason = _without_internal_names(told)
         for piece in self._pieces:
             if place < len(piece.text):
                 if piece.start is None:
                     break
-                return SqlError(error.reason, self._statement.reader.text, piece.start + place)
+                found = piece.start + place
+                if piece.explain is not None:
+                    reason = piece.explain(reason, self._name_at(found))
+                return SqlError(reason, self._statement.reader.text, found)
             place -= len(piece.text)
-        return InvalidError(error.reason)
+        return InvalidError(reason)
+
+    def _name_at(self, place: int) -> tuple[str, ...]:
+        """The name that stands at a place of the statement, in its parts."""
+        parts = []
+        for word, after in zip_longest(self._words, self._words[1:]):
+            if word.start < place:
+                continue
+            if not word.is_name and word.keyword != ".":
+                break
+            parts += [word.text] if word.is_name else []
+            if word.is_name and (after is None or after.keyword != "."):
+                break
+        return tuple(parts)
 
     def _param(self, word: Word) -> str:
         name = self._names[word.start]
@@ -142,6 +185,16 @@ class QueryText:
 class _Piece:
     text: str
     start: int | None = field(default=None)
+    explain: Explain | None = field(default=None)
+
+
+def _without_internal_names(reason: str) -> str:
+    """What DuckDB says, without columns of our own among the names it proposes."""
+    head, sign, listed = reason.partition(_CANDIDATES)
+    if not sign:
+        return reason
+    kept = [one for one in listed.split(", ") if _INTERNAL not in one]
+    return f"{head}{sign}{', '.join(kept)}" if kept else head.rstrip()
 
 
 def _param_names(reader: WordReader) -> dict[int, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
+from lakelet.sql.errors import SqlError
 from lakelet.sql.iceberg.hooks import at_iceberg
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.query_text import Span
@@ -66,7 +67,7 @@ class IcebergTarget:
 ChangeTarget = Target | IcebergTarget
 
 
-def read_target(context: Context, reader: WordReader, *stops: str) -> ChangeTarget:
+def read_target(context: Context, reader: WordReader, common: Span | None, *stops: str) -> ChangeTarget:
     """Reads `table [[AS] alias]`, which ends before one of these keywords."""
     word, is_iceberg = reader.peek(), at_iceberg(reader)
     parts = reader.name_parts("a table")
@@ -75,6 +76,7 @@ def read_target(context: Context, reader: WordReader, *stops: str) -> ChangeTarg
         alias = reader.name("an alias")
     if is_iceberg:
         return IcebergTarget(parts, word, alias or parts[-1])
+    _check_common_names(reader, common, parts, word)
     return Target(context, parts, alias)
 
 
@@ -84,6 +86,20 @@ def read_common_tables(statement: Statement, keyword: str) -> Span | None:
     if not reader.at("WITH"):
         return None
     return read_span(reader, keyword)
+
+
+def _check_common_names(reader: WordReader, common: Span | None, parts: tuple[str, ...], word: Word) -> None:
+    """SqlError where the target is called like a common table, whose rows cannot be changed; `word` is where it is named."""
+    if common is None or len(parts) > 1:
+        return
+    depth = 0
+    for place in range(common.first, common.behind):
+        one = reader.words[place]
+        before = reader.words[place - 1].keyword if place > common.first else ""
+        if depth == 0 and before in ("WITH", "RECURSIVE", ",") and one.text.lower() == parts[0].lower():
+            message = f"{one.text!r} is a common table of the statement, whose rows cannot be changed"
+            raise SqlError(message, reader.text, word.start)
+        depth += (one.keyword in _OPENING) - (one.keyword in _CLOSING)
 
 
 def read_span(reader: WordReader, *stops: str, what: str = "an expression") -> Span:
@@ -109,6 +125,14 @@ def read_span(reader: WordReader, *stops: str, what: str = "an expression") -> S
     if reader.place == first:
         raise reader.error(what)
     return Span(first, reader.place)
+
+
+def read_returning(reader: WordReader) -> Span | None:
+    """Reads RETURNING and what stands behind it, to the end of the statement."""
+    if reader.accept("RETURNING"):
+        return read_rest(reader, "an expression")
+    reader.finish()
+    return None
 
 
 def read_rest(reader: WordReader, what: str = "a query") -> Span:

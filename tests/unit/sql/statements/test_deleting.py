@@ -100,7 +100,7 @@ def test_files_are_read_only_where_rows_may_match() -> None:
     [
         ("DELETE FROM t WHERE nope = 1", "nope", "nope"),
         ("DELETE t", "expected FROM", "t"),
-        ("DELETE FROM t WHERE id = 1 RETURNING id", "the end of the statement", "RETURNING"),
+        ("DELETE FROM t WHERE id = 1 RETURNING", "an expression", ""),
         ("DELETE FROM t USING WHERE id = 1", "a table", "WHERE"),
         ("DELETE FROM t LIMIT 1", "the end of the statement", "1"),
     ],

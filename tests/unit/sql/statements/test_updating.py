@@ -164,7 +164,12 @@ def test_all_types_survive() -> None:
         ("UPDATE t AS x SET t.v = 1", "a column of x", "t.v"),
         ("UPDATE t SET v", "expected =", ""),
         ("UPDATE t v = 1", "expected SET", "="),
-        ("UPDATE t SET v = 1 RETURNING v", "the end of the statement", "RETURNING"),
+        ("UPDATE t SET v = 1 RETURNING", "an expression", ""),
+        ("UPDATE t SET v = max(v)", "an aggregate cannot stand in UPDATE", "max"),
+        ("UPDATE t SET v = 1 + row_number() OVER ()", "a window function cannot stand in UPDATE", "row_number"),
+        ("UPDATE t SET v = unnest([1, 2])", "UNNEST cannot stand in UPDATE", "unnest"),
+        ("UPDATE t SET s = COLUMNS('s')", "a star cannot stand in UPDATE", "COLUMNS"),
+        ("WITH t AS (SELECT 1 AS id) UPDATE t SET v = 1", "'t' is a common table", "t SET"),
         ("UPDATE t SET v = 1 WHERE", "an expression", ""),
     ],
 )
