@@ -22,6 +22,13 @@ from lakelet.sql.errors import SqlError
 _PREFIX = re.compile(r"^[A-Z][\w-]*(?: [\w-]+)* Error: ")
 # The catalog of one query, in which its tables are shown.
 _SPACE = re.compile(r"\blakelet_\d+\.")
+# Columns and tables that statements are made of, and nobody has written: among the names that DuckDB suggests, and elsewhere.
+_OWN = r'"?(?:temp\.)?(?:main\.)?(?:"?\w+"?\.)?(?:__lakelet_\w+|lakelet_rows_\d+)"?'
+_SUGGESTED = re.compile(rf"(?<=: ){_OWN}, |, {_OWN}|\s*(?:Candidate [\w ]+:|Did you mean:?) {_OWN}(?:\?|$)")
+_NAMED = re.compile(_OWN)
+# A remedy that is none here: only some settings can be changed.
+_ADVICE = re.compile(r'\s*(?:Use|You can use|Consider) "SET [^"]*"[^.]*\.?')
+_NO_ROWID = re.compile(r'(?:column|named) "rowid"(?: not found)?', re.IGNORECASE)
 _KINDS: tuple[tuple[type[BaseException], type[LakeletError]], ...] = (
     (duckdb.InternalException, InternalError),
     (duckdb.FatalException, InternalError),
@@ -112,7 +119,10 @@ def _told(text: str) -> tuple[str, int | None]:
 
 def _line(message: str) -> str:
     """A message on one line."""
-    head = _SPACE.sub("", message.split("\n\nLINE ", 1)[0])
+    head = _ADVICE.sub("", _SPACE.sub("", message.split("\n\nLINE ", 1)[0]))
+    head = _NAMED.sub("the table", _SUGGESTED.sub("", head))
+    if _NO_ROWID.search(head):
+        return "a table has no rowid: its rows have no numbers; row_number() OVER (ORDER BY …) gives them some"
     parts = [part.strip() for part in head.splitlines() if part.strip()]
     return " ".join(part if part.endswith((".", "!", "?", ":")) else f"{part};" for part in parts).rstrip(";")
 

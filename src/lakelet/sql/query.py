@@ -40,6 +40,7 @@ from lakelet.sql.relation import Deferred, Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.shortcuts import all_counted, counted, limited
 from lakelet.sql.statement import Params
+from lakelet.sql.table_functions import check_functions, expanded
 from lakelet.sql.time_travel import Travel, travels
 from lakelet.sql.tree import Node, Reference, functions, references
 from lakelet.sql.words import Word, words_of
@@ -102,7 +103,9 @@ class Query:
             raise
 
     def _show_tables(self) -> None:
+        self.text = expanded(self.text, self._value)
         words = words_of(self.text)
+        check_functions(self.text, words)
         found, edits = travels(self.text, words, self._value)
         changes, more = incrementals(self.text, words, self._value)
         replaced = [*edits, *more]
@@ -390,7 +393,7 @@ class Query:
 
     def _comparable(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
         """The columns on which conditions are understood before DuckDB sees them."""
-        if "timezone" not in {setting.lower() for setting in self.context.settings}:
+        if "TimeZone" not in self.context.settings:
             return fields
         # A text is a moment in the session's zone then, which pruning knows nothing of.
         zoned = Kind.TIMESTAMP_LTZ

@@ -84,7 +84,7 @@ def travels(
             found.append(Travel(parts, stand_in, timestamp=value))
         behind = words[reader.place - 1].end
         called = text[words[name_behind].start : words[start - 1].end] if alias else ""
-        if not called and not _alias_follows(reader):
+        if not called and not alias_follows(reader):
             called = f"AS {quoted(parts[-1])}"
         new = f"{quoted(stand_in)} {called}".rstrip()
         edits.append((words[name_from].start, behind, new))
@@ -139,7 +139,8 @@ def _before_table(word: Word) -> bool:
     return word.keyword in ("FROM", "JOIN", "TABLE", "INTO", "UPDATE", "USING", "DESCRIBE", "SUMMARIZE", "LATERAL")
 
 
-def _alias_follows(reader: WordReader) -> bool:
+def alias_follows(reader: WordReader) -> bool:
+    """Whether another name for the table before it comes next."""
     word = reader.peek()
     return word.keyword == "AS" or (word.is_name and word.keyword not in _NO_ALIAS)
 

@@ -69,7 +69,7 @@ def _walk(node: object, select: Node | None, common: frozenset[str]) -> Iterator
         return
     if node.get("type") == "BASE_TABLE":
         parts = tuple(str(part) for part in node.get("qualified_name", {}).get("path", ()))
-        if parts and (len(parts) > 1 or parts[0].lower() not in common):
+        if parts and not _is_common(parts, common):
             yield Reference(parts, node, select)
     inner = node if node.get("type") == "SELECT_NODE" else select
     for entry in (node.get("cte_map") or {}).get("map", ()):
@@ -81,6 +81,11 @@ def _walk(node: object, select: Node | None, common: frozenset[str]) -> Iterator
     for key, child in node.items():
         if key != "cte_map":
             yield from _walk(child, inner, common)
+
+
+def _is_common(parts: tuple[str, ...], common: frozenset[str]) -> bool:
+    """Whether a name is that of a common table, or of all rows that a recursive one with keys has so far (`recurring.x`)."""
+    return parts[-1].lower() in common and (len(parts) == 1 or [part.lower() for part in parts[:-1]] == ["recurring"])
 
 
 def _is_recursive(query: object) -> bool:

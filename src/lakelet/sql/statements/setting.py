@@ -1,26 +1,18 @@
-"""`SET name = value` and `RESET name`: settings of the session.
+"""`SET name = value`, `SET name TO DEFAULT` and `RESET name`: settings of the session.
 
-Settings are those of DuckDB (threads, memory_limit, TimeZone …) and Lakelet's own. `SET` alone shows what was changed. A
-setting that would change what equality means for texts is refused: files are pruned by it.
+Settings are Lakelet's own and those of DuckDB that `sql/settings` lists. `SET` alone shows what was changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
-from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
 from lakelet.sql.result import SqlResult
-from lakelet.sql.settings import OWN_SETTINGS
+from lakelet.sql.settings import OWN_SETTINGS, engine_setting
 from lakelet.sql.statement import Statement
-
-_REFUSED = frozenset(
-    (
-        *("default_collation", "errors_as_json", "python_enable_replacements", "search_path", "schema"),
-        # These cannot be taken back, and nothing would be readable any more.
-        *("lock_configuration", "enable_external_access", "disabled_filesystems"),
-    )
-)
 
 
 def run_set(context: Context, statement: Statement) -> SqlResult:
@@ -39,14 +31,15 @@ def run_set(context: Context, statement: Statement) -> SqlResult:
         reader.one_of("=", "TO")
     if reader.at_end:
         raise reader.error("a value")
+    if reader.peek().keyword == "DEFAULT" and reader.place + 1 == len(reader.words):
+        return _reset(context, [name])
     single = len(reader.words) - reader.place == 1
     value = reader.take().text if single and reader.peek().kind != "parameter" else _evaluated(context, statement)
     reader.finish()
     if name in OWN_SETTINGS:
         OWN_SETTINGS[name].check(value)
     else:
-        if name.lower() in _REFUSED:
-            raise InvalidError(f"setting {name!r} cannot be changed here")
+        name = engine_setting(name)
         context.engine.set(name, value)
     context.settings[name] = value
     return SqlResult.done(f"{name} = {value}")
@@ -58,8 +51,12 @@ def run_reset(context: Context, statement: Statement) -> SqlResult:
     reader.expect("RESET")
     names = list(context.settings) if reader.at_end else [_setting_name(statement)]
     reader.finish()
+    return _reset(context, names)
+
+
+def _reset(context: Context, names: Sequence[str]) -> SqlResult:
     for name in names:
-        known = next((other for other in context.settings if other.lower() == name.lower()), name)
+        known = name if name in OWN_SETTINGS else engine_setting(name)
         if known not in OWN_SETTINGS:
             context.engine.reset(known)
         context.settings.pop(known, None)
