@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
 from lakelet.sql.engine import Engine
+from lakelet.sql.engine_errors import Placed
 from lakelet.sql.frames import Frames
 from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, TableName, split_name
 from lakelet.sql.relation import Relation
@@ -70,3 +71,7 @@ class Context:
 
         visible = frames if isinstance(frames, Frames) else Frames(frames)
         return run_query(self, text, params, visible, relations or {})
+
+    def literals(self, text: str) -> SqlResult:
+        """Runs a query in which there are literals and text of ours, and no name to look for."""
+        return self.engine.space(has_tables=False).result(text, None, Placed(text))

@@ -51,12 +51,13 @@ class Engine:
         self._changed: dict[str, str] = {}
         self._spaces: weakref.WeakSet[Space] = weakref.WeakSet()
 
-    def space(self) -> Space:
-        """Room for one query."""
+    def space(self, *, has_tables: bool = True) -> Space:
+        """Room for one query; without tables it needs no catalog, which takes longer to make than a few literals to read."""
         with self._lock:
             cursor = self._instance().cursor()
             number = next(self._numbers)
-        space = Space(cursor, _CATALOG.format(number=number), dict(self._changed))
+        catalog = _CATALOG.format(number=number) if has_tables else None
+        space = Space(cursor, catalog, dict(self._changed))
         self._spaces.add(space)
         return space
 
@@ -98,9 +99,9 @@ class Engine:
 
 
 class Space:
-    """A cursor and a catalog for one query."""
+    """A cursor and a catalog for one query; None where it names no table."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, catalog: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, catalog: str | None, settings: Mapping[str, str]) -> None:
         self._cursor = cursor
         self._catalog = catalog
         self._numbers = itertools.count(1)
@@ -108,8 +109,9 @@ class Space:
         self._failures: list[BaseException] = []
         self._explain: Callable[[BaseException], BaseException | None] = lambda _: None
         try:
-            cursor.execute(f"ATTACH ':memory:' AS {catalog}")
-            cursor.execute(f"USE {catalog}")
+            if catalog is not None:
+                cursor.execute(f"ATTACH ':memory:' AS {catalog}")
+                cursor.execute(f"USE {catalog}")
             for name, value in settings.items():
                 cursor.execute(f"SET {quoted(name)} = {literal(value)}")
         except duckdb.Error as error:
@@ -240,8 +242,9 @@ class Space:
         """Drops the catalog and the cursor."""
         cursor = self._cursor
         try:
-            cursor.execute("USE memory")
-            cursor.execute(f"DETACH {self._catalog}")
+            if self._catalog is not None:
+                cursor.execute("USE memory")
+                cursor.execute(f"DETACH {self._catalog}")
         except duckdb.Error:
             # A result that was not read to its end holds the catalog; it goes with the instance.
             pass

@@ -44,7 +44,14 @@ class ValuesQuery:
     def query(self, rows: Sequence[ValuesRow]) -> QueryText:
         """The rows as a query."""
         text = self._begun().add("VALUES ")
-        types = self._mixed_types(rows)
+        written = self._written_classes(rows)
+        types = self._mixed_types(rows, written)
+        if (
+            self.common is None
+            and all(found is not None for found in written.values())
+            and not self._has_defaults(rows)
+        ):
+            text.of_literals()
         for number, row in enumerate(rows):
             text.add(", (" if number else "(")
             for place, one in enumerate(self.fields):
@@ -67,13 +74,20 @@ class ValuesQuery:
         else:
             text.add(f"(SELECT {converted('x', kind, one)} FROM (SELECT (").add_span(value).add(") AS x))")
 
-    def _mixed_types(self, rows: Sequence[ValuesRow]) -> dict[_Cell, pa.DataType]:
-        """The types of all values in columns that mix them."""
-        written = {
+    def _has_defaults(self, rows: Sequence[ValuesRow]) -> bool:
+        """Whether a default is asked for, which is read from a table."""
+        filled = [place for place, one in enumerate(self.fields) if one.default is not None]
+        return any(row.values[place] is None for row in rows for place in filled)
+
+    def _written_classes(self, rows: Sequence[ValuesRow]) -> dict[_Cell, str | None]:
+        return {
             (number, place): self._written_class(value, self.fields[place])
             for number, row in enumerate(rows)
             for place, value in enumerate(row.values)
         }
+
+    def _mixed_types(self, rows: Sequence[ValuesRow], written: Mapping[_Cell, str | None]) -> dict[_Cell, pa.DataType]:
+        """The types of all values in columns that mix them."""
         types = self._types(rows, [cell for cell, found in written.items() if found is None])
         classes: list[set[str]] = [set() for _ in self.fields]
         for cell, found in written.items():

@@ -55,6 +55,7 @@ class QueryText:
         self._given = _named_params(statement, self._names)
         self._pieces: list[_Piece] = []
         self._used: set[str] = set()
+        self._is_literal = False
 
     def add(self, text: str) -> Self:
         """Adds text of ours."""
@@ -81,6 +82,11 @@ class QueryText:
         self._pieces.append(_Piece(text[start : self._words[span.behind - 1].end], start, explain))
         return self
 
+    def of_literals(self) -> Self:
+        """The query names nothing, so that nothing is looked for."""
+        self._is_literal = True
+        return self
+
     def followed_by(self, text: str) -> QueryText:
         """The same query with more text of ours behind it."""
         made = copy(self)
@@ -102,7 +108,10 @@ class QueryText:
         """Runs the query; what goes wrong points at the statement."""
         params = {name: self._given[name] for name in sorted(self._used)} or None
         try:
-            result = context.query(self.text, params, self._statement.frames, relations)
+            if self._is_literal:
+                result = context.literals(self.text)
+            else:
+                result = context.query(self.text, params, self._statement.frames, relations)
         except SqlError as error:
             raise self._as_written(error) from error
         return SqlResult(result.schema, lambda: self._batches(result), close=result.close)

@@ -1,0 +1,104 @@
+"""VALUES of literals are read by the session's DuckDB at once, without a catalog for tables, and mean what they mean anywhere."""
+
+import pytest
+
+from lakelet import InvalidError
+from lakelet.sql.engine import Engine, Space
+from tests.unit.sql_session import SqlSession
+
+KINDS = ("INT", "BIGINT", "SMALLINT", "DOUBLE", "DECIMAL(9, 3)", "STRING", "CHAR(4)", "DATE", "TIMESTAMP(6)", "BOOLEAN")
+LITERALS = (
+    "1",
+    "-7",
+    "+3",
+    "1.50",
+    "2147483648",
+    "'5'",
+    "'1.5'",
+    "'2026-01-02'",
+    "'2026-01-02 03:04:05'",
+    "'true'",
+    "NULL",
+)
+
+
+@pytest.fixture
+def sql() -> SqlSession:
+    made = SqlSession()
+    made.lake.create_database("default")
+    return made
+
+
+@pytest.fixture
+def spaces(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each query had a catalog."""
+    found: list[bool] = []
+    real = Engine.space
+
+    def space(self: Engine, *, has_tables: bool = True) -> Space:
+        found.append(has_tables)
+        return real(self, has_tables=has_tables)
+
+    monkeypatch.setattr(Engine, "space", space)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_literal_means_the_same_as_in_a_query(sql: SqlSession, spaces: list[bool], kind: str) -> None:
+    sql.rows(f"CREATE TABLE direct (x {kind})")
+    sql.rows(f"CREATE TABLE queried (x {kind})")
+    taken = []
+    for value in LITERALS:
+        spaces.clear()
+        try:
+            sql.rows(f"INSERT INTO direct VALUES ({value})")
+            taken.append(True)
+            assert not any(spaces), f"{value} was read in a catalog"
+        except InvalidError:
+            taken.append(False)
+        try:
+            sql.rows(f"INSERT INTO queried SELECT {value}")
+            assert taken[-1], f"{value} is refused by VALUES alone"
+        except InvalidError:
+            assert not taken[-1], f"{value} is refused by SELECT alone"
+    assert any(taken)
+    assert sql.rows("SELECT * FROM direct ORDER BY ALL") == sql.rows("SELECT * FROM queried ORDER BY ALL")
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["(1, 'a')", "(1, 'a'), (2, NULL)", "(1.0, 5), (2, '02')", "(1, 'it''s')", "(1, E'a\\nb')", "(1, DEFAULT)"],
+)
+def test_rows_of_literals_need_no_catalog(sql: SqlSession, spaces: list[bool], values: str) -> None:
+    sql.rows("CREATE TABLE t (id INT, s STRING)")
+    spaces.clear()
+    sql.rows(f"INSERT INTO t VALUES {values}")
+    mixed = "'02'" in values
+    assert any(spaces) == mixed, "only a column of several types is looked at first"
+
+
+@pytest.mark.parametrize("value", ["lower('A')", "$s", "(SELECT max(s) FROM t)", "DEFAULT", "DATE '2026-01-01'"])
+def test_anything_else_is_looked_up(sql: SqlSession, spaces: list[bool], value: str) -> None:
+    sql.rows("CREATE TABLE t (id INT, s STRING)")
+    sql.lake.table("default.t").change_default("s", "none")
+    spaces.clear()
+    sql.rows(f"INSERT INTO t VALUES (1, {value})", params={"s": "x"} if value == "$s" else None)
+    assert any(spaces)
+    assert len(sql.rows("SELECT * FROM t")) == 1
+
+
+def test_settings_of_the_session_hold_for_literals(sql: SqlSession) -> None:
+    sql.rows("CREATE TABLE t (x TIMESTAMP_LTZ(6))")
+    sql.rows("SET 'TimeZone' = 'Asia/Kolkata'")
+    sql.rows("INSERT INTO t VALUES ('2026-01-01 00:00:00')")
+    sql.rows("INSERT INTO t SELECT '2026-01-01 00:00:00'")
+    found = sql.rows("SELECT * FROM t")
+    assert found[0] == found[1]
+
+
+def test_an_error_points_at_the_literal(sql: SqlSession) -> None:
+    sql.rows("CREATE TABLE t (id INT, s STRING)")
+    with pytest.raises(InvalidError, match="column 'id' is INT; 'x' does not convert to it") as found:
+        sql.rows("INSERT INTO t VALUES (1, 'a'), ('x', 'b')")
+    assert "'x'" in str(found.value)
+    assert sql.rows("SELECT count(*) FROM t") == [(0,)]
