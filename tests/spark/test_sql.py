@@ -44,7 +44,7 @@ def lake(tmp_path: Path) -> Lake:
         "shop.people",
         [("id", "BIGINT NOT NULL"), ("name", "STRING"), ("born", "DATE")],
         primary_key=["id"],
-        options={"bucket": 1},
+        options={"bucket": 1, "write.missing-columns": "default"},
     )
     people.write([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}])
     people.write([{"id": 2, "name": "Bea"}])

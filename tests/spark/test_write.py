@@ -205,7 +205,7 @@ def test_options_hold_for_one_write(spark: SparkSession, lake: lakelet.Lake) -> 
 def test_columns_are_matched_by_name_and_widened(spark: SparkSession, lake: lakelet.Lake) -> None:
     table = keyed(lake)
     data = frame(spark, [("d1", 5, Decimal("1.5"))], "dt string, ID int, amount decimal(3, 1)")
-    write(data, lake.location, "shop.orders")
+    write(data, lake.location, "shop.orders", missing="default")
     assert rows(table) == [{"id": 5, "dt": "d1", "amount": Decimal("1.50"), "note": None}]
     with pytest.raises(InvalidError, match="weight"):
         write(frame(spark, [(*order(1), 1)], f"{SCHEMA}, weight int"), lake.location, "shop.orders")
@@ -272,6 +272,44 @@ def test_rule_5_the_later_commit_wins(spark: SparkSession, lake: lakelet.Lake, m
     found = amounts(table)
     assert {found["d1", n] for n in range(2)} == {100}
     assert {found["d1", n] for n in range(2, 9)} == {50}
+    listed = {Path(path).name for path, _ in table.files()}
+    assert {path.name for path in files(table)} == listed
+
+
+@pytest.mark.parametrize("options", [{}, {"bucket": -1}, {"deletion_vectors__enabled": True, "write_only": True}])
+def test_stored_values_of_columns_that_the_frame_lacks_stay(
+    spark: SparkSession, lake: lakelet.Lake, options: dict[str, object]
+) -> None:
+    table = keyed(lake, **options)
+    write(frame(spark, [order(n, f"d{n % 2}", n, f"n{n}") for n in range(20)]), lake.location, "shop.orders")
+    some = frame(spark, [(n, f"d{n % 2}", f"m{n}") for n in range(10, 25)], "id bigint, dt string, note string")
+    with pytest.raises(InvalidError, match=r"lacks column 'amount'.*missing='keep'"):
+        write(some, lake.location, "shop.orders")
+    write(some, lake.location, "shop.orders", missing="keep")
+    if options.get("write_only"):
+        table.set_options({"write-only": "false"})
+        table.compact(full=True)
+    found = {row["id"]: (row["amount"], row["note"]) for row in rows(table)}
+    kept = {n: (Decimal(n), f"m{n}") for n in range(10, 20)}
+    assert found == {n: (Decimal(n), f"n{n}") for n in range(10)} | kept | {n: (None, f"m{n}") for n in range(20, 25)}
+
+
+def test_values_that_are_kept_must_not_change_meanwhile(
+    spark: SparkSession, lake: lakelet.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = keyed(lake)
+    write(frame(spark, [order(1, note="ours")]), lake.location, "shop.orders")
+    finish = write_job.commit_on_top
+
+    def after_another(*args: Any) -> Any:
+        table.write([dict(zip(("id", "dt", "amount", "note"), order(1, note="theirs"), strict=True))])
+        return finish(*args)
+
+    monkeypatch.setattr(write_job, "commit_on_top", after_another)
+    some = frame(spark, [(1, "d1", Decimal(9))], "id bigint, dt string, amount decimal(10, 2)")
+    with pytest.raises(ConflictError, match="look again"):
+        write(some, lake.location, "shop.orders", missing="keep")
+    assert [(row["amount"], row["note"]) for row in rows(table)] == [(Decimal(1), "theirs")]
     listed = {Path(path).name for path, _ in table.files()}
     assert {path.name for path in files(table)} == listed
 

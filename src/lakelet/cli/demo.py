@@ -164,7 +164,8 @@ def _evolve(demo: _Demo, number: int) -> str:
     output.note(f"[bold]{number}. Evolve[/bold] the schema; no file is rewritten")
     orders.add_column("note", "STRING", default="none", comment="added later", after="amount")
     orders.rename_column("customer.name", "full_name")
-    orders.write([{"order_id": 9_999_999, "day": np.datetime64("2026-01-07").item(), "country": "DE"}])
+    row = {"order_id": 9_999_999, "day": np.datetime64("2026-01-07").item(), "country": "DE"}
+    orders.write([row], missing="default")
     rows = (
         orders.scan(columns=["order_id", "note", "customer"], where="order_id IN (1, 9999999)").to_arrow().to_pylist()
     )

@@ -39,7 +39,9 @@ class _Count:
     rows: int = 0
 
 
-def import_files(call: Call, name: str, source: Source, *, new: NewTable | None, mode: str) -> None:
+def import_files(
+    call: Call, name: str, source: Source, *, new: NewTable | None, mode: str, missing: str | None
+) -> None:
     """Writes all rows of the files, and says how many."""
     session = Session(call.lake)
     count = _Count()
@@ -48,7 +50,7 @@ def import_files(call: Call, name: str, source: Source, *, new: NewTable | None,
         try:
             with byte_bar(call.output, "importing") as tell, stopped_by_interrupt(session.interrupt):
                 batches = _batches(session, source, table.schema, count, tell)
-                snapshot = table.write(batches, mode=mode)
+                snapshot = table.write(batches, mode=mode, missing=missing)
         except BaseException:
             if new is not None:
                 call.lake.drop_table(table.name, if_exists=True)

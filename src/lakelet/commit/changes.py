@@ -20,6 +20,7 @@ from lakelet.commit.bucket_totals import check_same_number, check_totals
 from lakelet.commit.conflicts import (
     PartitionFilter,
     check_assignments,
+    check_kept,
     check_levels,
     check_one_writer,
     check_same_rows,
@@ -83,6 +84,7 @@ def compute_changes(
     if schema.primary_keys and request.messages:
         check_schemas(home, request.messages, schema)
         check_unread(home, request.messages, request.read_at, latest)
+        check_kept(home, request.messages, latest)
         check_one_writer(request.messages, schema)
         check_assignments(home, request.messages, latest)
         check_sequences(home, request.messages, latest, previous, replaced or _none, schema, threads=settings.threads)

@@ -4,12 +4,14 @@
     rule 6   the indexes behind an assignment of buckets were replaced        AssignmentConflictError: assign and write again
     schema   the layout that files were written for is another by now         ConflictError
     changes  buckets that rows were looked up in were written to              ConflictError: look again
+    keeps    buckets that values were kept from were written to               KeptValuesConflictError: look again
     reads    rows were written since all of them were looked at               ConflictError: look again
     levels   files of one level of a bucket would overlap in keys             ConflictError
     writers  two writers of one commit wrote the same keys of a bucket        ConflictError
 
-The first two kinds are for writers that still have their rows; to everybody else they are conflicts like any other. Each check
-reads as little as it can: nothing where the writer's snapshot is still the newest, else only entries of its buckets.
+Three kinds have errors of their own, for writers that still have their rows; to everybody else they are conflicts like any
+other. Each check reads as little as it can: nothing where the writer's snapshot is still the newest, else only entries of its
+buckets.
 """
 
 from __future__ import annotations
@@ -70,6 +72,10 @@ class SequenceConflictError(ConflictError):
 
 class AssignmentConflictError(ConflictError):
     """Keys got their buckets from a version that is no longer the newest. Assigned anew, the rows can be written again."""
+
+
+class KeptValuesConflictError(ConflictError):
+    """Stored values that rows keep may be others by now. Looked up anew, the rows can be written again."""
 
 
 def check_one_writer(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
@@ -261,6 +267,25 @@ def check_unread(
             f"{home.where(home.paths.branch_root)}: snapshots since {read_at} are gone, and with them what would tell whether "
             "rows that were looked up there have changed: look again"
         )
+
+
+def check_kept(home: TableHome, messages: Sequence[CommitMessage], latest: Snapshot | None) -> None:
+    """Values that rows keep must still be the stored ones: nobody wrote to their buckets since they were looked up."""
+    by_version: dict[tuple[int, str], list[CommitMessage]] = {}
+    for message in messages:
+        if message.kept_from is not None:
+            by_version.setdefault(message.kept_from, []).append(message)
+    for (number, delta_manifest_list), kept in by_version.items():
+        found = try_snapshot(home, number) if number else None
+        if found is not None and found.delta_manifest_list != delta_manifest_list:
+            raise KeptValuesConflictError(
+                f"{home.where(home.paths.branch_root)}: snapshot {number}, in which values to keep were looked up, was rolled "
+                "back: look again"
+            )
+        try:
+            check_unread(home, kept, number, latest)
+        except ConflictError as conflict:
+            raise KeptValuesConflictError(str(conflict)) from conflict
 
 
 def _touched(home: TableHome, snapshot: Snapshot) -> set[Place]:

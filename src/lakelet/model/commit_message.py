@@ -21,6 +21,9 @@ class CommitMessage:
     (0: none) in which keys were looked up over all partitions: the commit conflicts if rows were written since, or if another
     `assigner`, as a name made up for one write, assigned rows of the same commit.
 
+    `kept_from` is the snapshot, named like in `sequenced_at`, in which stored values of these rows were looked up to be written
+    again: the commit conflicts if their bucket was written to since.
+
     `sequenced_at` is the snapshot whose sequence numbers those of the new files go on from, as its id and its delta manifest
     list (for a rollback frees ids), and (0, "") for none. While it is the newest, nobody's rows can be newer than these. For
     compaction it is the snapshot that the removed files were found in.
@@ -45,3 +48,4 @@ class CommitMessage:
     settled: frozenset[str] | None = None
     old_vectors: tuple[str, ...] | None = None
     new_vectors: IndexFile | None = None
+    kept_from: tuple[int, str] | None = None

@@ -172,6 +172,7 @@ from lakelet.options.writing import (
     TAG_CALLBACKS,
     WRITE_BATCH_MEMORY,
     WRITE_BUFFER_SIZE,
+    WRITE_MISSING_COLUMNS,
     WRITE_ONLY,
 )
 
@@ -314,6 +315,7 @@ __all__ = [
     "TYPE",
     "WRITE_BATCH_MEMORY",
     "WRITE_BUFFER_SIZE",
+    "WRITE_MISSING_COLUMNS",
     "WRITE_ONLY",
     "Effect",
     "Option",

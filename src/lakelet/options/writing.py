@@ -32,6 +32,14 @@ WRITE_BATCH_MEMORY = declare(
     "Memory a writer may fill with rows before they go into a file.",
     ACTED,
 )
+WRITE_MISSING_COLUMNS = declare(
+    "write.missing-columns",
+    one_of("error", "default", "keep"),
+    "error",
+    "What an upsert does about columns that its rows lack, unless the writer says missing=: refuse it, fill in the column's "
+    "default (else NULL), or keep the values stored for the key.",
+    ACTED,
+)
 DYNAMIC_PARTITION_OVERWRITE = declare(
     "dynamic-partition-overwrite",
     BOOL,
@@ -119,6 +127,7 @@ TAG_CALLBACK_PARAM = declare(
 )
 WRITING_OPTIONS: tuple[Option[Any], ...] = (
     WRITE_BATCH_MEMORY,
+    WRITE_MISSING_COLUMNS,
     DYNAMIC_PARTITION_OVERWRITE,
     COMMIT_MAX_RETRIES,
     COMMIT_TIMEOUT,

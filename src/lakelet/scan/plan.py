@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
-from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, snapshot_manifests
+from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, read_manifest, snapshot_manifests
 from lakelet.commit.snapshots import noticing_expiry
 from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import decode_bounds, decode_rows
@@ -27,7 +27,7 @@ from lakelet.format.block_directory import BlockPartitions
 from lakelet.format.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import arrow_schema
-from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.data_file import Stats
 from lakelet.model.manifest import EntryKind, ManifestFile
 from lakelet.model.schema import TableSchema
@@ -149,6 +149,14 @@ class Planner:
                 ),
             )
             return lookups(live, self.schema, keys)
+
+    def committed_files(self, snapshot: Snapshot) -> LiveFiles:
+        """The files of a snapshot by bucket, also those of level 0 that readers see only after compaction."""
+        with noticing_expiry(self.home, snapshot):
+            manifests = snapshot_manifests(self.home, snapshot)
+            columns = [*READ_COLUMNS, *KEY_COLUMNS]
+            entries = {one.name: read_manifest(self.home, one, columns) for one in manifests}
+            return LiveFiles(snapshot, entries, _in_buckets, self._packer(), self.deletion_vectors(snapshot))
 
     def _looked_up(self, entries: pa.Table) -> pa.Table:
         _refuse_outside(entries)
@@ -321,6 +329,12 @@ class Planner:
                 for place in entry.file.deletion_vectors or ():
                     found[place.data_file] = DeletionVector(path, place)
         return found
+
+
+def _in_buckets(entries: pa.Table) -> pa.Table:
+    """Without the rows that wait for a bucket."""
+    _refuse_outside(entries)
+    return entries.filter(pc.not_equal(entries.column("_BUCKET"), POSTPONE_BUCKET))
 
 
 def _refuse_outside(entries: pa.Table) -> None:

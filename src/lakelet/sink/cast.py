@@ -70,7 +70,8 @@ class RowCaster:
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _check_schema(self, schema: pa.Schema) -> None:
+    def check_names(self, schema: pa.Schema) -> None:
+        """InvalidError for columns that are not the table's, and for those that are there twice."""
         known = {field.name for field in self._fields}
         names = schema.names
         if len(set(names)) != len(names):
@@ -82,6 +83,9 @@ class RowCaster:
                 f"the data has the column {unknown[0]!r}, which is not in the table; "
                 f"its columns are {', '.join(f.name for f in self._fields)}"
             )
+
+    def _check_schema(self, schema: pa.Schema) -> None:
+        self.check_names(schema)
         for field in self._fields:
             index = schema.get_field_index(field.name)
             if index >= 0:

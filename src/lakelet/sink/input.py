@@ -17,15 +17,20 @@ from lakelet.model.python_values import is_kept
 from lakelet.model.types import Field
 from lakelet.sink.defaults import default_array
 
+_Gaps = frozenset[tuple[str, ...]]
+_NO_GAPS: _Gaps = frozenset()
 # What Arrow raises for Python values that are not of a type.
 _REFUSALS = (pa.ArrowException, TypeError, OverflowError, ValueError)
 
 
-def batches_of(data: Any, schema: pa.Schema, fields: Sequence[Field] = ()) -> Iterator[pa.RecordBatch]:
+def batches_of(
+    data: Any, schema: pa.Schema, fields: Sequence[Field] = (), *, apart: bool = False
+) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow table, batch or reader, a pandas or polars frame, anything with an Arrow stream, a list of
     dicts (read as the table's types), or an iterable of any of these.
 
-    `fields` are the table's columns: a dict without a column that other dicts have takes its default from there.
+    `fields` are the table's columns: a dict without a column that other dicts have takes its default from there. With `apart`
+    dicts that leave out other columns than the one before begin a batch of their own, which lacks these columns.
     """
     if isinstance(data, pa.RecordBatch):
         yield data
@@ -42,10 +47,11 @@ def batches_of(data: Any, schema: pa.Schema, fields: Sequence[Field] = ()) -> It
     elif hasattr(data, "__arrow_c_array__"):
         yield _opened(data, lambda: pa.record_batch(data))
     elif isinstance(data, list) and data and isinstance(data[0], dict):
-        yield from _from_rows(data, schema, fields)
+        for rows, gaps in _alike(data, schema) if apart else ((data, _NO_GAPS),):
+            yield from _from_rows(rows, _without(schema, gaps), fields)
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
         for part in data:
-            yield from batches_of(part, schema, fields)
+            yield from batches_of(part, schema, fields, apart=apart)
     else:
         raise _not_a_table(data)
 
@@ -70,6 +76,45 @@ def _opened(data: Any, opens: Callable[[], Any]) -> Any:
         return opens()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _not_a_table(data, f" ({error})") from error
+
+
+def _alike(rows: list[Any], schema: pa.Schema) -> Iterator[tuple[list[Any], _Gaps]]:
+    """The rows in runs that leave out the same columns and fields of ROWs, which go with them.
+
+    What is no dict stays with the rows before, and is refused with them.
+    """
+    start, before = 0, _gaps(rows[0], schema)
+    for number, row in enumerate(rows):
+        found = _gaps(row, schema) if isinstance(row, dict) else before
+        if found != before:
+            yield rows[start:number], before
+            start, before = number, found
+    yield rows[start:], before
+
+
+def _gaps(row: dict[str, Any], fields: Iterable[pa.Field]) -> _Gaps:
+    """The fields that a dict leaves out, in dicts inside it too, each as the path of names to it."""
+    found: set[tuple[str, ...]] = set()
+    for field in fields:
+        if field.name not in row:
+            found.add((field.name,))
+        elif pa.types.is_struct(field.type) and isinstance(row[field.name], dict):
+            found.update((field.name, *path) for path in _gaps(row[field.name], field.type))
+    return frozenset(found)
+
+
+def _without(schema: pa.Schema, gaps: _Gaps) -> pa.Schema:
+    """The columns without the fields inside them that rows leave out; columns that are left out are seen by their names."""
+    inner = {name: frozenset(path[1:] for path in gaps if path[0] == name and path[1:]) for name in schema.names}
+    return pa.schema([field.with_type(_pruned(field.type, inner[field.name])) for field in schema])
+
+
+def _pruned(arrow: pa.DataType, gaps: _Gaps) -> pa.DataType:
+    if not gaps:
+        return arrow
+    kept = [field for field in arrow if (field.name,) not in gaps]
+    inner = {field.name: frozenset(path[1:] for path in gaps if path[0] == field.name) for field in kept}
+    return pa.struct([field.with_type(_pruned(field.type, inner[field.name])) for field in kept])
 
 
 def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ buffer was full. In postpone mode nothing is sorted, folded or numbered, and row
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,7 +38,7 @@ from lakelet.sink.one_commit import OneCommit
 from lakelet.sink.pieces import pieces
 from lakelet.sink.placing import ExtractedPlacer, RowPlacer, rows_by_place
 from lakelet.sink.postponed import UNNUMBERED, postponed_spec
-from lakelet.sink.refused_rows import SHOWN, repeated_keys
+from lakelet.sink.refused_rows import SHOWN, RefusedRowsError, repeated_keys
 from lakelet.sink.row_groups import ahead, row_groups
 from lakelet.sink.sequences import CommittedSequences
 from lakelet.sink.settings import SinkSettings
@@ -51,6 +51,7 @@ _THREADS_OF_SMALL = 8
 _SMALL_ROWS = 16_384
 # Of a run that waits to be merged.
 _RUN_ROWS = 16_384
+_Refusal = Callable[[int, Sequence[str]], RefusedRowsError]
 
 
 class KeyValueWriter:
@@ -78,7 +79,7 @@ class KeyValueWriter:
         self._spec = SortedFileSpec.of(schema, self._settings.files, level=level, source=source)
         if self._postpones:
             self._spec = postponed_spec(self._spec, home)
-        self._one_row_per_key = one_row_per_key
+        self._repeated: _Refusal | None = repeated_keys if one_row_per_key else None
         self._placer = placer or ExtractedPlacer(schema)
         self._ignored = ignored_kinds(TableOptions(schema.options))
         self._merge = MergeSpec.of(schema, drop_deletes=False)
@@ -110,6 +111,10 @@ class KeyValueWriter:
                 end = start + piece.num_rows
                 self._add(piece, None if kinds is None else kinds[start:end])
                 start = end
+
+    def refuse_repeated_keys(self, refusal: _Refusal) -> None:
+        """Makes several rows of a key an error, also of rows that came before; it is found out when files are written."""
+        self._repeated = self._repeated or refusal
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
         """Writes and closes all files and says what was written."""
@@ -181,11 +186,16 @@ class KeyValueWriter:
                 files = list(zip(places, pool.map(lambda place: self._write_bucket(place, rows), places), strict=True))
             else:
                 files = [(place, self._write_bucket(place, rows, pool)) for place in places]
-        if self._one_row_per_key:
-            self._check_keys(files, rows)
+        if self._repeated is not None:
+            self._check_keys(files, rows, self._repeated)
         return files
 
-    def _check_keys(self, files: list[tuple[Place, tuple[DataFile, ...]]], rows: BufferedRows) -> None:
+    def _check_keys(
+        self,
+        files: list[tuple[Place, tuple[DataFile, ...]]],
+        rows: BufferedRows,
+        refusal: _Refusal,
+    ) -> None:
         """A row less than came in is one that another row of its key took the place of."""
         count, examples = 0, list[str]()
         for place, new_files in files:
@@ -194,7 +204,7 @@ class KeyValueWriter:
             if lost and len(examples) < SHOWN:
                 examples += [str(key) for key in rows.repeated(place, SHOWN)]
         if count:
-            raise repeated_keys(count, examples)
+            raise refusal(count, examples)
 
     def _write_bucket(
         self, place: Place, rows: BufferedRows, pool: ThreadPoolExecutor | None = None

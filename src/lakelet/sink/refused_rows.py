@@ -44,6 +44,17 @@ def repeated_keys(count: int, examples: Sequence[str]) -> RefusedRowsError:
     )
 
 
+def keys_of_unlike_rows(count: int, examples: Sequence[str]) -> RefusedRowsError:
+    """Several rows of one key of which one keeps stored values that another one of them changes."""
+    return RefusedRowsError(
+        "with the primary key of another row of the same write, which keeps stored values of other columns or deletes the key",
+        count,
+        examples,
+        "with missing='keep' rows that lack different columns, and deletes beside them, need keys of their own; use one write "
+        "after the other",
+    )
+
+
 def null_keys(columns: Sequence[str], count: int, examples: Sequence[str]) -> RefusedRowsError:
     """NULL in one of the columns in which the table allows none."""
     return RefusedRowsError(f"with NULL in a column that is NOT NULL ({', '.join(columns)})", count, examples)

@@ -20,12 +20,16 @@ from lakelet.sink.input import batches_of
 
 
 class RepeatableInput:
-    """The batches of whatever people hand to `write`. `repeatable` says whether they may be asked for again."""
+    """The batches of whatever people hand to `write`. `repeatable` says whether they may be asked for again; with `apart` dicts
+    that leave out different columns come in batches of their own."""
 
-    def __init__(self, data: Any, schema: pa.Schema, fields: Sequence[Field], *, repeatable: bool) -> None:
+    def __init__(
+        self, data: Any, schema: pa.Schema, fields: Sequence[Field], *, repeatable: bool, apart: bool = False
+    ) -> None:
         self._data = data
         self._schema = schema
         self._fields = fields
+        self._apart = apart
         self._in_memory = _stays_in_memory(data)
         self._spills = repeatable and not self._in_memory
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -38,7 +42,7 @@ class RepeatableInput:
             yield from self._spilled()
             return
         if self._in_memory or not self._spills:
-            yield from batches_of(self._data, self._schema, self._fields)
+            yield from batches_of(self._data, self._schema, self._fields, apart=self._apart)
             return
         if self._folder is not None:
             raise InternalError("a stream whose first reading was broken off cannot be read again")
@@ -54,7 +58,7 @@ class RepeatableInput:
         writer: pa.RecordBatchStreamWriter | None = None
         schema: pa.Schema | None = None
         try:
-            for batch in batches_of(self._data, self._schema, self._fields):
+            for batch in batches_of(self._data, self._schema, self._fields, apart=self._apart):
                 with _keeping():
                     if writer is None or not batch.schema.equals(schema):
                         if writer is not None:

@@ -28,6 +28,7 @@ from lakelet.model.types import Field, with_nullable
 from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.defaults import default_array
+from lakelet.sink.missing_columns import DEFAULT, ERROR, KEEP, missing_columns, missing_error
 from lakelet.spark.arrow_tasks import Task, mapped
 from lakelet.spark.types import from_spark_arrow, spark_type, table_arrow_type, to_spark_arrow
 
@@ -44,13 +45,18 @@ class Matched:
     kinds: str | None
 
 
-def matched(df: DataFrame, schema: TableSchema, *, fixed: Mapping[str, object], kinds: str | None) -> Matched:
+def matched(
+    df: DataFrame, schema: TableSchema, *, fixed: Mapping[str, object], kinds: str | None, missing: str = DEFAULT
+) -> Matched:
     """The table's columns that the data has, the columns of a static partition that it leaves out, and last the column of
-    row kinds where that is none of the table's. InvalidError names everything that does not fit."""
+    row kinds where that is none of the table's. InvalidError names everything that does not fit, and columns that are `missing`
+    where that is an error; rows that tell their kinds are looked at when they are written."""
     case_sensitive = str(df.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     columns = _Columns(schema, list(df.schema.fields), case_sensitive=case_sensitive)
     kind_column = columns.take_kinds(kinds)
-    columns.check(fixed)
+    columns.check(fixed, missing)
+    if missing == ERROR and kind_column is None and TableOptions(schema.options).get(ROWKIND_FIELD) is None:
+        columns.check_missing(fixed)
     # Positions in place of names: nothing in a name can be misread, and two may differ by case alone.
     positions = [f"c{index}" for index in range(len(df.schema.fields))]
     chosen: list[Column] = []
@@ -126,7 +132,17 @@ class _Columns:
         self._kinds = places[0]
         return _KindColumn(wanted, places[0])
 
-    def check(self, fixed: Mapping[str, object]) -> None:
+    def check_missing(self, fixed: Mapping[str, object]) -> None:
+        """InvalidError naming the columns and the fields of ROWs that the data lacks."""
+        found = [pa.field(name, to_arrow(self._schema.field(name).type)) for name in fixed if name not in self.index_of]
+        for name, index in self.index_of.items():
+            told = _without_void(self._found[index].dataType, spark_type(self._schema.field(name).type))
+            found.append(pa.field(name, to_arrow_type(told, timezone="UTC")))
+        lacking = missing_columns(pa.schema(found), self._schema.fields)
+        if lacking:
+            raise missing_error(lacking)
+
+    def check(self, fixed: Mapping[str, object], missing: str = DEFAULT) -> None:
         """Matches all columns; InvalidError naming everything that does not fit."""
         self._match()
         known = {field.name: field for field in self._schema.fields}
@@ -139,6 +155,12 @@ class _Columns:
             and field.default is None
             and field.name not in self.index_of
             and field.name not in fixed
+            and (missing != KEEP or field.name in _routing(self._schema))
+        ]
+        self._wrong += [
+            f"missing='keep': the data lacks column {name!r}, by which Spark routes rows of this table"
+            for name in (self._schema.partition_keys if missing == KEEP else ())
+            if name not in self.index_of
         ]
         if not self._case_sensitive:
             folded = [name.casefold() for name in self._schema.names]

@@ -77,7 +77,14 @@ class InsertTarget:
     def _insert(self, frame: DataFrame, mode: str, partition: Mapping[str, object] | None) -> tuple[int | None, int]:
         """The snapshot and how many rows it added."""
         snapshot = write(
-            frame, self._warehouse, self._name.table, mode, partition, options=self._options, branch=self._name.branch
+            frame,
+            self._warehouse,
+            self._name.table,
+            mode,
+            partition,
+            missing="default",
+            options=self._options,
+            branch=self._name.branch,
         )
         return (None, 0) if snapshot is None else (snapshot.id, self._added(snapshot))
 

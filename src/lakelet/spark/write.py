@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -27,6 +27,7 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import BUCKET, SEQUENCE_FIELD, TableOptions
+from lakelet.sink.missing_columns import missing_policy
 from lakelet.spark.assigning import AssigningTable, assigned
 from lakelet.spark.bucket_groups import Routed
 from lakelet.spark.column_names import column_named
@@ -59,6 +60,7 @@ def write(
     *,
     on_duplicate: str = "raise",
     kinds: str | None = None,
+    missing: str | None = None,
     commit_user: str | None = None,
     commit_identifier: int | None = None,
     options: Mapping[str, str] | None = None,
@@ -70,15 +72,19 @@ def write(
     `mode` is "append" (in a primary-key table an upsert), "upsert" (which needs a primary key), "overwrite" (the whole
     table, or the static `partition`) or "overwrite_partitions" (the partitions that the rows belong to). Rows of a DataFrame
     have no order: two of one key are refused, unless the table has a `sequence.field` or `on_duplicate` is "any". `kinds` names
-    the column that says what rows do ("+I", "+U", "-U", "-D"). With `commit_user` and a rising `commit_identifier` the write is
-    applied once, however often the job is run. `options` are those of the connection (`s3.endpoint` …) and table options
-    that hold for this write. `parallelism` bounds how many tasks write.
+    the column that says what rows do ("+I", "+U", "-U", "-D"). `missing` says what an upsert does about columns that the frame
+    lacks: "error", "default" or "keep" (stored values stay, looked up by the tasks in one snapshot: a conflict if their buckets
+    are written to meanwhile); unless given, the option `write.missing-columns` says it. With `commit_user` and a rising
+    `commit_identifier` the write is applied once, however often the job is run. `options` are those of the connection
+    (`s3.endpoint` …) and table options that hold for this write. `parallelism` bounds how many tasks write.
     """
     _check_arguments(mode, partition, on_duplicate, parallelism)
     if df.isStreaming:
         raise InvalidError("df is a stream: a batch write takes frames that end")
     opened = open_table(warehouse, table, options, branch)
     commit, done = _commit(opened, mode, partition, commit_user, commit_identifier).look_back()
+    # The snapshot comes first: a schema read after it knows every column of its rows.
+    snapshot = latest_snapshot(opened.home)
     schema = opened.schema()
     check_usable(schema)
     check_writable(schema)
@@ -86,7 +92,9 @@ def write(
         return AfterWrite(opened.home, schema, commit, extra=opened.extra).repeated(done)
     if mode == "upsert" and not schema.primary_keys:
         raise InvalidError(f"mode 'upsert': {table} has no primary key by which rows would take the place of others")
-    return _Write(df.sparkSession, opened, schema, commit, on_duplicate == "any", parallelism).run(df, partition, kinds)
+    policy = missing_policy(missing, schema, replaces=commit.replaces is not None)
+    wanted = _Wanted(policy, on_duplicate == "any", parallelism)
+    return _Write(df.sparkSession, opened, schema, commit, snapshot, wanted).run(df, partition, kinds)
 
 
 def _check_arguments(
@@ -115,6 +123,15 @@ def _commit(
     return commit.overwrite(dynamic=True) if mode == "overwrite_partitions" else commit
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the caller asks for beside the rows."""
+
+    missing: str
+    any_duplicate: bool
+    parallelism: int | None
+
+
 class _Write:
     """One write, its version pinned: every task goes on from the same snapshot."""
 
@@ -124,8 +141,8 @@ class _Write:
         opened: OpenedTable,
         schema: TableSchema,
         commit: TableCommit,
-        any_duplicate: bool,
-        parallelism: int | None,
+        snapshot: Snapshot | None,
+        wanted: _Wanted,
     ) -> None:
         job = opened.home.ids.uuid().replace("-", "")
         home = replace(opened.home, ids=PrefixedIds(job))
@@ -135,17 +152,19 @@ class _Write:
         self._home = home
         self._schema = schema
         self._commit = commit
-        self._snapshot = latest_snapshot(home)
+        self._snapshot = snapshot
+        self._missing = wanted.missing
         self._table_uuid = opened.uuid
         self._job = WriteJob(spark, home, schema, self._commit, job)
-        self._parallelism = parallelism
-        self._most = parallelism or _TASKS_PER_CORE * default_parallelism(spark)
+        self._parallelism = wanted.parallelism
+        self._most = wanted.parallelism or _TASKS_PER_CORE * default_parallelism(spark)
         ordered = TableOptions(schema.options).get(SEQUENCE_FIELD)
-        self._one_row_per_key = bool(schema.primary_keys) and not ordered and not any_duplicate
+        self._one_row_per_key = bool(schema.primary_keys) and not ordered and not wanted.any_duplicate
 
     def run(self, df: DataFrame, partition: Mapping[str, object] | None, kinds: str | None) -> Snapshot | None:
         """Routes, writes and commits."""
-        rows = matched(df, self._schema, fixed=partition_spec(partition or {}, self._schema), kinds=kinds)
+        fixed = partition_spec(partition or {}, self._schema)
+        rows = matched(df, self._schema, fixed=fixed, kinds=kinds, missing=self._missing)
         if bucket_mode(self._schema) is BucketMode.KEY_DYNAMIC:
             rows = replace(rows, frame=self._name_partitions(rows.frame))
         base = PinnedVersion.shared(
@@ -168,6 +187,7 @@ class _Write:
             self._commit.replaces,
             base,
             kinds=rows.kinds,
+            missing=self._missing,
             one_row_per_key=self._one_row_per_key,
             in_key_order=bucket_mode(self._schema) is BucketMode.POSTPONE_MODE,
         )

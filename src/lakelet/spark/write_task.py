@@ -48,6 +48,7 @@ class WriteTask:
     replaces: Overwrite | None
     base: PinnedVersion
     kinds: str | None = None
+    missing: str | None = None
     one_row_per_key: bool = False
     in_key_order: bool = False
     carried: str | None = None
@@ -62,7 +63,13 @@ class WriteTask:
         nulls = NullRows(self.schema)
         repeats = RepeatedRows(self.schema) if self.one_row_per_key and self.in_key_order else None
         write = TableWrite(
-            self.home, self.schema, replaces=self.replaces, base=self.base, settings=settings, carried=self.carried
+            self.home,
+            self.schema,
+            replaces=self.replaces,
+            base=self.base,
+            settings=settings,
+            carried=self.carried,
+            missing=self.missing,
         )
         rows = 0
         try:

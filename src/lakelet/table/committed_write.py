@@ -2,6 +2,7 @@
 
     write files ─ commit ─┬─ stands
                           ├─ another writer's rows have as great sequence numbers: ours are moved above, the commit is repeated
+                          ├─ values to keep may have changed: the files go, the values are looked up again in the newest snapshot
                           └─ keys were given buckets meanwhile: the files go, the rows are routed again from the newest snapshot
 
 Of two commits the later one's rows win. Every repetition gives the rows more room above the others' numbers, so that a
@@ -15,14 +16,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakelet.commit.committed_files import remove_files
-from lakelet.commit.conflicts import AssignmentConflictError, SequenceConflictError
+from lakelet.commit.conflicts import AssignmentConflictError, KeptValuesConflictError, SequenceConflictError
 from lakelet.commit.request import Overwrite
+from lakelet.commit.schemas import latest_schema
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.table_identity import table_uuid
 from lakelet.errors import CommitUnknownError, LakeletError
 from lakelet.lsm.write_buffer import Place
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
+from lakelet.sink.missing_columns import DEFAULT, KEEP, missing_policy
 from lakelet.sink.repeatable_input import RepeatableInput
 from lakelet.sink.restamp import restamp
 from lakelet.sink.row_kinds import kinds_of
@@ -30,6 +35,7 @@ from lakelet.storage.home import TableHome
 from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit
 from lakelet.table.repetition import Repetition
+from lakelet.table.writers import PinnedVersion
 from lakelet.table.writing import TableWrite, schema_with_kinds
 
 _ASSIGNED = (BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC)
@@ -39,35 +45,47 @@ _MOST_ROOM = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class CommittedWrite:
-    """Rows on their way into one commit. `fixed` are the partition columns that the data may leave out."""
+    """Rows on their way into one commit. `fixed` are the partition columns that the data may leave out, `missing` says what
+    becomes of other columns that it lacks (by default what the table's option says)."""
 
     home: TableHome
     schema: TableSchema
     commit: TableCommit
     fixed: Mapping[str, object]
+    missing: str | None = None
 
     def run(self, data: Any, kinds: Any = None) -> Snapshot | None:
         """Writes and commits; the snapshot made, None where there was nothing to write."""
         # An iterator of kinds can be read once, but the write may have to be done again.
         kinds = kinds if kinds is None or isinstance(kinds, str) else kinds_of(kinds)
+        policy = missing_policy(self.missing, self.schema, replaces=self.commit.replaces is not None)
         rows = RepeatableInput(
             data,
             schema_with_kinds(self.schema, kinds),
             self.schema.fields,
-            repeatable=bucket_mode(self.schema) in _ASSIGNED,
+            repeatable=bucket_mode(self.schema) in _ASSIGNED or policy == KEEP,
+            apart=policy != DEFAULT,
         )
         repetition = Repetition(self.home, self.schema)
         home = self.home.deferring()
         try:
             while True:
                 commit = replace(self._naming_partitions(rows), home=home)
-                write = TableWrite(home, self.schema, self.fixed, replaces=commit.replaces)
+                write = self._keeping(home) if policy == KEEP else self._replacing(commit)
                 try:
                     return self._written(commit, write, rows, kinds, repetition)
-                except AssignmentConflictError as conflict:
+                except (AssignmentConflictError, KeptValuesConflictError) as conflict:
                     repetition.again(conflict)
         finally:
             rows.close()
+
+    def _replacing(self, commit: TableCommit) -> TableWrite:
+        return TableWrite(commit.home, self.schema, self.fixed, replaces=commit.replaces, missing=self.missing)
+
+    def _keeping(self, home: TableHome) -> TableWrite:
+        # The snapshot comes first: a schema read after it knows every column whose values are to be kept.
+        base = PinnedVersion(latest_snapshot(home), table_uuid=table_uuid(home))
+        return TableWrite(home, latest_schema(home), base=base, missing=KEEP)
 
     def _naming_partitions(self, rows: RepeatableInput) -> TableCommit:
         """Where rows may leave partitions that stay, a dynamic overwrite says itself which ones go."""
@@ -88,8 +106,8 @@ class CommittedWrite:
         except BaseException:
             write.discard()
             raise
-        made = commit_on_top(replace(commit, fresh=True), self.schema, messages, repetition)
-        return AfterWrite(self.home, self.schema, commit).run(made, messages, write.runs)
+        made = commit_on_top(replace(commit, fresh=True), write.schema, messages, repetition)
+        return AfterWrite(self.home, write.schema, commit).run(made, messages, write.runs)
 
 
 def commit_on_top(

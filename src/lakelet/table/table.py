@@ -19,6 +19,7 @@ from lakelet.commit.branches import branch_home, branch_names
 from lakelet.commit.manifests import live_entries, snapshot_manifests
 from lakelet.commit.schemas import latest_schema, read_schema, schema_ids
 from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_ids
+from lakelet.commit.table_identity import table_uuid
 from lakelet.commit.tags import tag_names
 from lakelet.errors import InvalidError
 from lakelet.format.manifest_columns import columns_to_entries
@@ -45,6 +46,7 @@ from lakelet.table.point_reading import chosen_columns, get_rows, key_table
 from lakelet.table.scanning import TableScan
 from lakelet.table.versioning import Versioning
 from lakelet.table.writable import check_writable
+from lakelet.table.writers import PinnedVersion
 from lakelet.table.writing import TableWrite
 
 _MODES = ("append", "overwrite", "overwrite_partitions")
@@ -114,6 +116,7 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         mode: str = "append",
         partition: Mapping[str, object] | None = None,
         kinds: Any = None,
+        missing: str | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
         watermark: int | None = None,
@@ -124,7 +127,9 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         `mode` is "append", "overwrite" (the whole table, or the static `partition`) or "overwrite_partitions" (the
         partitions that the rows belong to). In a primary-key table "append" is an upsert: a row takes the place of the one
         with its key. `kinds` says what each row does ("+I", "+U", "-U", "-D"), as a list or as the name of a column of the data;
-        rows without it are put in. With `commit_user` and a rising `commit_identifier` the write is applied once,
+        rows without it are put in. `missing` says what an upsert does about columns that its rows lack: "error", "default" (the
+        column's default, else NULL) or "keep" (stored values stay); unless given, the option `write.missing-columns` says it.
+        With `commit_user` and a rising `commit_identifier` the write is applied once,
         however often it is repeated.
         """
         if mode not in _MODES:
@@ -142,13 +147,17 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         commit, done = commit.look_back()
         if done is not None:
             return AfterWrite(self._home, schema, commit).repeated(done)
-        return CommittedWrite(self._home, schema, commit, partition_spec(partition or {}, schema)).run(data, kinds)
+        fixed = partition_spec(partition or {}, schema)
+        return CommittedWrite(self._home, schema, commit, fixed, missing).run(data, kinds)
 
-    def new_write(self) -> TableWrite:
-        """The first phase of a two-phase write: files, and messages about them."""
+    def new_write(self, *, missing: str | None = None) -> TableWrite:
+        """The first phase of a two-phase write: files, and messages about them. `missing` is that of `write`; messages that keep
+        stored values can be committed as long as nobody writes to their buckets."""
+        # The snapshot comes first: a schema read after it knows every column of its rows.
+        base = PinnedVersion(self.latest_snapshot(), table_uuid=table_uuid(self._home))
         schema = self.schema
         check_writable(schema)
-        return TableWrite(self._home, schema)
+        return TableWrite(self._home, schema, base=base, missing=missing)
 
     def new_commit(self, user: str | None = None, identifier: int | None = None) -> TableCommit:
         """The second phase: a commit of messages from any number of writers."""

@@ -42,6 +42,7 @@ from lakelet.sink.cross_partition import CrossPartitionAssigner, LiveKeys
 from lakelet.sink.dynamic_buckets import DynamicBucketAssigner
 from lakelet.sink.key_value_writer import KeyValueWriter
 from lakelet.sink.placing import ExtractedPlacer, RowPlacer
+from lakelet.sink.refused_rows import keys_of_unlike_rows
 from lakelet.sink.row_kinds import Kinds
 from lakelet.sink.sequences import CommittedSequences
 from lakelet.storage.home import TableHome
@@ -56,6 +57,10 @@ class Writer(Protocol):
 
     def write(self, batch: pa.RecordBatch, kinds: Kinds | None) -> None:
         """Takes rows, and what they do."""
+        ...
+
+    def refuse_unlike_rows(self) -> None:
+        """Makes several rows of one key an error, for some of them would keep stored values that others change."""
         ...
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
@@ -133,6 +138,9 @@ class _Appending:
             )
         self.writer.write(batch)
 
+    def refuse_unlike_rows(self) -> None:
+        """There are no keys."""
+
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
         return self.writer.prepare_commit()
 
@@ -174,6 +182,9 @@ class _Keyed:
 
     def write(self, batch: pa.RecordBatch, kinds: Kinds | None) -> None:
         self._writer.write(batch, kinds)
+
+    def refuse_unlike_rows(self) -> None:
+        self._writer.refuse_repeated_keys(keys_of_unlike_rows)
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
         return tuple(replace(message, sequenced_at=self._base) for message in self._writer.prepare_commit())

@@ -16,18 +16,22 @@ import pyarrow as pa
 from lakelet.commit.committed_files import new_paths, remove_uncommitted
 from lakelet.commit.conflicts import Place
 from lakelet.commit.request import Overwrite
+from lakelet.commit.snapshots import latest_snapshot
 from lakelet.commit.table_identity import table_uuid
 from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import encode_rows
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.input import batches_of
+from lakelet.sink.missing_columns import DEFAULT, ERROR, KEEP, missing_columns, missing_error, missing_policy
 from lakelet.sink.pieces import pieces
 from lakelet.sink.row_kinds import Kinds, RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
+from lakelet.table.kept_values import KeptValues
 from lakelet.table.writers import PinnedVersion, WriterSettings, open_writer
 
 _MOST_BATCH_BYTES = 256 << 20
@@ -40,7 +44,8 @@ class TableWrite:
 
     `replaces` says which partitions the commit will overwrite, for then their rows and keys do not count any more. A `base`
     and `settings` are for engines whose tasks share the work. `carried` names a column of the data that the placer of the
-    settings takes, beside the table's own.
+    settings takes, beside the table's own. `missing` says what an upsert does about columns that its rows lack: the table's
+    option unless given.
     """
 
     def __init__(
@@ -53,10 +58,19 @@ class TableWrite:
         base: PinnedVersion | None = None,
         settings: WriterSettings | None = None,
         carried: str | None = None,
+        missing: str | None = None,
     ) -> None:
         # Whoever has a home that defers commits the files in this process, and syncs them then.
         self._hands_out = not home.defers
         home = home.deferring()
+        self._missing = missing_policy(missing, schema, replaces=replaces is not None)
+        if self._missing == KEEP and base is None:
+            # What is kept is looked up in the version that the rows go on from.
+            base = PinnedVersion(latest_snapshot(home), table_uuid=table_uuid(home))
+        self._base = base
+        self._kept: KeptValues | None = None
+        self._lacking: set[tuple[str, ...]] = set()
+        self._deletes = False
         self._schema = schema
         self._caster = RowCaster(schema.fields)
         self._writer = open_writer(home, schema, replaces, base=base, settings=settings)
@@ -70,6 +84,11 @@ class TableWrite:
         self._failed = False
         self._messages: tuple[CommitMessage, ...] | None = None
 
+    @property
+    def schema(self) -> TableSchema:
+        """The schema that rows are written under."""
+        return self._schema
+
     def write(self, data: Any, kinds: Any = None) -> None:
         """Takes rows: anything `Table.write` takes. After an error only `abort` is left, since some rows may be missing.
 
@@ -78,13 +97,15 @@ class TableWrite:
         self._check_usable()
         self._failed = True
         given = _GivenKinds(kinds, self._kind_column)
-        incoming = batches_of(data, schema_with_kinds(self._schema, kinds), self._schema.fields)
+        apart = self._missing != DEFAULT
+        incoming = batches_of(data, schema_with_kinds(self._schema, kinds), self._schema.fields, apart=apart)
         # Columns with 64-bit offsets may hold more than the table's types can in one piece.
         for batch in (piece for whole in incoming for piece in pieces(whole, _MOST_BATCH_BYTES, _MOST_BATCH_ROWS)):
             rows, row_kinds = given.take(batch, self._rows, self._arrow)
             carried = None if self._carried is None else rows.column(self._carried)
             rows = rows if self._carried is None else rows.drop_columns([self._carried])
-            cast = self._caster.cast(self._with_fixed(rows), first_row=self._rows)
+            rows = self._without_gaps(self._with_fixed(rows), row_kinds)
+            cast = self._caster.cast(rows, first_row=self._rows)
             if row_kinds is None and self._kind_column is not None:
                 row_kinds = self._kind_column.kinds(cast, first_row=self._rows)
             if carried is not None:
@@ -122,7 +143,10 @@ class TableWrite:
         messages = self._writer.prepare_commit()
         if self._hands_out:
             self._home.store.sync(new_paths(self._home, self._schema, messages))
-        self._messages = tuple(replace(message, table_uuid=self._table_uuid) for message in messages)
+        kept_from = None if self._kept is None else _version(self._base)
+        self._messages = tuple(
+            replace(message, table_uuid=self._table_uuid, kept_from=kept_from) for message in messages
+        )
         return self._messages
 
     def runs(self, place: Place) -> int:
@@ -152,6 +176,29 @@ class TableWrite:
         if self._failed:
             raise InvalidError("this write has failed and some of its rows are missing: abort it and start a new one")
 
+    def _without_gaps(self, rows: pa.RecordBatch, kinds: Kinds | None) -> pa.RecordBatch:
+        """The rows with what the policy makes of columns that they lack; those that get defaults get them when they are cast."""
+        if self._missing == DEFAULT or not rows.num_rows:
+            return rows
+        self._caster.check_names(rows.schema)
+        lacking = missing_columns(rows.schema, self._schema.fields)
+        adds = kinds is None or bool((kinds & 1 == 0).any())
+        if self._missing == ERROR:
+            if lacking and adds:
+                raise missing_error(lacking, first_row=self._rows)
+            return rows
+        self._deletes |= kinds is not None and bool((kinds == RowKind.DELETE).any())
+        if adds:
+            self._lacking.add(lacking)
+        # Of one key, a row would keep what another one changes.
+        if len(self._lacking) > 1 or (self._deletes and self._lacking - {()}):
+            self._writer.refuse_unlike_rows()
+        if not lacking:
+            return rows
+        if self._kept is None:
+            self._kept = KeptValues(self._home, self._schema, None if self._base is None else self._base.snapshot)
+        return self._kept.filled(rows, kinds, first_row=self._rows)
+
     def _with_fixed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """With the columns of a static partition, where the data leaves them out."""
         for name, value in self._fixed.items():
@@ -159,6 +206,11 @@ class TableWrite:
                 column = pa.repeat(pa.scalar(value, to_arrow(self._schema.field(name).type)), batch.num_rows)
                 batch = batch.append_column(pa.field(name, column.type), column)
         return batch
+
+
+def _version(base: PinnedVersion | None) -> tuple[int, str]:
+    snapshot = None if base is None else base.snapshot
+    return (0, "") if snapshot is None else (snapshot.id, snapshot.delta_manifest_list)
 
 
 def schema_with_kinds(schema: TableSchema, kinds: Any) -> pa.Schema:

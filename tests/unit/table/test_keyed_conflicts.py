@@ -32,7 +32,10 @@ def lake(store: MemoryStore) -> Lake:
 
 
 def make(lake: Lake, **more: Any) -> Table:
-    return lake.create_table("d.t", COLUMNS, **{"primary_key": ["id", "p"], "options": {"bucket": "2"}, **more})
+    arguments = {"primary_key": ["id", "p"], "options": {"bucket": "2"}, **more}
+    # Most rows leave out columns that do not matter here; what becomes of these is tested in test_missing_columns.
+    arguments["options"] = {"write.missing-columns": "default", **arguments.get("options", {})}
+    return lake.create_table("d.t", COLUMNS, **arguments)
 
 
 def rows(*values: tuple[int, int, int]) -> pa.Table:

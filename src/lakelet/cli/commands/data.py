@@ -28,6 +28,14 @@ class Mode(StrEnum):
     overwrite_partitions = "overwrite_partitions"
 
 
+class Missing(StrEnum):
+    """What an upsert does about columns that the files lack; the policies of `sink.missing_columns`."""
+
+    error = "error"
+    default = "default"
+    keep = "keep"
+
+
 class Compression(StrEnum):
     """How a file is compressed."""
 
@@ -68,6 +76,12 @@ def import_(
         ),
     ] = None,
     mode: Annotated[Mode, typer.Option("--mode", help="What happens to the rows that are there.")] = Mode.append,
+    missing: Annotated[
+        Missing | None,
+        typer.Option(
+            "--missing", help="What an upsert does about columns that the files lack; by default what the table says."
+        ),
+    ] = None,
     format: FormatOption = None,
     delimiter: DelimiterOption = None,
     header: Annotated[
@@ -84,7 +98,7 @@ def import_(
 
     source = Source.of(files, format.value if format else None, delimiter=delimiter, header=header, null=null)
     new = NewTable(_names(primary_key), _names(partitioned_by), options) if create else None
-    import_files(call, table, source, new=new, mode=mode.value)
+    import_files(call, table, source, new=new, mode=mode.value, missing=missing and missing.value)
 
 
 @command

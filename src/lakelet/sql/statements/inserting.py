@@ -55,7 +55,7 @@ def run_insert(context: Context, statement: Statement) -> SqlResult:
     mode, partition = _mode(context, insert, schema, fixed)
     with rows.result as result:
         counted = CountedRows(result, rows.columns, {} if partition else fixed, schema)
-        made = table.write(counted.batches(), mode=mode, partition=partition)
+        made = table.write(counted.batches(), mode=mode, partition=partition, missing="default")
     return SqlResult.changed(None if made is None else made.id, counted.rows)
 
 

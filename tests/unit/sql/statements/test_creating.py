@@ -220,7 +220,7 @@ class TestLike:
 
     def test_versions_of_the_other_are_left_out(self, like: SqlSession) -> None:
         table = like.lake.table("shop.t")
-        table.write([{"k": 1, "p": 1}])
+        table.write([{"k": 1, "p": 1}], missing="default")
         like.rows("ALTER TABLE shop.t SET ('scan.snapshot-id' = '1')", "CREATE TABLE shop.u LIKE shop.t")
         assert "scan.snapshot-id" not in like.lake.table("shop.u").schema.options
         assert like.lake.table("shop.u").scan().count() == 0

@@ -44,7 +44,7 @@ def test_one_column(sql: SqlSession) -> None:
 
 
 def test_more_of_a_table(sql: SqlSession) -> None:
-    sql.lake.table("d.t").write([{"k": 1, "p": "x"}])
+    sql.lake.table("d.t").write([{"k": 1, "p": "x"}], missing="default")
     rows = sql.rows("DESCRIBE EXTENDED d.t")
     assert rows[: len(COLUMNS)] == COLUMNS
     facts = dict(row[:2] for row in rows[len(COLUMNS) :])
