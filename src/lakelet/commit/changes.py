@@ -113,12 +113,20 @@ def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str,
         if value is None:
             found = column.is_null()
         else:
-            scalar = pa.scalar(value, to_arrow(schema.field(name).type))
-            # NaN is one partition like any other, although it equals no number; -0.0 and 0.0 are equal.
-            is_nan = isinstance(value, float) and math.isnan(value)
-            found = pc.fill_null(pc.is_nan(column) if is_nan else pc.equal(column, scalar), False)
+            found = pc.fill_null(_agrees(column, pa.array([value], to_arrow(schema.field(name).type))), False)
         mask &= found.to_numpy(zero_copy_only=False)
     return mask
+
+
+def _agrees(column: pa.Array, value: pa.Array) -> pa.Array:
+    """Which partition values are the one given. NaN is one partition like any other, although it equals no number; -0.0 and 0.0
+    are equal numbers and two partitions, told apart by their bits."""
+    if not pa.types.is_floating(column.type):
+        return pc.equal(column, value[0])
+    if math.isnan(value[0].as_py()):
+        return pc.is_nan(column)
+    bits = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    return pc.equal(column.view(bits), value.view(bits)[0])
 
 
 def _planned_on(messages: Sequence[CommitMessage], latest: Snapshot) -> bool:

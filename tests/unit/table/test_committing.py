@@ -118,7 +118,19 @@ def test_nan_is_a_partition_of_its_own(kind: str) -> None:
     table.write([{"id": 1, "p": NAN}, {"id": 2, "p": 0.5}, {"id": 3, "p": None}, {"id": 4, "p": -0.0}])
     table.write([{"id": 5}], mode="overwrite", partition={"p": NAN})
     assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == [2, 3, 4, 5]
-    table.write([{"id": 6, "p": -0.0}], mode="overwrite", partition={"p": 0.0})
-    assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == [2, 3, 5, 6]
     with pytest.raises(InvalidError, match="there are rows of"):
         table.write([{"id": 7, "p": 0.5}], mode="overwrite", partition={"p": NAN})
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize(("named", "other"), [(0.0, -0.0), (-0.0, 0.0)])
+def test_zeros_of_both_signs_are_two_partitions(kind: str, named: float, other: float) -> None:
+    lake = Lake(MemoryStore())
+    lake.create_database("d")
+    table = lake.create_table("d.t", [("id", "BIGINT"), ("p", kind)], partitioned_by=["p"])
+    table.write([{"id": 1, "p": named}, {"id": 2, "p": other}, {"id": 3, "p": None}])
+    table.write([{"id": 4}], mode="overwrite", partition={"p": named})
+    rows = {row["id"]: row["p"] for row in table.scan().to_arrow().to_pylist()}
+    assert {number: str(value) for number, value in rows.items()} == {2: str(other), 3: "None", 4: str(named)}
+    with pytest.raises(InvalidError, match="there are rows of"):
+        table.write([{"id": 5, "p": other}], mode="overwrite", partition={"p": named})
