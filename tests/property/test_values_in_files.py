@@ -24,67 +24,9 @@ from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, renumber
 from lakelet.storage.memory import MemoryStore
+from tests.property.every_value import NESTED, VALUES, bits, wrapped
 
 FORMATS = ("parquet", "orc", "avro")
-_BLANKS = st.text(" a\t\x00é", max_size=4)
-_BYTES = st.binary(max_size=3) | st.sampled_from([b"a", b"a\0", b"a\0\0", b"a ", b""])
-_MILLIS = st.integers(-62135596800_000, 253402300799_999) | st.integers(-3000, 3000)
-_MICROS = st.integers(-62135596800_000_000, 253402300799_999_999) | st.integers(-3_000_000, 3_000_000)
-_NANOS = st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-3_000_000_000, 3_000_000_000)
-
-
-def _whole(bits: int) -> st.SearchStrategy[int]:
-    return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _decimals(digits: int, scale: int) -> st.SearchStrategy[Decimal]:
-    return st.integers(-(10**digits) + 1, 10**digits - 1).map(
-        lambda unscaled: Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
-    )
-
-
-# How values are drawn, in Arrow's own numbers where Python has no value for all of them.
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "BOOLEAN": st.booleans(),
-    "TINYINT": _whole(8),
-    "SMALLINT": _whole(16),
-    "INT": _whole(32),
-    "BIGINT": _whole(64),
-    "FLOAT": st.floats(width=32) | st.sampled_from([0.0, -0.0]),
-    "DOUBLE": st.floats() | st.sampled_from([0.0, -0.0]),
-    "DECIMAL(5, 2)": _decimals(5, 2),
-    "DECIMAL(18, 18)": _decimals(18, 18),
-    "DECIMAL(38, 10)": _decimals(38, 10),
-    "CHAR(4)": _BLANKS,
-    "VARCHAR(4)": _BLANKS,
-    "STRING": _BLANKS | st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
-    "BINARY(3)": _BYTES,
-    "VARBINARY(3)": _BYTES,
-    "BYTES": _BYTES,
-    "DATE": st.dates().map(lambda day: day.toordinal() - dt.date(1970, 1, 1).toordinal()),
-    "TIME(0)": st.integers(0, 86399).map(lambda second: second * 1000),
-    "TIME(3)": st.integers(0, 86399_999),
-    "TIMESTAMP(0)": _MILLIS.map(lambda value: value // 1000 * 1000),
-    "TIMESTAMP(3)": _MILLIS,
-    "TIMESTAMP(6)": _MICROS,
-    "TIMESTAMP(9)": _NANOS,
-    "TIMESTAMP(3) WITH LOCAL TIME ZONE": _MILLIS,
-    "TIMESTAMP(6) WITH LOCAL TIME ZONE": _MICROS,
-    "TIMESTAMP(9) WITH LOCAL TIME ZONE": _NANOS,
-}
-_NESTED = ("{}", "ARRAY<{}>", "MAP<STRING, {}>", "ROW<a INT, b {}>")
-
-
-def _wrapped(value: Any, nesting: str) -> Any:
-    match nesting:
-        case "ARRAY<{}>":
-            return [value, None]
-        case "MAP<STRING, {}>":
-            return [("k", value)]
-        case "ROW<a INT, b {}>":
-            return {"a": 1, "b": value}
-        case _:
-            return value
 
 
 def _written(file_format: str, fields: list[Field], table: pa.Table) -> pa.Table:
@@ -97,26 +39,21 @@ def _written(file_format: str, fields: list[Field], table: pa.Table) -> pa.Table
     return pa.Table.from_batches(data_file_format(file_format).read(store, "t/f", fields, names, batch_rows=100))
 
 
-def _bits(column: pa.ChunkedArray) -> list[str]:
-    """Values as text in which NaN equals itself and zeros of both signs differ."""
-    return [str(value) for value in column]
-
-
 @pytest.mark.parametrize("type_text", VALUES)
 @pytest.mark.parametrize("file_format", FORMATS)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_a_file_gives_values_back_or_refuses_them(file_format: str, type_text: str, data: st.DataObject) -> None:
-    nesting = data.draw(st.sampled_from(_NESTED), label="nesting")
+    nesting = data.draw(st.sampled_from(NESTED), label="nesting")
     values = data.draw(st.lists(st.none() | VALUES[type_text], min_size=1, max_size=8), label="values")
     fields = [Field(0, "c", renumber(parse_type(nesting.format(type_text)), 1)[0])]
-    table = pa.table([[_wrapped(value, nesting) for value in values]], schema=arrow_schema(fields))
+    table = pa.table([[wrapped(value, nesting) for value in values]], schema=arrow_schema(fields))
     try:
         found = _written(file_format, fields, table)
     except InvalidError:
         assert "TIMESTAMP" in type_text
         return
-    assert _bits(found.column("c")) == _bits(table.column("c"))
+    assert bits(found.column("c")) == bits(table.column("c"))
 
 
 _KEYS: dict[str, list[Any]] = {

@@ -13,6 +13,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,22 @@ def _is_kept_inside(value: Any, arrow: pa.DataType) -> bool:
     return True
 
 
+def without_uuids(value: Any, arrow: pa.DataType) -> Any:
+    """The value with uuids, at every depth, as the text or the bytes that a type holds of them."""
+    types = pa.types
+    if isinstance(value, UUID):
+        return str(value) if types.is_string(arrow) else value.bytes if types.is_binary(arrow) else value
+    if types.is_struct(arrow) and isinstance(value, Mapping):
+        known = {inner.name: inner.type for inner in arrow}
+        return {name: without_uuids(member, known.get(name, pa.null())) for name, member in value.items()}
+    if types.is_map(arrow) and isinstance(value, Iterable):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(without_uuids(key, arrow.key_type), without_uuids(item, arrow.item_type)) for key, item in pairs]
+    if types.is_list(arrow) and isinstance(value, (list, tuple)):
+        return [without_uuids(item, arrow.value_type) for item in value]
+    return value
+
+
 def _members(pairs: Iterable[Any]) -> dict[Any, Any]:
     """A ROW given as pairs of name and value."""
     return {name: member for name, member in pairs}  # noqa: C416 - each pair is taken apart, so that others fail here.
@@ -66,7 +83,10 @@ def _is_number(value: Any) -> bool:
 def _is_whole(value: Any) -> bool:
     if isinstance(value, Decimal):
         return value.is_finite() and value == value.to_integral_value()
-    return not isinstance(value, (float, np.floating)) or float(value).is_integer()
+    if isinstance(value, (float, np.floating)):
+        return float(value).is_integer()
+    # What only turns into a number when asked to, such as a uuid or a fraction, is none. Text is Arrow's to refuse.
+    return hasattr(value, "__index__") or not hasattr(value, "__int__")
 
 
 def _fits_single(value: Any) -> bool:

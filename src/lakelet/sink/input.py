@@ -6,14 +6,16 @@ are the exception: they are read as the table's types, so that their values are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
-from lakelet.model.python_values import is_kept
+from lakelet.model.python_values import is_kept, without_uuids
 from lakelet.model.types import Field
 from lakelet.sink.defaults import default_array
 
@@ -39,7 +41,7 @@ def batches_of(
     elif isinstance(data, pa.RecordBatchReader):
         yield from data
     elif _library(data) == "pandas":
-        yield from _opened(data, lambda: pa.Table.from_pandas(data, preserve_index=False)).to_batches()
+        yield from _opened(data, lambda: _from_pandas(data, schema)).to_batches()
     elif _library(data) == "polars" and hasattr(data, "collect"):
         yield from pa.table(data.collect()).to_batches()
     elif hasattr(data, "__arrow_c_stream__"):
@@ -117,6 +119,82 @@ def _pruned(arrow: pa.DataType, gaps: _Gaps) -> pa.DataType:
     return pa.struct([field.with_type(_pruned(field.type, inner[field.name])) for field in kept])
 
 
+def _from_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
+    """A pandas frame as a table: columns of Python values are read as the table's nested types, which nothing else tells."""
+    names = list(frame.columns)
+    nested = [
+        place
+        for place, name in enumerate(names)
+        if str(frame.dtypes.iloc[place]) == "object"
+        and name in schema.names
+        and pa.types.is_nested(schema.field(name).type)
+    ]
+    if not nested:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    rest = [place for place in range(len(names)) if place not in nested]
+    table = pa.Table.from_pandas(frame.iloc[:, rest], preserve_index=False).replace_schema_metadata(None)
+    for place in nested:
+        values = [_python_value(value) for value in frame.iloc[:, place].array]
+        field = schema.field(names[place]).with_nullable(True)
+        field = field.with_type(_with_given_members(field.type, values))
+        column = _nested_column(values, field)
+        # A table without columns would not know its number of rows.
+        table = (
+            table.add_column(place, field, column)
+            if table.num_columns
+            else pa.table([column], schema=pa.schema([field]))
+        )
+    return table
+
+
+def _with_given_members(arrow: pa.DataType, values: Sequence[Any]) -> pa.DataType:
+    """The type without the fields of ROWs that no value has: they are missing, not NULL."""
+    dicts = [value for value in values if isinstance(value, dict)]
+    if not pa.types.is_struct(arrow) or not dicts:
+        return arrow
+    given = {name for value in dicts for name in value}
+    return pa.struct(
+        [
+            field.with_type(_with_given_members(field.type, [value.get(field.name) for value in dicts]))
+            for field in arrow
+            if field.name in given
+        ]
+    )
+
+
+def _nested_column(given: Sequence[Any], field: pa.Field) -> pa.Array:
+    try:
+        column = pa.array(given, field.type, from_pandas=True)
+    except _REFUSALS as error:
+        rows = [{field.name: value} for value in given]
+        raise InvalidError(f"the rows do not fit the table's types: {_misfit(rows, [field])}{error}") from error
+    for number, value in enumerate(given):
+        if column[number].is_valid and not is_kept(value, field.type):
+            raise InvalidError(_lossy(number, value, field))
+    return column
+
+
+def _python_value(value: Any) -> Any:
+    """A nested value without numpy's arrays, whose NaN and masked elements are NULL."""
+    if isinstance(value, np.ndarray):
+        # By way of Arrow, for numpy's own list of nanoseconds is one of bare numbers.
+        value = pa.array(value).to_pylist() if value.dtype.kind == "M" else value.tolist()
+    if isinstance(value, dict):
+        return {name: _python_value(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        # Pairs of a map stay tuples, by which Arrow knows them.
+        members = [_python_value(member) for member in value]
+        return tuple(members) if isinstance(value, tuple) else members
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _lossy(number: int, value: Any, field: pa.Field) -> str:
+    return (
+        f"the rows do not fit the table's types: row {number} has {value!r} for column {field.name!r}, "
+        f"which {field.type} cannot hold without loss"
+    )
+
+
 def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
     names: set[str] = set()
     for number, row in enumerate(rows):
@@ -136,14 +214,18 @@ def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[F
     try:
         table = pa.Table.from_pylist(rows, schema=pa.schema(columns))
     except _REFUSALS as error:
-        raise InvalidError(f"the rows do not fit the table's types: {_misfit(rows, columns)}{error}") from error
+        plain = [
+            {field.name: without_uuids(row[field.name], field.type) for field in columns if field.name in row}
+            for row in rows
+        ]
+        if plain == rows:
+            raise InvalidError(f"the rows do not fit the table's types: {_misfit(rows, columns)}{error}") from error
+        yield from _from_rows(plain, schema, fields)
+        return
     for field in columns:
         for number, row in enumerate(rows):
             if not is_kept(row.get(field.name), field.type):
-                raise InvalidError(
-                    f"the rows do not fit the table's types: row {number} has {row[field.name]!r} for column {field.name!r}, "
-                    f"which {field.type} cannot hold without loss"
-                )
+                raise InvalidError(_lossy(number, row[field.name], field))
     yield from _with_defaults(table, rows, fields).to_batches()
 
 

@@ -1,6 +1,8 @@
 """Everything `write` takes, as batches."""
 
 import datetime as dt
+import uuid
+from fractions import Fraction
 
 import pandas as pd
 import polars as pl
@@ -124,3 +126,31 @@ def test_a_dict_loses_nothing(kind: str, value: object) -> None:
     schema = arrow_schema([Field(0, "c", parse_type(kind))])
     with pytest.raises(InvalidError, match=r"row 1 has .* for column 'c', which .* cannot hold without loss"):
         list(batches_of([{"c": None}, {"c": value}], schema))
+
+
+def test_uuids_of_dicts_are_text_or_bytes() -> None:
+    one = uuid.UUID(int=9)
+    schema = pa.schema(
+        [("s", pa.string()), ("b", pa.binary()), ("l", pa.list_(pa.string())), ("m", pa.map_(pa.string(), pa.binary()))]
+    )
+    given = [{"s": one, "b": one, "l": [one, None], "m": {one: one}}, {"s": "x", "b": None, "l": None, "m": None}]
+    (batch,) = batches_of(given, schema)
+    assert batch.to_pylist()[0] == {"s": str(one), "b": one.bytes, "l": [str(one), None], "m": [(str(one), one.bytes)]}
+    with pytest.raises(InvalidError, match="row 0 has UUID"):
+        list(batches_of([{"a": one}], SCHEMA))
+
+
+@pytest.mark.parametrize("value", [dt.timedelta(1), 2**70, object(), uuid.UUID(int=9), Fraction(3, 2)])
+def test_values_of_no_type_name_their_row(value: object) -> None:
+    with pytest.raises(InvalidError, match=r"row 1 has .* for column 'a'"):
+        list(batches_of([{"a": 1}, {"a": value}], SCHEMA))
+
+
+def test_members_that_no_value_of_a_frame_has_are_missing() -> None:
+    inner = pa.struct([("x", pa.int32()), ("y", pa.int32())])
+    schema = pa.schema([("r", pa.struct([("a", pa.int32()), ("b", pa.string()), ("s", inner)]))])
+    frame = pd.DataFrame({"r": [{"a": 1, "s": {"x": 1}}, None, {"s": None}]})
+    (batch,) = batches_of(frame, schema)
+    assert batch.to_pylist() == [{"r": {"a": 1, "s": {"x": 1}}}, {"r": None}, {"r": {"a": None, "s": None}}]
+    with pytest.raises(InvalidError, match=r"row 0 has .* for column 'r'"):
+        list(batches_of(pd.DataFrame({"r": [{"a": 1, "z": 2}]}), schema))
