@@ -41,6 +41,9 @@ def comparison(column: str, arrow: pa.DataType, operator: Operator, literal: pa.
         return Comparison(column, operator, literal)
     if pa.types.is_floating(arrow):
         return _compare_float(column, arrow, operator, literal)
+    endless = _endless(literal, arrow)
+    if endless is not None:
+        return Comparison(column, operator, endless)
     value, unit = _exact(literal), _unit(arrow)
     if value is None or unit is None or _domain(literal.type) != _domain(arrow):
         return None
@@ -106,6 +109,17 @@ def _typed(values: pa.Array, arrow: pa.DataType) -> pa.Array:
         if isinstance(term, Comparison):
             kept.append(term.literal)
     return _array([pa.scalar(None, arrow) if not scalar.is_valid else scalar for scalar in kept], arrow)
+
+
+def _endless(literal: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
+    """The infinity of a date or timestamp type that a literal of another is: the greatest number of units in either, whatever
+    these are, and its negative. None for all other literals."""
+    if _domain(literal.type) != "instant" or _domain(arrow) != "instant":
+        return None
+    greatest = _limits(literal.type)[1]
+    if abs(literal.value) != greatest:
+        return None
+    return _scalar(_limits(arrow)[1] if literal.value > 0 else -_limits(arrow)[1], arrow)
 
 
 def _compare_float(column: str, arrow: pa.DataType, operator: Operator, literal: pa.Scalar) -> Predicate | None:

@@ -89,6 +89,13 @@ def parse_where(text: str, fields: Sequence[Field]) -> Predicate:
     if not text.strip():
         raise InvalidError("where: the condition is empty")
     try:
+        return _parsed(text, fields)
+    except RecursionError as error:
+        raise InvalidError(f"where: the condition is nested too deeply: {text[:60]!r}…") from error
+
+
+def _parsed(text: str, fields: Sequence[Field]) -> Predicate:
+    try:
         tokens = [(token.text, token.start) for token in _Where().tokenize(text)]
         statements = sqlglot.parse(text, dialect=_Where)
     except SqlglotError as error:

@@ -1,3 +1,4 @@
+import contextlib
 import datetime as dt
 from decimal import Decimal
 
@@ -264,3 +265,24 @@ def test_bad_conditions_are_told_where_and_why(text: str, message: str) -> None:
 def test_literals_of_several_kinds_beside_floats_are_left_to_duckdb(text: str) -> None:
     fields = [Field(number, name, parse_type(COLUMNS[name])) for number, name in enumerate(("f", "b"))]
     assert isinstance(parse_where(text, fields), Opaque)
+
+
+@pytest.mark.parametrize(
+    ("opened", "inner", "closed"),
+    [
+        ("(", "i = 1", ")"),
+        ("NOT ", "i = 1", ""),
+        ("abs(", "i", ")"),
+        ("(i = 1 OR (i = 2 AND ", "i = 3", "))"),
+        ("CASE WHEN ", "true", " THEN true END"),
+        ("- ", "i", ""),
+    ],
+)
+def test_a_condition_is_read_or_nested_too_deeply(opened: str, inner: str, closed: str) -> None:
+    for depth in (10, 500, 5000):
+        text = opened * depth + inner + closed * depth
+        condition = text if inner != "i" else f"{text} = 1"
+        with contextlib.nullcontext() if depth == 10 else contextlib.suppress(InvalidError):
+            parse_where(condition, FIELDS)
+    with pytest.raises(InvalidError, match=r"the condition is nested too deeply: '\(\(\("):
+        parse_where("(" * 5000 + "i = 1" + ")" * 5000, FIELDS)
