@@ -123,7 +123,7 @@ def test_a_commit_whose_answer_is_lost_stands_once(shop: Shop, kind: str, status
 
 
 def test_a_commit_whose_answer_does_not_come(iceberg_rest: RestServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelet.iceberg.catalog._TIMEOUT_SECONDS", (5.0, 1.0))
+    monkeypatch.setattr("lakelet.iceberg.trust.rest_catalog._TIMEOUT_SECONDS", (5.0, 1.0))
     shop = Shop(iceberg_rest)
     shop.server.fault("silent")
     assert shop.insert(1).finish_insert() is not None

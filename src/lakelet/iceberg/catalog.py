@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -10,8 +11,9 @@ from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, CatalogType, _import_
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import Table
 
-from lakelet.errors import CorruptionError, InvalidError
-from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.errors import CommitUnknownError, CorruptionError, InvalidError
+from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
+from lakelet.iceberg.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.table import IcebergTable, newest_version
 from lakelet.iceberg.trust.rest_catalog import CheckedRestCatalog
 from lakelet.iceberg.trust.table_classes import guard
@@ -93,7 +95,11 @@ class IcebergCatalog:
     def drop_namespace(self, name: str) -> None:
         """Removes an empty database."""
         with lakelet_errors(f"database {self.name}.{name}"):
-            self.library.drop_namespace(name)
+            self._carried_out(
+                "the database was removed",
+                lambda: self.library.drop_namespace(name),
+                lambda: not self.library.namespace_exists(name),
+            )
 
     def tables(self, namespace: str) -> list[str]:
         """The names of a database's tables."""
@@ -129,18 +135,43 @@ class IcebergCatalog:
                 said = "; ".join(line.strip() for line in str(error).splitlines()[:3])
                 raise CorruptionError(f"table {self.name}.{name}: its metadata cannot be understood: {said}") from error
 
-    def drop_table(self, name: str, *, purge: bool = False) -> None:
-        """Takes a table out of the catalog; its files go with `purge`."""
+    def drop_table(self, name: str, *, purge: bool = False) -> bool:
+        """Takes a table out of the catalog; its files go with `purge`, where the catalog removes files, which is returned."""
+        what, library = "the table was dropped", self.library
         with lakelet_errors(f"table {self.name}.{name}"):
             if purge:
-                self.library.purge_table(name)
-            else:
-                self.library.drop_table(name)
+                with suppress(NotImplementedError):
+                    self._carried_out(what, lambda: library.purge_table(name), lambda: not self.table_exists(name))
+                    return True
+            self._carried_out(what, lambda: library.drop_table(name), lambda: not self.table_exists(name))
+            return False
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Gives a table another name."""
         with lakelet_errors(f"table {self.name}.{name}"):
-            self.library.rename_table(name, new_name)
+            self._carried_out(
+                f"the table was renamed to {new_name}",
+                lambda: self.library.rename_table(name, new_name),
+                lambda: self.table_exists(new_name) and not self.table_exists(name),
+            )
+
+    def _carried_out(self, what: str, request: Callable[[], object], is_done: Callable[[], bool]) -> None:
+        """Sends a request. Where its answer is lost, looks whether it was carried out; CommitUnknownError where it was not yet:
+        the catalog may still do it."""
+        try:
+            request()
+        except Exception as error:
+            if outcome_of(error, self.library) is not Outcome.UNKNOWN:
+                raise
+            try:
+                if is_done():
+                    return
+                seen = "it was not when the catalog was asked again"
+            except Exception as silence:
+                seen = f"it does not answer now either: {first_line(silence)}"
+            raise CommitUnknownError(
+                f"catalog {self.name} did not say whether {what} ({first_line(error)}), and {seen}; look before you repeat it"
+            ) from error
 
 
 def _check_properties(name: str, properties: Mapping[str, str]) -> None:

@@ -91,13 +91,4 @@ def drop_table(catalog: IcebergCatalog, name: str) -> bool:
             raise
         # Without its metadata nobody knows the files any more.
         properties = {_GC_ENABLED: "false"}
-    if properties.get(_GC_ENABLED, "true").lower() == "false":
-        catalog.drop_table(name)
-        return False
-    with lakelet_errors(f"table {catalog.name}.{name}"):
-        try:
-            catalog.library.purge_table(name)
-        except NotImplementedError:
-            catalog.library.drop_table(name)
-            return False
-    return True
+    return catalog.drop_table(name, purge=properties.get(_GC_ENABLED, "true").lower() != "false")

@@ -4,6 +4,7 @@ change, and most of them stay from one snapshot to the next."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyiceberg.io import FileIO
@@ -19,6 +20,9 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakelet.iceberg.scan.manifests import PATH, REFERENCED, read_entries
 
+# Manifests that are read at a time; fewer than the second number are read one after the other.
+_THREADS = 8
+_FEWEST_TOGETHER = 3
 # The column of a position delete file that names the data file; its bounds are written in full.
 _PATH_COLUMN = 2147483546
 
@@ -107,10 +111,16 @@ class LiveFiles:
     def _files(
         self, snapshot: Snapshot | None, content: ManifestContent, wanted: Callable[[ManifestFile], bool]
     ) -> Iterator[LiveFile]:
-        for manifest in self.manifests(snapshot):
-            if manifest.content == content and wanted(manifest):
-                for entry in self.entries(manifest):
-                    yield LiveFile(manifest, entry)
+        chosen = [one for one in self.manifests(snapshot) if one.content == content and wanted(one)]
+        missing = sum(one.manifest_path not in self._entries for one in chosen)
+        if missing < _FEWEST_TOGETHER:
+            yield from (LiveFile(manifest, entry) for manifest in chosen for entry in self.entries(manifest))
+            return
+        # The entries of all of them are held anyway, so that nothing is gained by reading them one after the other.
+        with ThreadPoolExecutor(min(_THREADS, missing)) as pool:
+            read = list(pool.map(self.entries, chosen))
+        for manifest, entries in zip(chosen, read, strict=True):
+            yield from (LiveFile(manifest, entry) for entry in entries)
 
 
 def path_bounds(delete: DataFile) -> tuple[bytes | None, bytes | None]:

@@ -24,6 +24,10 @@ _LOST = (
 _REFUSED = (
     library.NoSuchTableError,
     library.NoSuchNamespaceError,
+    library.NoSuchIdentifierError,
+    library.NamespaceNotEmptyError,
+    library.NamespaceAlreadyExistsError,
+    library.TableAlreadyExistsError,
     library.ForbiddenError,
     library.UnauthorizedError,
     library.AuthorizationExpiredError,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +24,11 @@ class Answers:
     metadata: dict[str, Any] = field(default_factory=dict)
     metadata_location: str = "file:///nowhere/00000-x.metadata.json"
     asked: list[tuple[str, str | None]] = field(default_factory=list)
+    tables: set[str] = field(default_factory=lambda: {TABLE})
+    namespaces: set[str] = field(default_factory=lambda: {NAMESPACE})
+    # Changes are carried out, or not, and then not answered; after that nothing is answered at all where `dies` is said.
+    lost: str | None = None
+    dies: bool = False
     uri: str = ""
 
 
@@ -35,9 +40,16 @@ def rest_server(answers: Answers) -> Iterator[Answers]:
         def do_GET(self) -> None:
             answers.asked.append((self.path, self.headers.get("Authorization")))
             path = self.path.partition("?")[0]
-            if path.endswith("/config"):
+            last = path.rpartition("/")[2]
+            if answers.dies and answers.lost is None:
+                self._cut()
+            elif "/tables/" in path and last not in answers.tables:
+                self._answer({"error": {"message": "x", "type": "NoSuchTableException", "code": 404}}, 404)
+            elif "/namespaces/" in path and "/tables" not in path and last not in answers.namespaces:
+                self._answer({"error": {"message": "x", "type": "NoSuchNamespaceException", "code": 404}}, 404)
+            elif path.endswith("/config"):
                 self._answer({"defaults": answers.defaults, "overrides": answers.overrides})
-            elif path.endswith(f"/tables/{TABLE}"):
+            elif "/tables/" in path:
                 self._answer(
                     {
                         "metadata-location": answers.metadata_location,
@@ -53,13 +65,43 @@ def rest_server(answers: Answers) -> Iterator[Answers]:
             else:
                 self._answer({"namespace": [NAMESPACE], "properties": {}})
 
+        def do_HEAD(self) -> None:
+            there = self.path.partition("?")[0].rpartition("/")[2] in answers.tables | answers.namespaces
+            if answers.dies and answers.lost is None:
+                self._cut()
+            else:
+                self._answer({}, 200 if there else 404)
+
         def do_POST(self) -> None:
             answers.asked.append((self.path, self.headers.get("Authorization")))
-            self._answer({"access_token": "x", "token_type": "bearer"})
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if self.path.endswith("/tables/rename"):
+                told = json.loads(body)
+                self._change(lambda: answers.tables.symmetric_difference_update({told[at]["name"] for at in told}))
+            else:
+                self._answer({"access_token": "x", "token_type": "bearer"})
 
-        def _answer(self, body: dict[str, Any]) -> None:
-            data = json.dumps(body).encode()
-            self.send_response(200)
+        def do_DELETE(self) -> None:
+            answers.asked.append((self.path, self.headers.get("Authorization")))
+            last = self.path.partition("?")[0].rpartition("/")[2]
+            self._change(lambda: (answers.tables.discard(last), answers.namespaces.discard(last)))
+
+        def _change(self, change: Callable[[], object]) -> None:
+            lost, answers.lost = answers.lost, None
+            if lost != "before":
+                change()
+            if lost is None:
+                self._answer({}, 204)
+            else:
+                self._cut()
+
+        def _cut(self) -> None:
+            self.close_connection = True
+            self.connection.close()
+
+        def _answer(self, body: dict[str, Any], status: int = 200) -> None:
+            data = json.dumps(body).encode() if self.command != "HEAD" and status != 204 else b""
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

@@ -2,14 +2,15 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import lakelet
-from lakelet.errors import InvalidError, UnavailableError
+from lakelet.errors import CommitUnknownError, InvalidError, UnavailableError
 from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.creating import drop_table
 from lakelet.iceberg.trust import rest_catalog
 from tests.unit.iceberg.trust.rest_server import Answers, rest_server
 
@@ -116,3 +117,33 @@ def test_a_server_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         catalog = IcebergCatalog("ice", {"type": "rest", "uri": f"http://127.0.0.1:{silent.getsockname()[1]}"})
         with pytest.raises(UnavailableError, match="catalog ice: the catalog does not answer"):
             catalog.check()
+
+
+CHANGES: dict[str, Callable[[IcebergCatalog], object]] = {
+    "the table was dropped": lambda catalog: catalog.drop_table("db.t"),
+    "the table was dropped ": lambda catalog: drop_table(catalog, "db.t"),
+    "the table was renamed to db.u": lambda catalog: catalog.rename_table("db.t", "db.u"),
+    "the database was removed": lambda catalog: catalog.drop_namespace("db"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+class TestLostAnswers:
+    """Of changes other than commits."""
+
+    def test_a_change_that_was_carried_out(self, server: Answers, what: str) -> None:
+        server.lost = "after"
+        CHANGES[what](catalog(server))
+
+    def test_a_change_that_was_not(self, server: Answers, what: str) -> None:
+        server.lost = "before"
+        with pytest.raises(CommitUnknownError, match=rf"did not say whether {what.strip()} .*it was not when"):
+            CHANGES[what](catalog(server))
+
+    @pytest.mark.parametrize("lost", ["before", "after"])
+    def test_a_server_that_is_gone_then(self, server: Answers, what: str, lost: str) -> None:
+        server.lost, server.dies = lost, True
+        with pytest.raises(
+            CommitUnknownError, match=rf"did not say whether {what.strip()} .*does not answer now either"
+        ):
+            CHANGES[what](catalog(server))
