@@ -33,6 +33,7 @@ from lakelet.iceberg.commit.overwriting import (
 from lakelet.iceberg.commit.removing import remove_paths
 from lakelet.iceberg.commit.schema_changes import check_schema
 from lakelet.iceberg.commit.summary import COMMIT_ID
+from lakelet.iceberg.commit.written_files import check_written
 from lakelet.iceberg.commit_data import CommitData
 from lakelet.iceberg.leftovers import remove_files_of_job
 from lakelet.iceberg.library_errors import lakelet_errors
@@ -98,8 +99,12 @@ class IcebergTransaction:
         return self._plan
 
     def update_commit_data(self, data: Iterable[CommitData]) -> None:
-        """Takes the files of a writer."""
-        self._data.extend(data)
+        """Takes the files of a writer; InvalidError, and none of them, where one is not a data file of this insert."""
+        if self._plan is None:
+            raise InternalError("update_commit_data before begin_insert")
+        told = tuple(data)
+        check_written(self._plan, told, {one.file_path for one in self._data})
+        self._data.extend(told)
 
     def finish_insert(self) -> MadeSnapshot | None:
         """Commits all files as one snapshot; None where there is nothing to commit."""

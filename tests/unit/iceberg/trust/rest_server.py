@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 NAMESPACE, TABLE = "db", "t"
 
@@ -32,85 +32,88 @@ class Answers:
     uri: str = ""
 
 
+class _Handler(BaseHTTPRequestHandler):
+    answers: ClassVar[Answers]
+
+    def do_GET(self) -> None:
+        self.answers.asked.append((self.path, self.headers.get("Authorization")))
+        path = self.path.partition("?")[0]
+        last = path.rpartition("/")[2]
+        if self.answers.dies and self.answers.lost is None:
+            self._cut()
+        elif "/tables/" in path and last not in self.answers.tables:
+            self._answer({"error": {"message": "x", "type": "NoSuchTableException", "code": 404}}, 404)
+        elif "/namespaces/" in path and "/tables" not in path and last not in self.answers.namespaces:
+            self._answer({"error": {"message": "x", "type": "NoSuchNamespaceException", "code": 404}}, 404)
+        elif path.endswith("/config"):
+            self._answer({"defaults": self.answers.defaults, "overrides": self.answers.overrides})
+        elif "/tables/" in path:
+            self._answer(
+                {
+                    "metadata-location": self.answers.metadata_location,
+                    "metadata": self.answers.metadata,
+                    "config": self.answers.config,
+                    "storage-credentials": self.answers.credentials,
+                }
+            )
+        elif path.endswith("/namespaces"):
+            self._answer({"namespaces": [[NAMESPACE]]})
+        elif path.endswith("/tables"):
+            self._answer({"identifiers": [{"namespace": [NAMESPACE], "name": TABLE}]})
+        else:
+            self._answer({"namespace": [NAMESPACE], "properties": {}})
+
+    def do_HEAD(self) -> None:
+        there = self.path.partition("?")[0].rpartition("/")[2] in self.answers.tables | self.answers.namespaces
+        if self.answers.dies and self.answers.lost is None:
+            self._cut()
+        else:
+            self._answer({}, 200 if there else 404)
+
+    def do_POST(self) -> None:
+        self.answers.asked.append((self.path, self.headers.get("Authorization")))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.endswith("/tables/rename"):
+            told = json.loads(body)
+            self._change(lambda: self.answers.tables.symmetric_difference_update({told[at]["name"] for at in told}))
+        else:
+            self._answer({"access_token": "x", "token_type": "bearer"})
+
+    def do_DELETE(self) -> None:
+        self.answers.asked.append((self.path, self.headers.get("Authorization")))
+        last = self.path.partition("?")[0].rpartition("/")[2]
+        self._change(lambda: (self.answers.tables.discard(last), self.answers.namespaces.discard(last)))
+
+    def _change(self, change: Callable[[], object]) -> None:
+        lost, self.answers.lost = self.answers.lost, None
+        if lost != "before":
+            change()
+        if lost is None:
+            self._answer({}, 204)
+        else:
+            self._cut()
+
+    def _cut(self) -> None:
+        self.close_connection = True
+        self.connection.close()
+
+    def _answer(self, body: dict[str, Any], status: int = 200) -> None:
+        data = json.dumps(body).encode() if self.command != "HEAD" and status != 204 else b""
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
 @contextmanager
 def rest_server(answers: Answers) -> Iterator[Answers]:
     """Runs the server while the block does."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answers.asked.append((self.path, self.headers.get("Authorization")))
-            path = self.path.partition("?")[0]
-            last = path.rpartition("/")[2]
-            if answers.dies and answers.lost is None:
-                self._cut()
-            elif "/tables/" in path and last not in answers.tables:
-                self._answer({"error": {"message": "x", "type": "NoSuchTableException", "code": 404}}, 404)
-            elif "/namespaces/" in path and "/tables" not in path and last not in answers.namespaces:
-                self._answer({"error": {"message": "x", "type": "NoSuchNamespaceException", "code": 404}}, 404)
-            elif path.endswith("/config"):
-                self._answer({"defaults": answers.defaults, "overrides": answers.overrides})
-            elif "/tables/" in path:
-                self._answer(
-                    {
-                        "metadata-location": answers.metadata_location,
-                        "metadata": answers.metadata,
-                        "config": answers.config,
-                        "storage-credentials": answers.credentials,
-                    }
-                )
-            elif path.endswith("/namespaces"):
-                self._answer({"namespaces": [[NAMESPACE]]})
-            elif path.endswith("/tables"):
-                self._answer({"identifiers": [{"namespace": [NAMESPACE], "name": TABLE}]})
-            else:
-                self._answer({"namespace": [NAMESPACE], "properties": {}})
-
-        def do_HEAD(self) -> None:
-            there = self.path.partition("?")[0].rpartition("/")[2] in answers.tables | answers.namespaces
-            if answers.dies and answers.lost is None:
-                self._cut()
-            else:
-                self._answer({}, 200 if there else 404)
-
-        def do_POST(self) -> None:
-            answers.asked.append((self.path, self.headers.get("Authorization")))
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            if self.path.endswith("/tables/rename"):
-                told = json.loads(body)
-                self._change(lambda: answers.tables.symmetric_difference_update({told[at]["name"] for at in told}))
-            else:
-                self._answer({"access_token": "x", "token_type": "bearer"})
-
-        def do_DELETE(self) -> None:
-            answers.asked.append((self.path, self.headers.get("Authorization")))
-            last = self.path.partition("?")[0].rpartition("/")[2]
-            self._change(lambda: (answers.tables.discard(last), answers.namespaces.discard(last)))
-
-        def _change(self, change: Callable[[], object]) -> None:
-            lost, answers.lost = answers.lost, None
-            if lost != "before":
-                change()
-            if lost is None:
-                self._answer({}, 204)
-            else:
-                self._cut()
-
-        def _cut(self) -> None:
-            self.close_connection = True
-            self.connection.close()
-
-        def _answer(self, body: dict[str, Any], status: int = 200) -> None:
-            data = json.dumps(body).encode() if self.command != "HEAD" and status != 204 else b""
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"answers": answers}))
     answers.uri = f"http://127.0.0.1:{server.server_port}"
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
