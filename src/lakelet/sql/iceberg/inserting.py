@@ -23,6 +23,7 @@ from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.transaction import IcebergTransaction, MadeSnapshot
 from lakelet.model.schema import TableSchema
 from lakelet.sql.context import Context
+from lakelet.sql.errors import SqlError
 from lakelet.sql.execution import LOCAL_ENGINE, EngineInsert, insert_engine
 from lakelet.sql.iceberg.given_iceberg import GivenIceberg, given_iceberg
 from lakelet.sql.iceberg.partition_values import partition_column
@@ -30,7 +31,7 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.settings import EXECUTION_ENGINE
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.insert_words import Insert
-from lakelet.sql.statements.inserting import CountedRows, InsertRows, is_dynamic
+from lakelet.sql.statements.inserting import CountedRows, InsertRows, is_dynamic, returned_rows
 
 
 def run_insert(context: Context, statement: Statement, insert: Insert) -> SqlResult:
@@ -38,6 +39,13 @@ def run_insert(context: Context, statement: Statement, insert: Insert) -> SqlRes
     given = given_iceberg(context, statement.reader, insert.parts, insert.word)
     table = given.open()
     schema = model_schema(table)
+    if insert.conflict is not None:
+        raise SqlError(
+            f"{given.shown} has no primary key, by which rows could be in conflict",
+            statement.reader.text,
+            insert.conflict.word.start,
+        )
+    returned = returned_rows(context, statement, insert, schema)
     for one in insert.partition:
         partition_column(statement.reader, one.word, table, schema)
     rows = InsertRows(context, statement, insert, schema, given.shown)
@@ -45,11 +53,15 @@ def run_insert(context: Context, statement: Statement, insert: Insert) -> SqlRes
     mode, partition = _mode(context, insert, table, schema, fixed)
     engine = context.settings.get(EXECUTION_ENGINE.name, EXECUTION_ENGINE.default).lower()
     if engine != LOCAL_ENGINE and insert.query is not None:
+        if returned is not None:
+            raise InvalidError(f"execution.engine = {engine!r} gives no rows back: leave RETURNING out")
         return _run_elsewhere(engine, given, rows, mode, partition, fixed)
     found = rows.rows(fixed)
     with found.result as result:
         counted = CountedRows(result, found.columns, fixed, schema)
-        made = insert_rows(table, counted.batches(), mode=mode, partition=partition, branch=given.name.branch)
+        made = insert_rows(table, counted.returning(returned), mode=mode, partition=partition, branch=given.name.branch)
+    if returned is not None:
+        return returned.result()
     return SqlResult.changed(None if made is None else made.id, counted.rows)
 
 

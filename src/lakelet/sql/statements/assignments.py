@@ -8,16 +8,30 @@ A comma may stand behind the last item, as it may in DuckDB.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from lakelet.sql.errors import SqlError
 from lakelet.sql.statements.change_clauses import Assignment
 from lakelet.sql.statements.query_text import Span
 from lakelet.sql.statements.row_expressions import QUERIES
-from lakelet.sql.statements.spans import ChangeTarget, read_span
+from lakelet.sql.statements.spans import read_span
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 
 
-def read_assignments(reader: WordReader, target: ChangeTarget, *stops: str) -> tuple[Assignment, ...]:
+class Owner(Protocol):
+    """Whose columns are set."""
+
+    @property
+    def alias(self) -> str:
+        """What columns may be qualified by."""
+
+    @property
+    def qualifier(self) -> tuple[str, ...]:
+        """The same in several parts."""
+
+
+def read_assignments(reader: WordReader, target: Owner, *stops: str) -> tuple[Assignment, ...]:
     """Reads the items of SET up to one of these keywords."""
     found = _read_item(reader, target, stops)
     while reader.accept(","):
@@ -59,7 +73,7 @@ def read_columns(reader: WordReader) -> list[Word]:
     return found
 
 
-def _read_item(reader: WordReader, target: ChangeTarget, stops: tuple[str, ...]) -> list[Assignment]:
+def _read_item(reader: WordReader, target: Owner, stops: tuple[str, ...]) -> list[Assignment]:
     if not reader.at("("):
         path = _read_path(reader, target)
         reader.expect("=")
@@ -92,7 +106,7 @@ def _read_row(reader: WordReader, stops: tuple[str, ...]) -> list[Span | None] |
     return None
 
 
-def _read_path(reader: WordReader, target: ChangeTarget) -> tuple[Word, ...]:
+def _read_path(reader: WordReader, target: Owner) -> tuple[Word, ...]:
     """Reads a column, qualified or not, and the fields behind it."""
     first = reader.place
     reader.name_parts("a column")

@@ -9,9 +9,13 @@ Whether columns exist is found out on the version of the table that is changed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
+
+from lakelet.sql.relation import Rows
 from lakelet.sql.statements.query_text import Span
 from lakelet.sql.statements.spans import ChangeTarget
 from lakelet.sql.words import Word
@@ -36,10 +40,11 @@ class Action(Enum):
 
 
 class TakesAll(Enum):
-    """How a clause takes all columns of the source: by name with every column of the target there (`*`), by name as far as they
-    are there, or in their order."""
+    """How a clause takes columns of the source: by name with every column of the target there (`*`), by name as far as they are
+    there, in their order, or those of an INSERT that has rows in conflict."""
 
     EVERY = "*"
+    GIVEN = "the columns that INSERT gives values to"
     BY_NAME = "BY NAME"
     BY_POSITION = "BY POSITION"
 
@@ -78,9 +83,20 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Rows to insert, with all columns of the target, of which the statement gives values to `columns`; with their numbers in a
+    column of some name."""
+
+    numbered: Callable[[str], Rows]
+    schema: pa.Schema
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A whole statement. `source` is what stands behind FROM or USING, `on` the condition of a join with it, `using` the columns
-    it is joined by instead, `where` what rows of the target must fulfil, `returning` what is given of rows that changed."""
+    it is joined by instead, `where` what rows of the target must fulfil, `returning` what is given of rows that changed. `given`
+    are rows of an INSERT, which are joined by the primary key."""
 
     name: str
     target: ChangeTarget
@@ -92,11 +108,12 @@ class Change:
     using: Span | None = None
     where: Span | None = None
     returning: Span | None = None
+    given: GivenRows | None = None
 
     @property
     def joins(self) -> bool:
         """Whether rows of the target and the source are paired, and those that have none are there too."""
-        return self.on is not None or self.using is not None
+        return self.on is not None or self.using is not None or self.given is not None
 
     @property
     def inserts(self) -> bool:

@@ -23,6 +23,7 @@ from lakelet.sql.quoting import quoted
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change_clauses import Action, Change
 from lakelet.sql.statements.change_values import ChangeValues, Default, Fields, Given, Kept, Value, givens
+from lakelet.sql.statements.conflict_query import ConflictQuery
 from lakelet.sql.statements.conversions import converted
 from lakelet.sql.statements.internal_names import InternalNames
 from lakelet.sql.statements.merge_query import MergeQuery, add_written
@@ -60,6 +61,12 @@ class ChangeQuery:
         text = begun(self.statement, change, self.instead)
         if change.joins:
             kept = [(place, name) for place, name in enumerate(self.schema.names)]
+            if change.given is not None:
+                written = [self._written(values) for values in self._values]
+                conflict = ConflictQuery(
+                    change, names, self._target_rows(), kept, written, self.source_columns, self.schema.primary_keys
+                )
+                return conflict.add_to(text)
             merge = MergeQuery(
                 change, names, self._target_rows(), kept, [self._written(values) for values in self._values],
                 self.source_columns,

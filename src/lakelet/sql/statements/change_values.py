@@ -160,6 +160,8 @@ class ChangeValues:
                     clause.word,
                 )
             pairs = dict(zip(self.schema.names, self.source_columns, strict=True))
+        elif how is TakesAll.GIVEN and self.change.given is not None:
+            pairs = {name: name for name in self.change.given.columns}
         elif how is TakesAll.BY_NAME:
             pairs = {}
             for column in self.source_columns:

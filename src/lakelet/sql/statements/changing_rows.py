@@ -95,7 +95,7 @@ class _ChangeRun:
         self._check_engine(schema)
         check_none_waiting(self.home, schema, snapshot)
         self.returned = returned_rows(self.context, self.statement, self.change, schema)
-        places = not schema.primary_keys or self.change.source is not None
+        places = not schema.primary_keys or self.change.source is not None or self.change.joins
         scan = TableScan(self.home, schema, snapshot, schema.names)
         # Where the statement names the table once more.
         again: dict[str, Relation] = {self.change.target.full_name: scan}
@@ -139,7 +139,9 @@ def found_names(
 ) -> FoundNames:
     """Looks for names that neither the statement nor its tables have."""
     columns: Sequence[str] = ()
-    if change.joins:
+    if change.given is not None:
+        columns = schema.names
+    elif change.joins:
         columns = source_query(statement, change).schema(context, relations).names
     return FoundNames(InternalNames.beside(statement.reader.text, (*schema.names, *columns)), columns)
 
@@ -166,6 +168,8 @@ def changed_rows(
     names = found.names
     defaults = pa.table({one.name: default_array(one, 1) for one in schema.fields})
     known = {**relations, names.target: target, names.defaults: defaults}
+    if change.given is not None:
+        known[names.rows] = change.given.numbered(names.number)
     spans = [span for clause in change.clauses for span in clause.expressions]
     check_row_expressions(context, statement, spans, change.name)
     instead = _rows_as_values(context, statement, change, schema, found, relations)
@@ -185,7 +189,7 @@ def _rows_as_values(
     spans = [span for clause in change.clauses for span in clause.expressions]
     spans += [span for span in (change.on, change.where) if span is not None]
     instead = whole_rows(context, statement, spans, change.target.alias, schema.names, found.source_columns)
-    if change.joins:
+    if change.joins and change.given is None:
         alias = change.source_alias or UNNAMED
         instead |= whole_rows(context, statement, spans, alias, found.source_columns, schema.names)
     elif instead and change.source is not None:
@@ -200,7 +204,7 @@ def returned_rows(context: Context, statement: Statement, change: Change, schema
         return None
     target = change.target
     return ReturnedRows(
-        context, statement, change.returning, target.alias, target.qualifier, schema.fields, has_action=change.joins
+        context, statement, change.returning, target.alias, target.qualifier, schema.fields, change.name == "MERGE"
     )
 
 
@@ -294,12 +298,16 @@ class _Dealing:
             twice = (np.diff(files[order]) == 0) & (np.diff(rows[order]) == 0)
             if twice.any():
                 raise several_match(self._change)
-        if self._keys:
-            keys = pa.Table.from_batches(self._keys)
-            counts = keys.group_by(keys.column_names).aggregate([([], "count_all")])
-            if counts.num_rows < keys.num_rows:
-                found = (
-                    counts.sort_by([("count_all", "descending")]).select(keys.column_names).slice(0, 1).to_pylist()[0]
-                )
-                shown = ", ".join(f"{name} = {value!r}" for name, value in found.items())
-                raise InvalidError(f"{self._change.name}: several rows would be written with the key {shown}")
+        check_distinct_keys(self._keys, self._change.name)
+
+
+def check_distinct_keys(keys: Sequence[pa.RecordBatch], name: str) -> None:
+    """InvalidError where several rows would be written with one key."""
+    if not keys:
+        return
+    table = pa.Table.from_batches(keys)
+    counts = table.group_by(table.column_names).aggregate([([], "count_all")])
+    if counts.num_rows < table.num_rows:
+        found = counts.sort_by([("count_all", "descending")]).select(table.column_names).slice(0, 1).to_pylist()[0]
+        shown = ", ".join(f"{column} = {value!r}" for column, value in found.items())
+        raise InvalidError(f"{name}: several rows would be written with the key {shown}")

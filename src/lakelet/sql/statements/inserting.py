@@ -18,7 +18,7 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
-from lakelet.options import DYNAMIC_PARTITION_OVERWRITE, TableOptions
+from lakelet.options import DYNAMIC_PARTITION_OVERWRITE, MERGE_ENGINE, TableOptions
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.defaults import default_array
 from lakelet.sql.context import Context
@@ -32,10 +32,13 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change_query import DEFAULTS
 from lakelet.sql.statements.change_values import check_defaults
+from lakelet.sql.statements.changing_rows import check_distinct_keys
 from lakelet.sql.statements.conversions import converted
+from lakelet.sql.statements.insert_conflict import run_conflict
 from lakelet.sql.statements.insert_values import ValuesQuery
 from lakelet.sql.statements.insert_words import Insert, ValuesRow, read_insert
 from lakelet.sql.statements.query_text import QueryText
+from lakelet.sql.statements.returned_rows import ReturnedRows
 from lakelet.sql.statements.spans import Target
 from lakelet.sql.words import Word
 
@@ -47,16 +50,35 @@ def run_insert(context: Context, statement: Statement) -> SqlResult:
     insert = read_insert(statement)
     if is_iceberg(insert.parts):
         return iceberg_handler(context, "inserting:run_insert")(context, statement, insert)
-    table = Target(context, insert.parts, None).table
+    target = Target(context, insert.parts, insert.given_alias)
+    table = target.table
     schema = table.schema
     given = InsertRows(context, statement, insert, schema, table.name)
     fixed = given.fixed()
+    returned = returned_rows(context, statement, insert, schema) if insert.conflict is None else None
     rows = given.rows(fixed)
     mode, partition = _mode(context, insert, schema, fixed)
     with rows.result as result:
         counted = CountedRows(result, rows.columns, {} if partition else fixed, schema)
-        made = table.write(counted.batches(), mode=mode, partition=partition, missing="default")
+        if insert.conflict is not None:
+            return run_conflict(context, statement, insert, target, counted.batches(), (*rows.columns, *fixed))
+        made = table.write(counted.returning(returned), mode=mode, partition=partition, missing="default")
+    if returned is not None:
+        return returned.result()
     return SqlResult.changed(None if made is None else made.id, counted.rows)
+
+
+def returned_rows(context: Context, statement: Statement, insert: Insert, schema: TableSchema) -> ReturnedRows | None:
+    """What gathers the rows of RETURNING, where the statement has it."""
+    if insert.returning is None:
+        return None
+    engine = TableOptions(schema.options).get(MERGE_ENGINE) if schema.primary_keys else "deduplicate"
+    if engine != "deduplicate":
+        raise InvalidError(
+            f"RETURNING: what becomes of a row of {'.'.join(insert.parts)} is known when it is read ('{MERGE_ENGINE.name}' = "
+            f"'{engine}')"
+        )
+    return ReturnedRows(context, statement, insert.returning, insert.parts[-1], insert.parts, schema.fields)
 
 
 def _mode(
@@ -252,6 +274,7 @@ class CountedRows:
     ) -> None:
         self._result = result
         self._columns = list(columns)
+        self._schema = schema
         self._fixed = {name: pa.scalar(value, to_arrow(schema.field(name).type)) for name, value in fixed.items()}
         self.rows = 0
 
@@ -262,3 +285,21 @@ class CountedRows:
             self.rows += batch.num_rows
             constants = [pa.repeat(value, batch.num_rows) for value in self._fixed.values()]
             yield pa.RecordBatch.from_arrays([*batch.columns, *constants], names)
+
+    def returning(self, returned: ReturnedRows | None) -> Iterator[pa.RecordBatch]:
+        """The rows, which are handed to RETURNING with all columns of the table, where it is there."""
+        if returned is None:
+            yield from self.batches()
+            return
+        caster, count = RowCaster(self._schema.fields), 0
+        names = list(self._schema.primary_keys)
+        keys = []
+        for batch in self.batches():
+            cast = caster.cast(batch, first_row=count)
+            count += batch.num_rows
+            returned.add(cast)
+            if names:
+                keys.append(cast.select(names))
+            yield cast
+        # Of rows with one key only the last is there afterwards.
+        check_distinct_keys(keys, "INSERT")

@@ -65,6 +65,16 @@ class InternalNames:
         """What is true in rows that have a row of the source."""
         return f"{self.prefix}source"
 
+    @property
+    def rows(self) -> str:
+        """The relation of rows to insert."""
+        return f"{self.prefix}rows"
+
+    @property
+    def number(self) -> str:
+        """The number of a row to insert."""
+        return f"{self.prefix}number"
+
     def kept(self, place: int) -> str:
         """A column of the target, by its place in the schema, as it is."""
         return f"{self.prefix}kept_{place}"

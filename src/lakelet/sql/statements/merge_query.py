@@ -131,7 +131,7 @@ class MergeQuery:
         text.add(f"CAST(error({literal(said + ': ')} || COALESCE(CAST((")
         text.add_span(clause.message, self._explain(clause.when)).add("\n) AS VARCHAR), 'NULL')) AS INTEGER)")
 
-    def _explain(self, when: When) -> Explain:
+    def _explain(self, when: When) -> Explain | None:
         """What to say of an error in a clause: names of the side that has no row there are told apart from others."""
         absent = {
             When.MATCHED: ("", None, ()),

@@ -28,5 +28,5 @@ def test_the_examples_do_what_the_page_says() -> None:
             continue
         rows = sql.rows(statement)
         if result is not None:
-            count = rows[0][1]
+            count = len(rows) if "RETURNING" in statement else rows[0][1]
             assert f"{count} row{'' if count == 1 else 's'}" == result, statement
