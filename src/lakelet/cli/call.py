@@ -42,7 +42,10 @@ class Call:
     @cached_property
     def lake(self) -> Lake:
         """The lake, opened at the first use."""
-        from lakelet.catalog import connect  # noqa: PLC0415 - only commands that run need it.
+        from lakelet.cli.deferred_pandas import defer_pandas  # noqa: PLC0415 - only commands that run need it.
+
+        defer_pandas()
+        from lakelet.catalog import connect  # noqa: PLC0415 - as above.
 
         return connect(self.warehouse, dict(self.options))
 

@@ -1,0 +1,69 @@
+"""Pyarrow without pandas, until somebody asks for pandas.
+
+Nearly every call into pyarrow (a scalar, an array, `to_numpy`) first looks for pandas and loads it where it is installed, which
+takes as long as all the rest of a small query. A command makes no frames: pyarrow is told that there is no pandas. Should other
+code of the process import pandas after all, a callback's say, pyarrow looks again, so that a series is still a series to it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+_PANDAS = "pandas"
+
+
+def defer_pandas() -> None:
+    """Keep pyarrow from loading pandas; does nothing where it is loaded already."""
+    if _PANDAS in sys.modules or any(isinstance(finder, _Watch) for finder in sys.meta_path):
+        return
+    watch = _Watch()
+    sys.meta_path.insert(0, watch)
+    import pyarrow as pa  # noqa: PLC0415 - what is loaded before may be all that a command needs.
+
+    # The first call looks for pandas and remembers that it is not there.
+    pa.scalar(0)
+    watch.is_hidden = False
+
+
+class _Watch(MetaPathFinder):
+    """Hides pandas at first, and tells pyarrow when it is loaded."""
+
+    def __init__(self) -> None:
+        self.is_hidden = True
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of pandas; None for all other modules, which are none of ours."""
+        if fullname != _PANDAS:
+            return None
+        if self.is_hidden:
+            raise ModuleNotFoundError("pandas is not loaded by pyarrow here", name=_PANDAS)
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Telling(spec.loader)
+        return spec
+
+
+class _Telling(Loader):
+    """Loads pandas and has pyarrow look for it once more."""
+
+    def __init__(self, inner: Loader) -> None:
+        self._inner = inner
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """The module as its own loader makes it."""
+        return self._inner.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs the module."""
+        self._inner.exec_module(module)
+        from pyarrow.lib import _pandas_api  # noqa: PLC0415 - it is loaded already.
+
+        _ = _pandas_api.pd
