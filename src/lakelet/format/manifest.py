@@ -60,16 +60,16 @@ def encode_manifest_list(
     manifests: Sequence[ManifestFile], *, manifest_format: ManifestFormat, compression: str
 ) -> bytes:
     """A manifest list of these manifests."""
-    table = manifests_to_columns(manifests)
     if manifest_format == "json":
-        return manifest_json.encode_list(table)
-    return manifest_avro.encode_list(table, codec=avro_codec(compression))
+        return manifest_json.encode_list(manifests_to_columns(manifests))
+    return manifest_avro.encode_manifests(manifests, codec=avro_codec(compression))
 
 
 def decode_manifest_list(data: bytes, *, path: str) -> list[ManifestFile]:
     """The manifests of a manifest list."""
-    codec = manifest_json.decode_list if _is_json(data, path) else manifest_avro.decode_list
-    return columns_to_manifests(codec(data, path=path))
+    if _is_json(data, path):
+        return columns_to_manifests(manifest_json.decode_list(data, path=path))
+    return manifest_avro.decode_manifests(data, path=path)
 
 
 def _is_json(data: bytes, path: str) -> bool:

@@ -11,6 +11,7 @@ This file knows the schemas; the container and the codec are `format.avro`'s.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -18,14 +19,20 @@ import pyarrow as pa
 from lakelet.errors import CorruptionError
 from lakelet.format.avro.decode import decode
 from lakelet.format.avro.encode import encode
+from lakelet.format.avro.few_rows import MOST_ROWS, FewRows
 from lakelet.format.block_directory import BlockFilter, Describer, decode_directory, encode_directory
 from lakelet.format.manifest_columns import (
     ENTRY_SCHEMA,
     FILE_COLUMNS,
     LIST_SCHEMA,
     OWN_COLUMNS,
+    STATS_TYPE,
+    columns_to_manifests,
     conform,
+    manifests_to_columns,
 )
+from lakelet.model.data_file import Stats
+from lakelet.model.manifest import ManifestFile
 
 MANIFEST_VERSION = 2
 INDEX_MANIFEST_VERSION = 1
@@ -143,10 +150,19 @@ INDEX_AVRO = _root_record(
 )
 
 
+_FEW_ENTRIES = FewRows(ENTRY_AVRO)
+_FEW_MANIFESTS = FewRows(LIST_AVRO)
+_STATS_PLACE = LIST_SCHEMA.get_field_index("_PARTITION_STATS")
+
+
 def encode_entries(
     table: pa.Table, *, codec: str, sync: bytes | None = None, describe: Describer | None = None
 ) -> bytes:
     """A manifest file of these entries; `describe` gives the partition statistics of each block, for a directory of them."""
+    if table.num_rows <= MOST_ROWS and describe is None:
+        # A value that is missing where it must not is for the columns below to complain of.
+        with suppress(TypeError, AttributeError):
+            return _FEW_ENTRIES.encode(_entry_rows(table), codec=codec, sync=sync)
     files = pa.StructArray.from_arrays(
         [_one_chunk(table.column(name)) for name, _ in FILE_COLUMNS], names=[name for name, _ in FILE_COLUMNS]
     )
@@ -171,6 +187,9 @@ def decode_entries(
 
     `keep` says by the directory of its blocks which of them may hold wanted entries; a file without one is read whole.
     """
+    few = _FEW_ENTRIES.decode(data, path=path)
+    if few is not None and all(row[0] <= MANIFEST_VERSION for row in few):
+        return _entry_columns(few, columns)
     wanted = None
     if columns is not None:
         own = {name for name, _ in OWN_COLUMNS}
@@ -187,6 +206,56 @@ def decode_entries(
     if files is not None:
         arrays.update({name: files.field(name) for name in _field_names(files)})
     return conform(pa.table(arrays), ENTRY_SCHEMA, only=None if columns is None else list(columns))
+
+
+def _entry_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Entries as rows of `ENTRY_AVRO`."""
+    own = [table.column(name).to_pylist() for name, _ in OWN_COLUMNS]
+    files = [_values(table.column(name)) for name, _ in FILE_COLUMNS]
+    return [(MANIFEST_VERSION, *row[:-1], row[-1]) for row in zip(*own, zip(*files, strict=True), strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    values = column.to_pylist()
+    return (
+        [None if value is None else tuple(value.values()) for value in values] if column.type == STATS_TYPE else values
+    )
+
+
+def _entry_columns(rows: Sequence[tuple[Any, ...]], columns: Collection[str] | None) -> pa.Table:
+    """The inverse of `_entry_rows`, all columns or the named ones."""
+    own = len(OWN_COLUMNS)
+    flat = [(*row[1 : own + 1], *row[own + 1]) for row in rows]
+    places = [place for place, name in enumerate(ENTRY_SCHEMA.names) if columns is None or name in columns]
+    arrays = [pa.array([row[place] for row in flat], ENTRY_SCHEMA.field(place).type) for place in places]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([ENTRY_SCHEMA.field(place) for place in places]))
+
+
+def encode_manifests(manifests: Sequence[ManifestFile], *, codec: str, sync: bytes | None = None) -> bytes:
+    """A manifest list of these manifests."""
+    if len(manifests) > MOST_ROWS:
+        return encode_list(manifests_to_columns(manifests), codec=codec, sync=sync)
+    rows = [(MANIFEST_VERSION, *_manifest_row(manifest)) for manifest in manifests]
+    return _FEW_MANIFESTS.encode(rows, codec=codec, sync=sync)
+
+
+def decode_manifests(data: bytes, *, path: str) -> list[ManifestFile]:
+    """The manifests of a manifest list."""
+    few = _FEW_MANIFESTS.decode(data, path=path)
+    if few is None or any(row[0] > MANIFEST_VERSION for row in few):
+        return columns_to_manifests(decode_list(data, path=path))
+    found: list[ManifestFile] = []
+    for row in few:
+        values = list(row[1:])
+        values[_STATS_PLACE] = Stats(*values[_STATS_PLACE])
+        found.append(ManifestFile(*values))
+    return found
+
+
+def _manifest_row(m: ManifestFile) -> tuple[Any, ...]:
+    stats = (m.partition_stats.min_values, m.partition_stats.max_values, m.partition_stats.null_counts)
+    buckets, levels, row_ids = (m.min_bucket, m.max_bucket), (m.min_level, m.max_level), (m.min_row_id, m.max_row_id)
+    return (m.name, m.size, m.added_files, m.deleted_files, stats, m.schema_id, *buckets, *levels, *row_ids)
 
 
 def encode_list(table: pa.Table, *, codec: str, sync: bytes | None = None) -> bytes:

@@ -26,6 +26,7 @@ Rules every backend keeps; tests/unit/storage/contract.py holds each of them to 
 - Errors are the kinds of `lakelet.errors`; the message names the location and the path.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -182,6 +183,10 @@ class ObjectStore(Protocol):
         ...
 
 
+# Most paths are sound, and are looked at many times in a commit. What does not match is looked at in detail.
+_SOUND = re.compile(r"(?:(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f]+(?:/(?!\Z)|\Z))+").fullmatch
+
+
 def checked_path(path: str) -> str:
     """The path itself when it may name an object; InvalidError otherwise."""
     if not path:
@@ -191,7 +196,7 @@ def checked_path(path: str) -> str:
 
 def checked_folder(path: str) -> str:
     """Like `checked_path`, and "" names the root."""
-    if not path:
+    if not path or _SOUND(path):
         return path
     # Some S3 servers and clients refuse control characters, and some take a backslash for a separator.
     if "\\" in path or any(character < " " or character == "\x7f" for character in path):
