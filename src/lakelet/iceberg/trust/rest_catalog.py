@@ -28,7 +28,7 @@ from pyiceberg.catalog.rest.auth import AUTH_MANAGER
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table import StagedTable, Table
 from pyiceberg.typedef import EMPTY_DICT, Properties
-from requests import Session
+from requests import PreparedRequest, Response, Session
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.trust.properties import is_secret
@@ -48,6 +48,7 @@ _S3_VENDED = (*_S3_KEYS, "s3.session-token")
 _S3_ENDPOINT = "s3.endpoint"
 # Whose keys the program may have given: S3's own, and those for all of AWS.
 _S3_FAMILIES = ("s3.", "client.")
+_HEADER = "header."
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -57,6 +58,17 @@ class CheckedRestCatalog(RestCatalog):
     def _create_session(self) -> Session:
         session = super()._create_session()
         session.request = partial(session.request, timeout=_TIMEOUT_SECONDS)  # type: ignore[method-assign]
+        own = [key.removeprefix(_HEADER) for key in self.properties if key.startswith(_HEADER)]
+        rebuild = session.rebuild_auth
+
+        def rebuild_auth(request: PreparedRequest, response: Response) -> None:
+            # A token goes to no other server that an answer sends its client to; what the program gives as headers is no less.
+            rebuild(request, response)
+            if _origin(str(request.url)) != _origin(response.url):
+                for name in (*own, "Authorization"):
+                    request.headers.pop(name, None)
+
+        session.rebuild_auth = rebuild_auth  # type: ignore[assignment, method-assign]
         return session
 
     def _fetch_config(self) -> None:

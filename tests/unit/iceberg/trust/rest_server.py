@@ -29,6 +29,9 @@ class Answers:
     # Changes are carried out, or not, and then not answered; after that nothing is answered at all where `dies` is said.
     lost: str | None = None
     dies: bool = False
+    # Where its clients are sent to instead of being answered.
+    elsewhere: str | None = None
+    headers: list[dict[str, str]] = field(default_factory=list)
     uri: str = ""
 
 
@@ -37,8 +40,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.answers.asked.append((self.path, self.headers.get("Authorization")))
+        self.answers.headers.append(dict(self.headers))
         path = self.path.partition("?")[0]
         last = path.rpartition("/")[2]
+        if self.answers.elsewhere is not None:
+            self.send_response(307)
+            self.send_header("Location", f"{self.answers.elsewhere}{self.path}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if self.answers.dies and self.answers.lost is None:
             self._cut()
         elif "/tables/" in path and last not in self.answers.tables:

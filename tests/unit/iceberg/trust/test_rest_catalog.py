@@ -73,6 +73,16 @@ def test_a_token_goes_to_no_other_server(server: Answers, key: str) -> None:
         assert other.asked == []
 
 
+def test_secrets_go_to_no_server_that_clients_are_sent_to(server: Answers) -> None:
+    with rest_server(Answers()) as other:
+        server.elsewhere = other.uri
+        secrets = {"token": "s3cr3t", "header.X-Api-Key": "s3cr3t", "header.x-other": "s3cr3t"}
+        assert catalog(server, **secrets).namespaces() == ["db"]
+        assert server.headers[0]["X-Api-Key"] == "s3cr3t"
+        assert other.headers
+        assert not [text for headers in other.headers for text in headers.values() if "s3cr3t" in text]
+
+
 def test_keys_of_the_server_go_before_those_of_the_program(server: Answers) -> None:
     server.config = {
         "s3.access-key-id": "theirs",
