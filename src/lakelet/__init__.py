@@ -44,6 +44,10 @@ _HOMES = {"Lake": "lakelet.catalog", "Table": "lakelet.table", "connect": "lakel
 
 def __getattr__(name: str) -> object:
     """Loads what stands for the whole of Lakelet at its first use, so that the command line starts at once."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - as below.
+
+        return version("lakelet")
     if name not in _HOMES:
         raise AttributeError(f"module 'lakelet' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - as above.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from lakelet.catalog.frame_columns import frame_schema
 from lakelet.catalog.moving import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
 from lakelet.clock import Clock, SystemClock
@@ -170,7 +171,7 @@ class Lake:
     def create_table(
         self,
         name: str,
-        columns: Columns,
+        columns: Columns | Any,
         *,
         primary_key: Sequence[str] = (),
         partitioned_by: Sequence[str] = (),
@@ -178,7 +179,8 @@ class Lake:
         comment: str | None = None,
         if_not_exists: bool = False,
     ) -> Table:
-        """Makes a table. `columns` is an Arrow schema or a list of (name, type) pairs such as ("id", "BIGINT NOT NULL")."""
+        """Makes a table. `columns` is an Arrow schema, a list of (name, type) pairs such as ("id", "BIGINT NOT NULL"), or a frame
+        (Arrow, pandas, polars), of which the columns are taken: its rows are left to `write`."""
         database, _ = _split(name)
         home = self._home(TablePaths.of(*_split(name)))
         schema = self._first_schema(columns, primary_key, partitioned_by, options or {}, comment)
@@ -369,7 +371,8 @@ def _is_name(name: str) -> bool:
     return True
 
 
-def _fields(columns: Columns) -> list[Field]:
+def _fields(columns: Columns | Any) -> list[Field]:
+    columns = frame_schema(columns) or columns
     if isinstance(columns, (Mapping, str)) or not isinstance(columns, (pa.Schema, Iterable)):
         raise InvalidError(
             f"columns: expected an Arrow schema or a list of (name, type) pairs, found a {type(columns).__name__}"

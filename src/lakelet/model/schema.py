@@ -33,6 +33,7 @@ from lakelet.options import (
 )
 
 SCHEMA_VERSION = 3
+_SHOWN_COLUMNS = 8
 # The first five are columns that Paimon adds to rows of its own accord, the others columns that Lakelet adds while it works.
 SPECIAL_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind", "__lakelet_row")
 KEY_PREFIX = "_KEY_"
@@ -42,7 +43,7 @@ OWN_PREFIX = "__lakelet_"
 ROW_TIMES = (Kind.INT, Kind.BIGINT, *TIMESTAMPS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TableSchema:
     """Columns, keys and options of a table at one point of its life."""
 
@@ -55,6 +56,11 @@ class TableSchema:
     comment: str | None
     time_ms: int
     version: int = SCHEMA_VERSION
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{field.name} {field.type}" for field in self.fields[:_SHOWN_COLUMNS])
+        more = len(self.fields) - _SHOWN_COLUMNS
+        return f"TableSchema({self.id}, {shown}{f' and {more} more' if more > 0 else ''})"
 
     @property
     def names(self) -> tuple[str, ...]:

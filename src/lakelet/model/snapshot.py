@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from lakelet.clock import shown_time
+
 BATCH_COMMIT_IDENTIFIER = 2**63 - 1
 SNAPSHOT_VERSION = 3
 
@@ -19,7 +21,7 @@ class CommitKind(Enum):
     ANALYZE = "ANALYZE"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """The files of one version, by the manifest lists that name them. Record counts are of rows in files,
     before any merge."""
@@ -45,6 +47,9 @@ class Snapshot:
     properties: Mapping[str, str] | None = None
     next_row_id: int | None = None
     version: int = SNAPSHOT_VERSION
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.id}, {self.commit_kind.value}, {shown_time(self.time_ms)}, {self.total_record_count} records)"
 
     def committed_as(self) -> tuple[str, int, CommitKind]:
         """The identity by which a repeated commit is recognised."""

@@ -30,7 +30,7 @@ class RepeatableInput:
         self._schema = schema
         self._fields = fields
         self._apart = apart
-        self._in_memory = _stays_in_memory(data)
+        self._in_memory = stays_in_memory(data)
         self._spills = repeatable and not self._in_memory
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._files: list[Path] = []
@@ -93,10 +93,10 @@ def _keeping() -> Iterator[None]:
         ) from error
 
 
-def _stays_in_memory(data: Any) -> bool:
+def stays_in_memory(data: Any) -> bool:
     """Whether a second reading gives the same rows: tables, batches and frames do, streams do not."""
     if isinstance(data, (list, tuple)):
-        return all(isinstance(part, dict) or _stays_in_memory(part) for part in data)
+        return all(isinstance(part, dict) or stays_in_memory(part) for part in data)
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         return True
     library = type(data).__module__.partition(".")[0]

@@ -9,6 +9,7 @@ ls.insert_iceberg(df, "iceberg", "shop.orders", warehouse="./warehouse")
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import lakelet.spark.extra  # noqa: F401 - first, for it says what is missing.
 from lakelet.spark.jobs.bulk_load import bulk_load
 from lakelet.spark.jobs.checksum import checksum
 from lakelet.spark.jobs.compact import compact, rescale

@@ -13,11 +13,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from lakelet.spark.workers import prepare_workers
+
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def mapped(frame: DataFrame, task: Task, schema: T.StructType | str) -> DataFrame:
     """The rows that a task makes of those of each partition."""
+    prepare_workers(frame.sparkSession)
     names = tuple(frame.columns)
     return frame.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(_Named(task, names), schema)
 

@@ -31,6 +31,7 @@ from lakelet.spark.merge_scan import small_batches
 from lakelet.spark.source_options import SourceOptions
 from lakelet.spark.source_writer import SourceWriter
 from lakelet.spark.types import spark_schema, to_spark_arrow
+from lakelet.spark.workers import told_plainly
 from lakelet.table.scanning import TableScan
 
 
@@ -46,16 +47,19 @@ class LakeletDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns that will be read; from here on the snapshot is fixed."""
-        self._pinned = _scan(self.options)
-        return spark_schema(_fields(self._pinned))
+        with told_plainly():
+            self._pinned = _scan(self.options)
+            return spark_schema(_fields(self._pinned))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What plans and reads; a schema that the caller gave chooses columns."""
-        return _Reader(_chosen(self._pinned or _scan(self.options), schema))
+        with told_plainly():
+            return _Reader(_chosen(self._pinned or _scan(self.options), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """What writes, for tables whose rows need no routing."""
-        return SourceWriter.of(SourceOptions.of(self.options), schema, overwrite=overwrite)
+        with told_plainly():
+            return SourceWriter.of(SourceOptions.of(self.options), schema, overwrite=overwrite)
 
 
 class _Part(InputPartition):

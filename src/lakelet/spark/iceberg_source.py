@@ -23,6 +23,7 @@ from lakelet.spark.iceberg_source_writer import IcebergSourceWriter
 from lakelet.spark.iceberg_types import spark_fields
 from lakelet.spark.merge_scan import OPEN_FILE_BYTES, dealt, small_batches
 from lakelet.spark.types import spark_schema
+from lakelet.spark.workers import told_plainly
 
 
 class IcebergDataSource(DataSource):
@@ -37,16 +38,19 @@ class IcebergDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns that will be read; from here on the snapshot is fixed."""
-        self._pinned = IcebergSourceOptions.of(self.options).planned()
-        return spark_schema(spark_fields(self._pinned.fields))
+        with told_plainly():
+            self._pinned = IcebergSourceOptions.of(self.options).planned()
+            return spark_schema(spark_fields(self._pinned.fields))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What plans and reads; a schema that the caller gave chooses columns."""
-        return _Reader(_chosen(self._pinned or IcebergSourceOptions.of(self.options).planned(), schema))
+        with told_plainly():
+            return _Reader(_chosen(self._pinned or IcebergSourceOptions.of(self.options).planned(), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """What writes, row by row where the rows stand."""
-        return IcebergSourceWriter.of(IcebergSourceOptions.of(self.options), schema, overwrite=overwrite)
+        with told_plainly():
+            return IcebergSourceWriter.of(IcebergSourceOptions.of(self.options), schema, overwrite=overwrite)
 
 
 class _Part(InputPartition):

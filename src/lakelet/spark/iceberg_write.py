@@ -36,6 +36,7 @@ from lakelet.spark.iceberg_routing import routed, routing_settings
 from lakelet.spark.iceberg_task import InsertTask, TaskFiles
 from lakelet.spark.iceberg_types import Times, spark_columns
 from lakelet.spark.session import settings
+from lakelet.spark.workers import prepare_workers
 from lakelet.spark.write_job import collected, may_have_lost, raise_first
 from lakelet.table.committing import partition_spec
 
@@ -68,6 +69,7 @@ def insert_iceberg(
     if df.isStreaming:
         raise InvalidError("df is a stream: a batch write takes frames that end")
     found = open_catalog(catalog, warehouse, options).table(table)
+    prepare_workers(df.sparkSession)
     return IcebergInsert(found, mode, partition, branch, commit_id, write_options(options)).run(df, parallelism)
 
 

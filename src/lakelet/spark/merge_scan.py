@@ -22,6 +22,7 @@ from lakelet.model.types import Field
 from lakelet.sink.pieces import pieces
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_schema, to_spark_arrow
+from lakelet.spark.workers import prepare_workers
 from lakelet.table.scanning import TableScan
 
 _TASK_BYTES = 64 << 20
@@ -65,6 +66,7 @@ def task_frame(spark: SparkSession, task: Task, count: int, schema: T.StructType
                 for rows in task(number):
                     yield from small_batches(rows)
 
+    prepare_workers(spark)
     return spark.range(0, count, 1, count).mapInArrow(run, schema)
 
 

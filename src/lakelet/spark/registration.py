@@ -12,11 +12,13 @@ from importlib.util import find_spec
 from pyspark.sql import SparkSession
 
 from lakelet.spark.data_source import LakeletDataSource
+from lakelet.spark.workers import prepare_workers
 
 
 def register(spark: SparkSession) -> None:
     """Lets the session know `format("lakelet")` and, where pyiceberg is installed, `format("lakelet-iceberg")`; done twice, it
     stays the same."""
+    prepare_workers(spark)
     spark.dataSource.register(LakeletDataSource)
     if find_spec("pyiceberg") is not None:
         spark.dataSource.register(import_module("lakelet.spark.iceberg_source").IcebergDataSource)

@@ -30,6 +30,7 @@ from lakelet.sink.cast import RowCaster
 from lakelet.spark.leftovers import remove_all, remove_leftovers
 from lakelet.spark.source_options import SourceOptions
 from lakelet.spark.types import check_text, from_spark_arrow
+from lakelet.spark.workers import told_plainly
 from lakelet.storage.home import TableHome
 from lakelet.table.after_write import AfterWrite
 from lakelet.table.committing import TableCommit
@@ -108,6 +109,10 @@ class SourceWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """One commit of what all tasks wrote."""
+        with told_plainly():
+            self._commit_all(messages)
+
+    def _commit_all(self, messages: list[WriterCommitMessage | None]) -> None:
         tasks = [message for message in messages if isinstance(message, TaskFiles)]
         failed = next((task.error for task in tasks if task.error is not None), None)
         if failed is not None:

@@ -38,6 +38,7 @@ from lakelet.spark.failures import readable
 from lakelet.spark.hash_expression import channel_expression, row_hash
 from lakelet.spark.opened import OpenedTable, open_table
 from lakelet.spark.session import default_parallelism
+from lakelet.spark.workers import prepare_workers
 from lakelet.spark.write_job import WriteJob
 from lakelet.spark.write_task import WriteTask
 from lakelet.table.after_write import AfterWrite
@@ -82,6 +83,7 @@ def write(
     if df.isStreaming:
         raise InvalidError("df is a stream: a batch write takes frames that end")
     opened = open_table(warehouse, table, options, branch)
+    prepare_workers(df.sparkSession)
     commit, done = _commit(opened, mode, partition, commit_user, commit_identifier).look_back()
     # The snapshot comes first: a schema read after it knows every column of its rows.
     snapshot = latest_snapshot(opened.home)

@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 AfterCommit = Callable[["TableCommit", "Snapshot | None", Sequence[CommitMessage]], "Snapshot | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TableCommit:
     """A commit being put together. Each method gives a new value, so that one can be kept and sent again.
 
@@ -66,6 +66,10 @@ class TableCommit:
     same_rows_as: tuple[int, str] | None = None
     after: AfterCommit | None = None
     schema: TableSchema | None = None
+
+    def __repr__(self) -> str:
+        where = self.home.where(self.home.paths.branch_root)
+        return f"TableCommit({where!r}, {self.user!r}, {self.identifier})"
 
     @staticmethod
     def of(home: TableHome, user: str | None, identifier: int | None, schema: TableSchema | None = None) -> TableCommit:

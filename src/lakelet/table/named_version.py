@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TypeAlias
 
 from lakelet.commit.schemas import latest_schema, read_schema
-from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at
+from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at, snapshot_ids, try_snapshot
 from lakelet.commit.tags import read_tag, tag_names
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.evolution import COLUMN_OPTIONS
@@ -21,6 +22,8 @@ from lakelet.options import (
 )
 from lakelet.storage.home import TableHome
 from lakelet.table.moments import milliseconds
+
+VersionLike: TypeAlias = int | str | datetime
 
 
 def named_version(
@@ -59,6 +62,26 @@ def named_version(
         old.comment,
         old.time_ms,
     ), snapshot
+
+
+def change_bound(home: TableHome, version: VersionLike) -> int:
+    """The id of the snapshot at which changes begin or end, 0 for one before the first; a time stands for the newest one made
+    by then."""
+    if isinstance(version, str):
+        if version in tag_names(home):
+            return read_tag(home, version).id
+        if version.isdigit():
+            return int(version)
+    elif not isinstance(version, datetime):
+        # What is no number is told by whoever reads the changes.
+        return version
+    moment = milliseconds(version)
+    try:
+        return snapshot_at(home, moment).id
+    except NotFoundError:
+        if not snapshot_ids(home) or try_snapshot(home, 1) is not None:
+            return 0
+        raise
 
 
 def stored_version(options: TableOptions) -> tuple[int | str | None, str | int | None, str | None]:

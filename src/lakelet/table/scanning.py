@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableScan:
     """One version of a table, some of its columns, the rows that match; with a `level`, of its files alone."""
 
@@ -48,6 +48,10 @@ class TableScan:
     ordered: bool = False
     fallback: Fallback | None = None
     level: int | None = None
+
+    def __repr__(self) -> str:
+        snapshot = "no snapshot" if self.snapshot is None else f"snapshot {self.snapshot.id}"
+        return f"TableScan({self.home.where(self.home.paths.branch_root)!r}, {snapshot}, {len(self.columns)} columns)"
 
     def plan(self) -> Plan:
         """The splits to read, and how much pruning spared."""

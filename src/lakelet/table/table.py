@@ -39,9 +39,10 @@ from lakelet.table.committed_write import CommittedWrite
 from lakelet.table.committing import TableCommit, partition_spec
 from lakelet.table.compacting import Compacting
 from lakelet.table.deleting import RowDeletion
+from lakelet.table.evolve import IncomingColumns
 from lakelet.table.fallback import fallback_of, get_rows_or_fall_back
 from lakelet.table.keyed_deleting import KeyedDeletion, keyed_rows, matching_rows
-from lakelet.table.named_version import named_version, stored_version
+from lakelet.table.named_version import VersionLike, change_bound, named_version, stored_version
 from lakelet.table.point_reading import chosen_columns, get_rows, key_table
 from lakelet.table.scanning import TableScan
 from lakelet.table.versioning import Versioning
@@ -117,6 +118,7 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         partition: Mapping[str, object] | None = None,
         kinds: Any = None,
         missing: str | None = None,
+        evolve: bool = False,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
         watermark: int | None = None,
@@ -129,8 +131,8 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         with its key. `kinds` says what each row does ("+I", "+U", "-U", "-D"), as a list or as the name of a column of the data;
         rows without it are put in. `missing` says what an upsert does about columns that its rows lack: "error", "default" (the
         column's default, else NULL) or "keep" (stored values stay); unless given, the option `write.missing-columns` says it.
-        With `commit_user` and a rising `commit_identifier` the write is applied once,
-        however often it is repeated.
+        With `evolve` the table first takes on columns that it lacks and wider types that values need. With `commit_user` and a
+        rising `commit_identifier` the write is applied once, however often it is repeated.
         """
         if mode not in _MODES:
             raise InvalidError(f"mode {mode!r}: expected one of {', '.join(_MODES)}")
@@ -147,6 +149,11 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         commit, done = commit.look_back()
         if done is not None:
             return AfterWrite(self._home, schema, commit).repeated(done)
+        if evolve:
+            incoming = IncomingColumns(data, kinds if isinstance(kinds, str) else None)
+            data = incoming.data
+            if incoming.evolved(schema) != schema:
+                schema = self.alter(incoming.evolved)
         fixed = partition_spec(partition or {}, schema)
         return CommittedWrite(self._home, schema, commit, fixed, missing).run(data, kinds)
 
@@ -248,15 +255,19 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         wanted, names = key_table(keys, schema), chosen_columns(columns, schema)
         return get_rows_or_fall_back(self._home, schema, snapshot, other, wanted, names)
 
-    def changes(self, start: int, end: int | None = None) -> pa.Table:
-        """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot."""
+    def changes(self, start: VersionLike, end: VersionLike | None = None) -> pa.Table:
+        """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot.
+
+        Each is the id of a snapshot, the name of a tag, or a time, which stands for the newest snapshot made by then: a datetime
+        or ISO 8601 text, in UTC unless it has a zone.
+        """
         return pa.Table.from_batches(self.change_batches(start, end), changes_schema(self.schema))
 
-    def change_batches(self, start: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
+    def change_batches(self, start: VersionLike, end: VersionLike | None = None) -> Iterator[pa.RecordBatch]:
         """Like `changes`, batch by batch."""
         latest = self.latest_snapshot() if end is None else None
-        last = end if end is not None else latest.id if latest else 0
-        return read_changes(self._home, self.schema, start, last)
+        last = change_bound(self._home, end) if end is not None else latest.id if latest else 0
+        return read_changes(self._home, self.schema, change_bound(self._home, start), last)
 
     # ------------------------------------------------------------------ metadata
 

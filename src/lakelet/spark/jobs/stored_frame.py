@@ -22,6 +22,7 @@ from lakelet.model.partition_path import parse_partition_value
 from lakelet.model.types import Field, string
 from lakelet.spark.merge_scan import small_batches
 from lakelet.spark.types import spark_schema, to_spark_arrow
+from lakelet.spark.workers import prepare_workers
 from lakelet.storage.open import open_store
 from lakelet.storage.store import ObjectStore
 
@@ -46,6 +47,7 @@ def stored_frame(
     present = {field.name for field in stored}
     keys = tuple(Field(-1, key, types.get(key, string())) for key in files[0].keys if key not in present)
     task = _ReadFiles(store, files, stored, keys)
+    prepare_workers(spark)
     numbers = spark.range(0, len(files), 1, len(files)).toDF("file")
     return numbers.mapInArrow(task, spark_schema([*stored, *keys]))
 
