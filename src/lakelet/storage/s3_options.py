@@ -1,8 +1,8 @@
 """The options `s3.*`: how a bucket is reached.
 
 Place in the data path: read once when an S3 warehouse is opened; carried inside the picklable store. It owns
-the names, and their translation for the two clients (obstore for objects, pyarrow for data files). Keys left
-out come from the environment (AWS_ACCESS_KEY_ID and so on) or the machine's role.
+the names, and their translation for the two clients (obstore for objects, pyarrow for data files). What is left
+out comes from AWS's own variables and files (`aws_environment`) or the machine's role.
 
     s3.endpoint            http(s)://host:port of the server; AWS when absent
     s3.access-key          access key id
@@ -14,6 +14,7 @@ out come from the environment (AWS_ACCESS_KEY_ID and so on) or the machine's rol
 """
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit
 import pyarrow.fs
 
 from lakelet.errors import InvalidError
+from lakelet.storage.aws_environment import AwsEnvironment
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
@@ -56,19 +58,20 @@ class S3Options:
             if name.startswith("s3.") and name not in _NAMES:
                 near = difflib.get_close_matches(name, _NAMES, n=1)
                 raise InvalidError(f"unknown option {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        endpoint = options.get("s3.endpoint") or None
-        allow_http = _boolean(options, "s3.allow-http", default=bool(endpoint and endpoint.startswith("http://")))
-        if endpoint is not None:
-            endpoint = _checked_endpoint(endpoint, allow_http=allow_http)
         access_key, secret_key = options.get("s3.access-key"), options.get("s3.secret-key")
         if (access_key is None) != (secret_key is None):
             raise InvalidError("s3.access-key and s3.secret-key must be given together")
+        around = AwsEnvironment.of(os.environ, needs_keys=access_key is None)
+        endpoint = options.get("s3.endpoint") or around.endpoint
+        allow_http = _boolean(options, "s3.allow-http", default=bool(endpoint and endpoint.startswith("http://")))
+        if endpoint is not None:
+            endpoint = _checked_endpoint(endpoint, allow_http=allow_http)
         return S3Options(
             endpoint=endpoint,
-            access_key=access_key,
-            secret_key=secret_key,
-            session_token=options.get("s3.session-token"),
-            region=options.get("s3.region"),
+            access_key=access_key or around.access_key,
+            secret_key=secret_key or around.secret_key,
+            session_token=options.get("s3.session-token") or around.session_token,
+            region=options.get("s3.region") or around.region,
             path_style=_boolean(options, "s3.path-style-access", default=endpoint is not None),
             allow_http=allow_http,
         )
