@@ -18,6 +18,7 @@ import pyarrow as pa
 from lakelet.catalog.frame_columns import frame_schema
 from lakelet.catalog.moving import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
+from lakelet.catalog.views import View, read_view, remove_view, view_names, write_view
 from lakelet.clock import Clock, SystemClock
 from lakelet.commit.callback_classes import allowed_modules, check_callbacks
 from lakelet.commit.schemas import create_first_schema, latest_schema, schema_ids
@@ -134,12 +135,19 @@ class Lake:
             raise InvalidError(
                 f"database {name!r} holds {len(tables)} tables ({', '.join(tables[:5])}): drop them first, or pass cascade=True"
             )
+        views = view_names(self._store, name)
+        if views and not cascade:
+            raise InvalidError(
+                f"database {name!r} holds {len(views)} views ({', '.join(views[:5])}): drop them first, or pass cascade=True"
+            )
         inside = self._store.list_folder(database_folder(name))
         others = [*inside.folders, *(info.path for info in inside.files)]
         if others and not cascade:
             raise InvalidError(
                 f"database {name!r} holds no tables, but {self.location}/{others[0]}: remove it first, or pass cascade=True"
             )
+        for view in views:
+            remove_view(self._store, name, view)
         # Of a database that is linked from elsewhere only the link goes.
         for table in () if self._store.is_linked(database_folder(name)) else tables:
             self.drop_table(f"{name}.{table}")
@@ -186,6 +194,7 @@ class Lake:
         schema = self._first_schema(columns, primary_key, partitioned_by, options or {}, comment)
         if database not in self.databases():
             raise self._no_database(database)
+        self._check_no_view(name)
         if schema_ids(home):
             if if_not_exists:
                 return _opened(name, home)
@@ -282,11 +291,48 @@ class Lake:
             raise self._no_database(_split(new_name)[0])
         if schema_ids(self._home(new)):
             raise AlreadyExistsError(f"table {new_name!r} exists in {self.location}")
+        self._check_no_view(new_name)
         found = in_the_way(self._store, old, new)
         if found is not None:
             raise AlreadyExistsError(f"{self.location}/{found} is in the way of {new_name!r}: remove {new.root} first")
         move_table(self._store, old, new)
         return _opened(new_name, self._home(new))
+
+    def now_ms(self) -> int:
+        """The time of the lake's clock, in milliseconds since 1970."""
+        return self._clock.now_ms()
+
+    # ------------------------------------------------------------------ views
+
+    def views(self, database: str) -> list[str]:
+        """The names of a database's views, which `CREATE VIEW` makes."""
+        if database not in self.databases():
+            raise self._no_database(database)
+        return view_names(self._store, database)
+
+    def view(self, name: str) -> View:
+        """The query of a view, and the database in which its names are looked for."""
+        return read_view(self._store, *_split(name))
+
+    def keep_view(self, name: str, view: View, *, replace: bool = False) -> None:
+        """Keeps a view whose query has been checked; AlreadyExistsError where there is a table or, unless it is to be replaced, a
+        view of that name."""
+        database, called = _split(name)
+        if database not in self.databases():
+            raise self._no_database(database)
+        if schema_ids(self._home(TablePaths.of(database, called))):
+            raise AlreadyExistsError(f"{name!r} is a table in {self.location}")
+        if not write_view(self._store, database, called, view, replace=replace):
+            raise AlreadyExistsError(f"view {name!r} exists in {self.location}")
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        """Removes a view."""
+        database, called = _split(name)
+        if called not in view_names(self._store, database):
+            if if_exists:
+                return
+            raise NotFoundError(f"view {name!r} is not in {self.location}")
+        remove_view(self._store, database, called)
 
     # ------------------------------------------------------------------ inside
 
@@ -326,6 +372,11 @@ class Lake:
         check_usable(schema)
         check_new_schema(schema)
         return schema
+
+    def _check_no_view(self, name: str) -> None:
+        database, called = _split(name)
+        if called in view_names(self._store, database):
+            raise AlreadyExistsError(f"{name!r} is a view in {self.location}: drop it first, or take another name")
 
     def _home(self, paths: TablePaths) -> TableHome:
         return TableHome(self._store, paths, self._clock, self._ids, self._callback_modules)

@@ -11,14 +11,16 @@ from lakelet.table import Table
 
 
 def list_tables(lake: Lake, output: Output, database: str | None) -> None:
-    """The tables with their size."""
-    rows = []
+    """The tables with their size, and the views."""
+    rows: list[tuple[str, str, int | None, int | None]] = []
     for name in [LakeNames(lake).database(database)] if database is not None else lake.databases():
         for table in lake.tables(name):
             snapshot = lake.table(f"{name}.{table}").latest_snapshot()
             rows.append(
                 (name, table, snapshot.id if snapshot else None, snapshot.total_record_count if snapshot else 0)
             )
+        # Views have neither.
+        rows += [(name, view, None, None) for view in lake.views(name)]
     output.rows(f"Tables of {lake.location}", ("database", "table", "snapshot", "records"), rows)
 
 

@@ -19,6 +19,7 @@ from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.errors import nearest
 
 if TYPE_CHECKING:
+    from lakelet.catalog.views import View
     from lakelet.table import Table
 
 BRANCH = "branch_"
@@ -92,6 +93,8 @@ class LakeNames:
         found = self.find(name)
         if found is not None:
             return found
+        if self.find_view(name) is not None:
+            raise InvalidError(f"{name.full!r} is a view, which can only be read, in the version that its query says")
         if name.database == DEFAULT_DATABASE and DEFAULT_DATABASE not in self.lake.databases():
             every = [
                 f"{database}.{table}" for database in self.lake.databases() for table in self.lake.tables(database)
@@ -112,6 +115,26 @@ class LakeNames:
         found = self.existing(name)
         table = self.lake.table(found.full)
         return table if found.branch is None else table.on_branch(found.branch)
+
+    def find_view(self, name: TableName) -> TableName | None:
+        """The view under the name the lake has for it, None where there is none."""
+        if name.branch is not None or name.system is not None:
+            return None
+        database = matching(name.database, self.lake.databases())
+        view = None if database is None else matching(name.table, self.lake.views(database))
+        return None if database is None or view is None else TableName(database, view)
+
+    def existing_view(self, name: TableName) -> TableName:
+        """The view under the name the lake has for it; NotFoundError names the nearest."""
+        found = self.find_view(name)
+        if found is None:
+            there = self.lake.views(self.database(name.database))
+            raise NotFoundError(f"view {name.full!r} is not in {self.lake.location}{nearest(name.table, there)}")
+        return found
+
+    def view(self, name: TableName) -> View:
+        """The view of a name that `find_view` gave."""
+        return self.lake.view(name.full)
 
     def _exists(self, name: TableName) -> bool:
         try:

@@ -43,6 +43,7 @@ from lakelet.sql.statement import Params
 from lakelet.sql.table_functions import check_functions, expanded
 from lakelet.sql.time_travel import Travel, travels
 from lakelet.sql.tree import Node, Reference, functions, references
+from lakelet.sql.views.named import NamedViews, ViewNamed
 from lakelet.sql.words import Word, words_of
 
 if TYPE_CHECKING:
@@ -94,13 +95,25 @@ class Query:
 
     def prepare(self) -> None:
         """Shows every table to DuckDB, in a space that is then the caller's to close."""
-        self.space = self.context.engine.space()
-        self.space.on_error(self._explain)
-        try:
-            self._show_tables()
-        except BaseException:
-            self.space.close()
-            raise
+        named = NamedViews(self.context, self.text)
+        while True:
+            self.space = self.context.engine.space()
+            self.space.on_error(self._explain)
+            try:
+                self._show_tables()
+                self.placed = named.placed(self.placed)
+                return
+            except ViewNamed as view:
+                # The text is another one with the view's query in it, and tables that it alone names.
+                self.text = named.put_in(view.name, self.uses.values(), self.placed, self.space)
+                self.space.close()
+                self.views, self.uses, self._iceberg, self._apart = [], {}, {}, {}
+            except BaseException as error:
+                self.space.close()
+                told = named.placed_error(error)
+                if told is error:
+                    raise
+                raise told from error
 
     def _show_tables(self) -> None:
         self.text = expanded(self.text, self._value)
@@ -288,6 +301,9 @@ class Query:
                 return global_relation(self.context, name.table)
             return self._opened(name)
         except (NotFoundError, InvalidError) as error:
+            view = self._view(written)
+            if view is not None:
+                raise ViewNamed(view, written) from None
             outer = self._outer(written)
             if outer is not None:
                 return outer
@@ -297,6 +313,13 @@ class Query:
             if isinstance(error, InvalidError) or place is None:
                 raise
             raise UnknownNameError(str(error), self.text, self.placed.original(place)) from error
+
+    def _view(self, written: tuple[str, ...]) -> TableName | None:
+        """A view of the lake."""
+        try:
+            return self.context.names.find_view(self.context.table_name(written))
+        except (InvalidError, NotFoundError):
+            return None
 
     def _pinned(self, written: tuple[str, ...]) -> Relation | None:
         """The version of a table that the statement changes, where the name means this table."""

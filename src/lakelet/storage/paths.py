@@ -13,6 +13,7 @@
       commit-users/HASH/identifier-N            the last commit of a user whose snapshots are expired
       tag/tag-NAME    branch/branch-NAME/{schema,snapshot,tag}/…
       [k=v/…]bucket-N/<prefix><uuid>-K.parquet
+    views/<db>/<view>.json                      the query of a view
 
 Paths are relative to the root of the store. A branch keeps its schemas, snapshots and tags below
 `branch/branch-NAME`; its manifests, indexes and data files stand with those of the main branch.
@@ -27,6 +28,8 @@ from lakelet.errors import InvalidError
 
 MAIN_BRANCH = "main"
 POSTPONE_BUCKET = -2
+VIEW_FOLDER = "views"
+_VIEW_SUFFIX = ".json"
 _DATABASE_SUFFIX = ".db"
 _NAME = re.compile(r"^[^\x00-\x1f/\\:*?\"<>|$.#%\x7f]+$")
 _MAX_NAME = 200
@@ -52,6 +55,18 @@ def database_of_folder(folder: str) -> str | None:
     """The database a top-level folder belongs to, None if it is no database."""
     name = folder.rstrip("/").rsplit("/", 1)[-1]
     return name.removesuffix(_DATABASE_SUFFIX) if name.endswith(_DATABASE_SUFFIX) and name != _DATABASE_SUFFIX else None
+
+
+def view_path(database: str, view: str) -> str:
+    """The file of a view."""
+    return f"{VIEW_FOLDER}/{check_name(database, 'database')}/{check_name(view, 'view')}{_VIEW_SUFFIX}"
+
+
+def view_of_path(path: str) -> str | None:
+    """The view whose file this is, None for any other."""
+    name = path.rsplit("/", 1)[-1]
+    stem = name.removesuffix(_VIEW_SUFFIX)
+    return stem if name.endswith(_VIEW_SUFFIX) and _NAME.match(stem) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def test_wrong_parameters_are_refused(lake: Lake, text: str, params: object) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["CREATE VIEW v AS SELECT 1", "ATTACH 'x'", "COPY t TO 'x'", "PRAGMA version", "BEGIN", "VACUUM"]
+    "text", ["CREATE INDEX v ON t (a)", "ATTACH 'x'", "COPY t TO 'x'", "PRAGMA version", "BEGIN", "VACUUM"]
 )
 def test_other_statements_of_duckdb_are_refused(lake: Lake, text: str) -> None:
     with pytest.raises(InvalidError, match="line 1, column"):

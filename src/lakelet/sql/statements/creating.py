@@ -61,8 +61,12 @@ def run_create(context: Context, statement: Statement) -> SqlResult:
         reader.expect("OR", "REPLACE")
     if reader.accept("TABLE"):
         return _create_table(context, statement, replaces)
+    if reader.accept("VIEW"):
+        from lakelet.sql.statements.view import run_create_view  # noqa: PLC0415 - loaded when it comes, as in dispatch.
+
+        return run_create_view(context, statement, replaces)
     if replaces is not None:
-        raise reader.error("TABLE")
+        raise reader.error("TABLE or VIEW")
     if reader.accept("DATABASE") or reader.accept("SCHEMA"):
         return _create_database(context, statement)
     if reader.at("CATALOG"):
@@ -72,7 +76,7 @@ def run_create(context: Context, statement: Statement) -> SqlResult:
     word = reader.peek()
     if word.keyword in OBJECTS:
         raise SqlError(f"CREATE {word.keyword}: {OBJECTS[word.keyword]}", reader.text, word.start)
-    raise reader.error("TABLE, DATABASE or CATALOG")
+    raise reader.error("TABLE, VIEW, DATABASE or CATALOG")
 
 
 def _create_database(context: Context, statement: Statement) -> SqlResult:
@@ -117,6 +121,9 @@ def _create_table(context: Context, statement: Statement, replaces: Word | None)
     reader.place = start
     name = read_new_table(context, reader)
     there = context.names.find(name)
+    view = context.names.find_view(name) if there is None else None
+    if view is not None:
+        raise AlreadyExistsError(f"{view.full!r} is a view in {context.lake.location}: drop it first")
     if there is not None and replaces is None:
         if if_not_exists:
             return SqlResult.done(f"table {there.full} exists")

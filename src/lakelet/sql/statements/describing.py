@@ -55,6 +55,8 @@ def run_describe(context: Context, statement: Statement) -> SqlResult:
         reader.finish()
         return _describe_query(context, statement, before, is_name=True)
     given = given_table(context, reader, parts, reader.words[before])
+    if reader.at_end and given.find() is None and context.names.find_view(given.name) is not None:
+        return _describe_view(context, statement, before)
     path = None
     if not reader.at_end:
         reader.accept("COLUMN")
@@ -70,6 +72,14 @@ def run_describe(context: Context, statement: Statement) -> SqlResult:
     return SqlResult.of_rows(COLUMNS, rows + (_details(table, given.shown, schema) if extended else []))
 
 
+def _describe_view(context: Context, statement: Statement, start: int) -> SqlResult:
+    rows = [
+        (name, duck_type, "YES", None, None, None)
+        for name, duck_type, *_ in _describe_query(context, statement, start, is_name=True)
+    ]
+    return SqlResult.of_rows(COLUMNS, rows)
+
+
 def _is_frame(context: Context, statement: Statement, parts: Sequence[str]) -> bool:
     """Whether a name is that of a data frame; a variable counts where no table is called like it."""
     if len(parts) > 1:
@@ -77,7 +87,8 @@ def _is_frame(context: Context, statement: Statement, parts: Sequence[str]) -> b
     if statement.frames.given(parts[0]) is not None:
         return True
     is_variable = statement.frames.variable(parts[0]) is not None
-    return is_variable and context.names.find(context.table_name(parts)) is None
+    name = context.table_name(parts)
+    return is_variable and context.names.find(name) is None and context.names.find_view(name) is None
 
 
 def column_rows(schema: TableSchema) -> list[Sequence[str | None]]:

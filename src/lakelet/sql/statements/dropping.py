@@ -41,6 +41,10 @@ def run_drop(context: Context, statement: Statement) -> SqlResult:
         return _drop_table(context, statement)
     if reader.accept("DATABASE") or reader.accept("SCHEMA"):
         return _drop_database(context, statement)
+    if reader.accept("VIEW"):
+        from lakelet.sql.statements.view import run_drop_view  # noqa: PLC0415 - loaded when it comes, as in dispatch.
+
+        return run_drop_view(context, statement)
     if reader.at("CATALOG"):
         return iceberg_handler(context, "catalog_statements:run_drop_catalog")(context, statement)
     if at_iceberg_ref(reader):
@@ -48,7 +52,7 @@ def run_drop(context: Context, statement: Statement) -> SqlResult:
     word = reader.peek()
     if word.keyword in _INSTEAD:
         raise SqlError(f"DROP {word.keyword}: {_INSTEAD[word.keyword]}", reader.text, word.start)
-    raise reader.error("TABLE, DATABASE or CATALOG")
+    raise reader.error("TABLE, VIEW, DATABASE or CATALOG")
 
 
 def _drop_table(context: Context, statement: Statement) -> SqlResult:
@@ -64,6 +68,8 @@ def _drop_table(context: Context, statement: Statement) -> SqlResult:
     reader.finish()
     there = given.find()
     if there is None:
+        if context.names.find_view(given.name) is not None:
+            raise SqlError(f"{given.shown!r} is a view: DROP VIEW drops it", reader.text, given.word.start)
         if if_exists:
             return SqlResult.done(f"table {given.shown} does not exist")
         there = given.existing()
@@ -88,14 +94,14 @@ def _drop_database(context: Context, statement: Statement) -> SqlResult:
             return SqlResult.done(f"database {name} does not exist")
         with placed(reader, word):
             there = context.names.database(name)
-    tables = context.lake.tables(there)
-    if tables and not cascade:
-        shown = ", ".join(tables[:5]) + (", …" if len(tables) > 5 else "")
-        raise SqlError(
-            f"database {there!r} holds {len(tables)} tables ({shown}): drop them first, or say CASCADE",
-            reader.text,
-            word.start,
-        )
+    for what, names in (("tables", context.lake.tables(there)), ("views", context.lake.views(there))):
+        if names and not cascade:
+            shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+            raise SqlError(
+                f"database {there!r} holds {len(names)} {what} ({shown}): drop them first, or say CASCADE",
+                reader.text,
+                word.start,
+            )
     context.lake.drop_database(there, cascade=cascade, if_exists=if_exists)
     return SqlResult.done(f"dropped database {there}")
 

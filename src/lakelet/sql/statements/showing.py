@@ -1,7 +1,8 @@
 """SHOW: what there is in a lake, and what it is like.
 
-    SHOW DATABASES   SHOW TABLES [IN db]   SHOW COLUMNS IN t   SHOW PARTITIONS t   SHOW TBLPROPERTIES t   SHOW CREATE TABLE t
-    SHOW TAGS IN t   SHOW BRANCHES IN t   SHOW CURRENT DATABASE   SHOW SETTINGS   SHOW CATALOGS   SHOW DATABASES IN catalog
+    SHOW DATABASES   SHOW TABLES [IN db]   SHOW VIEWS [IN db]   SHOW COLUMNS IN t   SHOW PARTITIONS t   SHOW TBLPROPERTIES t
+    SHOW CREATE TABLE t   SHOW CREATE VIEW v   SHOW TAGS IN t   SHOW BRANCHES IN t   SHOW CURRENT DATABASE   SHOW SETTINGS
+    SHOW CATALOGS   SHOW DATABASES IN catalog
 
 Names may be chosen by LIKE 'pattern', in which % and * stand for any text and _ for one letter; case does not count.
 """
@@ -34,7 +35,9 @@ from lakelet.sql.words import Word
 from lakelet.table.partitions import live_partitions
 
 _TEXT = pa.string()
-_EXPECTED = "DATABASES, TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE, TAGS, BRANCHES, SETTINGS or CATALOGS"
+_EXPECTED = (
+    "DATABASES, TABLES, VIEWS, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE, TAGS, BRANCHES, SETTINGS or CATALOGS"
+)
 
 
 def run_show(context: Context, statement: Statement) -> SqlResult:
@@ -57,7 +60,13 @@ def run_show(context: Context, statement: Statement) -> SqlResult:
             return SqlResult.of_rows({"database": _TEXT}, [(context.database,)])
         case "TABLES":
             return _tables(context, reader)
+        case "VIEWS":
+            return _tables(context, reader, views=True)
         case "CREATE":
+            if reader.accept("VIEW"):
+                from lakelet.sql.statements.view import create_view_text  # noqa: PLC0415 - DuckDB loads with it.
+
+                return create_view_text(context, reader)
             return _create_table(context, reader)
         case "COLUMNS" | "FIELDS":
             return _columns(context, reader)
@@ -92,14 +101,15 @@ def _at_iceberg(reader: WordReader, word: Word) -> bool:
     return False
 
 
-def _tables(context: Context, reader: WordReader) -> SqlResult:
+def _tables(context: Context, reader: WordReader, *, views: bool = False) -> SqlResult:
+    what = "view" if views else "table"
     database = context.database
     if reader.accept("IN") or reader.accept("FROM"):
         database = read_database(context, reader)
     elif database == DEFAULT_DATABASE and database not in context.lake.databases():
         # It is made with its first table.
-        return show_names(reader, "table", [])
-    return show_names(reader, "table", context.lake.tables(database))
+        return show_names(reader, what, [])
+    return show_names(reader, what, context.lake.views(database) if views else context.lake.tables(database))
 
 
 def _create_table(context: Context, reader: WordReader) -> SqlResult:

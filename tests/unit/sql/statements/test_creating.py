@@ -169,7 +169,7 @@ class TestColumnsAndKeys:
             ("CREATE TABLE shop.t (a INT, CONSTRAINT c CHECK (a > 1))", "CHECK: .*NOT NULL", "CHECK"),
             ("CREATE TABLE shop.t (a INT, FOREIGN KEY (a) REFERENCES b (a))", "FOREIGN: .*ANTI JOIN", "FOREIGN"),
             ("CREATE TABLE shop.t (a INT, CONSTRAINT c FOREIGN KEY (a) REFERENCES b)", "ANTI JOIN", "FOREIGN"),
-            ("CREATE TABEL t (a INT)", "expected TABLE, DATABASE or CATALOG, found TABEL", "TABEL"),
+            ("CREATE TABEL t (a INT)", "expected TABLE, VIEW, DATABASE or CATALOG, found TABEL", "TABEL"),
         ],
     )
     def test_refused(self, sql: SqlSession, text: str, reason: str, at: str) -> None:

@@ -42,7 +42,7 @@ class TestDropTable:
         sql.fails("DROP TABLE shop.t shop.plain", "expected the end of the statement", "shop.plain")
         sql.fails("DROP TABLE shop.t$files", "names a system table", "shop")
         sql.fails("DROP TABLE shop.t$branch_b", "CALL sys.delete_branch", "shop")
-        sql.fails("DROP", "expected TABLE, DATABASE or CATALOG, found the end", "")
+        sql.fails("DROP", "expected TABLE, VIEW, DATABASE or CATALOG, found the end", "")
 
 
 class TestDropDatabase:

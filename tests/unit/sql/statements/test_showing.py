@@ -157,4 +157,4 @@ WITH (
     def test_refused(self, sql: SqlSession) -> None:
         sql.fails("SHOW CREATE TABLE shop.t", r"'shop\.t' is not in", kind=NotFoundError)
         sql.fails("SHOW CREATE TABLE shop.orders$files", "names a system table", "shop")
-        sql.fails("SHOW CREATE VIEW v", "expected TABLE, found VIEW", "VIEW")
+        sql.fails("SHOW CREATE INDEX v", "expected TABLE, found INDEX", "INDEX")

@@ -1,0 +1,118 @@
+"""A stored view as the text of a subquery, with every name in it spelled out.
+
+    shop.v = SELECT id FROM orders WHERE …    ->    SELECT id FROM "shop"."orders" WHERE …
+
+Names are those of the database where the view was made, whoever reads it from where: what is spelled out with its database is
+no common table, data frame or file of the outer query. Views inside are put in the same way, down to a depth and a size that no
+honest view needs. The text is checked as it will run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lakelet.catalog.views import View
+from lakelet.errors import InvalidError
+from lakelet.sql.context import Context
+from lakelet.sql.engine import Space
+from lakelet.sql.engine_errors import Placed
+from lakelet.sql.names import TableName, split_name
+from lakelet.sql.quoting import quoted
+from lakelet.sql.time_travel import alias_follows, travels
+from lakelet.sql.tree import references
+from lakelet.sql.views.check import check_tree
+from lakelet.sql.word_reader import WordReader
+from lakelet.sql.words import Word, words_of
+
+_MOST_DEEP = 32
+_MOST_LETTERS = 1 << 20
+
+
+@dataclass(slots=True)
+class ViewText:
+    """Texts of views for one query."""
+
+    context: Context
+    space: Space
+    _letters: int = field(init=False, default=0)
+
+    def of(self, view: View, name: str, above: tuple[str, ...] = ()) -> str:
+        """The query of a view, over tables alone; InvalidError where it does anything else."""
+        if name in above:
+            raise InvalidError(f"view {name!r} reads itself: {' -> '.join((*above, name))}")
+        if len(above) >= _MOST_DEEP:
+            raise InvalidError(f"view {above[0]!r}: more than {_MOST_DEEP} views inside each other")
+        text = self._spelled(view, name, (*above, name))
+        self._letters += len(text)
+        if self._letters > _MOST_LETTERS:
+            raise InvalidError(
+                f"view {(*above, name)[0]!r} is more than {_MOST_LETTERS:,} letters long with the views in it"
+            )
+        if not above:
+            self._parsed(text, name)
+        return text
+
+    def _parsed(self, text: str, name: str) -> tuple[Placed, list[tuple[int, tuple[str, ...]]]]:
+        """The text as DuckDB sees it, checked, and where in it tables are named."""
+        words = words_of(text)
+        found, edits = travels(text, words, lambda expression: _literal(expression, name))
+        placed = Placed(text, tuple(sorted(edits)))
+        tree = self.space.tree(placed.changed)
+        check_tree(tree, name)
+        versions = {travel.stand_in: travel.parts for travel in found}
+        named = []
+        for one in references(tree):
+            if one.place is None:
+                raise InvalidError(f"view {name!r}: the place of {'.'.join(one.parts)!r} is not known")
+            named.append((placed.original(one.place), versions.get(one.parts[-1], one.parts)))
+        return placed, named
+
+    def _spelled(self, view: View, name: str, above: tuple[str, ...]) -> str:
+        words = words_of(view.query)
+        _, named = self._parsed(view.query, name)
+        edits = [
+            self._edit(view, words, place, self._meant(parts, view, name), above, name) for place, parts in set(named)
+        ]
+        return Placed(view.query, tuple(sorted(edits))).changed
+
+    def _meant(self, parts: tuple[str, ...], view: View, name: str) -> TableName:
+        if len(parts) > 2:
+            raise InvalidError(f"view {name!r}: a view reads tables of the lake, not {'.'.join(parts)!r} of a catalog")
+        return split_name(parts, view.database)
+
+    def _edit(
+        self, view: View, words: Sequence[Word], place: int, meant: TableName, above: tuple[str, ...], name: str
+    ) -> tuple[int, int, str]:
+        reader = WordReader(view.query, words)
+        reader.place = next(number for number, word in enumerate(words) if word.end > place)
+        first = reader.peek()
+        parts = reader.name_parts("the name of a table")
+        end = words[reader.place - 1].end
+        names = self.context.names
+        table = names.find(meant)
+        if table is not None:
+            return first.start, end, f"{quoted(table.database)}.{quoted(parts[-1])}"
+        inner = names.find_view(meant)
+        if inner is None:
+            names.existing(meant)
+            raise InvalidError(f"view {name!r}: {meant.full!r} is neither a table nor a view")
+        text = self.of(names.view(inner), inner.full, above)
+        return first.start, end, view_source(text, parts[-1], reader)
+
+
+def view_source(text: str, name: str, reader: WordReader) -> str:
+    """What stands for a view behind FROM, under its own name unless an alias follows in the text."""
+    return f"({text})" if alias_follows(reader) else f"({text}) AS {quoted(name)}"
+
+
+def _literal(expression: str, name: str) -> object:
+    """The version that a view names, which is no expression: it would be worked out before anybody has checked it."""
+    words = [
+        word for word in words_of(expression) if word.keyword not in ("(", ")", "TIMESTAMP", "DATE", "TIMESTAMPTZ")
+    ]
+    if len(words) == 1 and words[0].kind == "string":
+        return words[0].text
+    if len(words) == 1 and words[0].kind == "number" and words[0].text.isdigit():
+        return int(words[0].text)
+    raise InvalidError(f"view {name!r}: a version in a view is a number or a text in quotes, found {expression}")

@@ -1,0 +1,136 @@
+"""The views that a query names, put into its text as subqueries, and the way back to places in the text as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lakelet.errors import InvalidError
+from lakelet.sql.context import Context
+from lakelet.sql.engine import Space
+from lakelet.sql.engine_errors import Placed
+from lakelet.sql.errors import SqlError, UnknownNameError
+from lakelet.sql.names import TableName
+from lakelet.sql.quoting import quoted
+from lakelet.sql.tree import Reference
+from lakelet.sql.views.expand import ViewText, view_source
+from lakelet.sql.word_reader import WordReader
+from lakelet.sql.words import Word, words_of
+
+Edit = tuple[int, int, str]
+# Behind these words a whole query stands, not what stands behind FROM.
+_QUERIES = ("SUMMARIZE", "DESCRIBE", "DESC")
+_BEFORE_NAMES = ("FROM", "JOIN", ",", "PIVOT", "UNPIVOT", "USING", "TABLE", *_QUERIES)
+
+
+class ViewNamed(Exception):
+    """A name in a query that is a view's."""
+
+    def __init__(self, name: TableName, written: tuple[str, ...]) -> None:
+        super().__init__(name.full)
+        self.name = name
+        self.written = written
+
+
+class NamedViews:
+    """The text of one query with the views that were found in it."""
+
+    def __init__(self, context: Context, text: str) -> None:
+        self._context = context
+        self._original = text
+        self._edits: list[Edit] = []
+
+    def put_in(self, view: TableName, uses: Iterable[Sequence[Reference]], placed: Placed, space: Space) -> str:
+        """The text with every mention of a view replaced by its query; `placed` leads from the parsed text to the one before."""
+        if placed.text != self._inside().changed:
+            # Something else was put into the text: places are told in what came of it.
+            self._original, self._edits = placed.text, []
+        query = ViewText(self._context, space).of(self._context.names.view(view), view.full)
+        inside = self._inside()
+        words = words_of(inside.changed)
+        places = {place for listed in uses for use in listed if (place := self._place(use, view, placed)) is not None}
+        if not places:
+            places = {word.start for word in self._by_words(words, view)}
+        if not places:
+            raise InvalidError(f"view {view.full!r} cannot stand where the query names it")
+        for place in places:
+            self._edits.append(self._edit(inside, words, place, query))
+        self._edits.sort()
+        return self._inside().changed
+
+    def placed(self, later: Placed) -> Placed:
+        """Edits of the text with views in it, as edits of the text that was written."""
+        if not self._edits:
+            return later
+        found: list[Edit] = []
+        waiting = list(later.edits)
+        shift = 0
+        for start, end, new in self._edits:
+            begin = start + shift
+            before = [edit for edit in waiting if edit[1] <= begin]
+            within = [
+                edit for edit in waiting if begin <= edit[0] and edit[1] <= begin + len(new) and edit not in before
+            ]
+            waiting = [edit for edit in waiting if edit not in before and edit not in within]
+            found += [(first - shift, last - shift, text) for first, last, text in before]
+            inner = tuple((first - begin, last - begin, text) for first, last, text in within)
+            found.append((start, end, Placed(new, inner).changed))
+            shift += len(new) - (end - start)
+        found += [(first - shift, last - shift, text) for first, last, text in waiting]
+        return Placed(self._original, tuple(found))
+
+    def placed_error(self, error: BaseException) -> BaseException:
+        """An error with its place in the text that was written."""
+        if not self._edits or not isinstance(error, (SqlError, UnknownNameError)):
+            return error
+        inside = self._inside()
+        if error.text != inside.changed:
+            return error
+        lines = inside.changed.split("\n")[: error.line - 1]
+        place = sum(len(line) + 1 for line in lines) + error.column - 1
+        return type(error)(error.reason, self._original, inside.original(len(inside.changed[:place].encode())))
+
+    def _inside(self) -> Placed:
+        return Placed(self._original, tuple(self._edits))
+
+    def _place(self, use: Reference, view: TableName, placed: Placed) -> int | None:
+        """Where a mention of the view stands in the text with the views so far."""
+        parts = [part.lower() for part in use.parts]
+        if parts not in ([view.table.lower()], [view.database.lower(), view.table.lower()]) or use.place is None:
+            return None
+        if len(parts) == 1 and view.database.lower() != self._context.database.lower():
+            return None
+        return placed.original(use.place)
+
+    def _by_words(self, words: Sequence[Word], view: TableName) -> list[Word]:
+        """Mentions in a text of which DuckDB tells no tree."""
+        found = []
+        for number, word in enumerate(words):
+            behind = words[number + 1].keyword if number + 1 < len(words) else ""
+            before = words[number - 1].keyword if number else ""
+            long = behind == "." and number + 2 < len(words)
+            named = (word.text, words[number + 2].text) if long else (self._context.database, word.text)
+            is_it = tuple(part.lower() for part in named) == (view.database.lower(), view.table.lower())
+            if word.is_name and is_it and before in _BEFORE_NAMES:
+                found.append(word)
+        return found
+
+    def _edit(self, inside: Placed, words: Sequence[Word], place: int, query: str) -> Edit:
+        """The edit of the original text that replaces the name at a place."""
+        reader = WordReader(inside.changed, words)
+        reader.place = next(number for number, word in enumerate(words) if word.end > place)
+        before = words[reader.place - 1].keyword if reader.place else ""
+        start = reader.peek().start
+        name = reader.name_parts("the name of a view")[-1]
+        end = words[reader.place - 1].end
+        if before in _QUERIES:
+            new = f"SELECT * FROM ({query}) AS {quoted(name)}"
+        elif before == "TABLE":
+            new = f"SELECT * FROM ({query}) AS {quoted(name)}"
+            start = max(word.start for word in words if word.keyword == "TABLE" and word.end <= place)
+        elif before in ("PIVOT", "UNPIVOT"):
+            new = f"({query})"
+        else:
+            new = view_source(query, name, reader)
+        first = inside.original(len(inside.changed[:start].encode()))
+        last = inside.original(len(inside.changed[:end].encode()))
+        return first, last, new
