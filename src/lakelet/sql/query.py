@@ -8,9 +8,8 @@ or system tables; a data frame in the caller's code; a file or something of Duck
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -35,7 +34,8 @@ from lakelet.sql.iceberg.query_names import (
     star_edits,
 )
 from lakelet.sql.incremental import Incremental, incrementals
-from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName, only_match
+from lakelet.sql.names import SYSTEM_DATABASE, TableName, only_match
+from lakelet.sql.query_words import default_names, named_tables
 from lakelet.sql.relation import Deferred, Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.shortcuts import all_counted, counted, limited
@@ -146,7 +146,7 @@ class Query:
             self.space.keep_footers()
 
     def _parse(self, words: Sequence[Word], replaced: Sequence[tuple[int, int, str]]) -> None:
-        self.placed = Placed(self.text, tuple(sorted((*replaced, *_default_names(words, replaced)))))
+        self.placed = Placed(self.text, tuple(sorted((*replaced, *default_names(words, replaced)))))
         self._tree = self.space.tree(self.placed.changed)
 
     def _iceberg_names(self, words: Sequence[Word]) -> set[tuple[str, ...]]:
@@ -174,7 +174,7 @@ class Query:
             if self._tree.get("error_type") == "parser":
                 raise parser_error(self._tree, self.placed)
             # PIVOT and its like are several statements to DuckDB, and it tells no tree: whatever is a table's name counts.
-            for parts in (*_named(words), *self._iceberg):
+            for parts in (*named_tables(words), *self._iceberg):
                 self._use(Reference(parts, {"optional": True}, None))
             return
         if len(self._tree["statements"]) != 1:
@@ -474,25 +474,6 @@ def _is_duckdbs(parts: Sequence[str]) -> bool:
         name = parts[0]
         return bool(set(name) & _FILE_SIGNS) or name.lower().startswith(_DUCKDBS_NAMES)
     return parts[0].lower() in _DUCKDBS_SCHEMAS or (len(parts) == 3 and parts[0].lower() in ("system", "temp"))
-
-
-def _default_names(words: Sequence[Word], replaced: Collection[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Quotes around the name of the default database, which DuckDB keeps for itself."""
-    for word, after in pairwise(words):
-        inside = any(start <= word.start < end for start, end, _ in replaced)
-        if word.keyword == DEFAULT_DATABASE.upper() and after.keyword == "." and not inside:
-            yield word.start, word.end, f'"{word.text}"'
-
-
-def _named(words: Sequence[Word]) -> set[tuple[str, ...]]:
-    """Everything in a text that could be a table's name."""
-    found: set[tuple[str, ...]] = set()
-    for place, word in enumerate(words):
-        if word.is_name:
-            found.add((word.text,))
-            if place + 2 < len(words) and words[place + 1].keyword == "." and words[place + 2].is_name:
-                found.add((word.text, words[place + 2].text))
-    return found
 
 
 def _used(expression: str, params: Params) -> Params:

@@ -1,0 +1,28 @@
+"""Names found among the words of a query, before DuckDB parses it or where it tells no tree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+from lakelet.sql.names import DEFAULT_DATABASE
+from lakelet.sql.words import Word
+
+
+def default_names(words: Sequence[Word], replaced: Collection[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    """Quotes around the name of the default database, which DuckDB keeps for itself."""
+    for word, after in pairwise(words):
+        inside = any(start <= word.start < end for start, end, _ in replaced)
+        if word.keyword == DEFAULT_DATABASE.upper() and after.keyword == "." and not inside:
+            yield word.start, word.end, f'"{word.text}"'
+
+
+def named_tables(words: Sequence[Word]) -> set[tuple[str, ...]]:
+    """Everything in a text that could be a table's name."""
+    found: set[tuple[str, ...]] = set()
+    for place, word in enumerate(words):
+        if word.is_name:
+            found.add((word.text,))
+            if place + 2 < len(words) and words[place + 1].keyword == "." and words[place + 2].is_name:
+                found.add((word.text, words[place + 2].text))
+    return found
