@@ -13,7 +13,8 @@ _BLANKS = st.text(" a\t\x00é", max_size=4)
 _BYTES = st.binary(max_size=3) | st.sampled_from([b"a", b"a\0", b"a\0\0", b"a ", b""])
 _MILLIS = st.integers(-62135596800_000, 253402300799_999) | st.integers(-3000, 3000)
 _MICROS = st.integers(-62135596800_000_000, 253402300799_999_999) | st.integers(-3_000_000, 3_000_000)
-_NANOS = st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-3_000_000_000, 3_000_000_000)
+# Without the first and the last days, of whose texts DuckDB makes no timestamp.
+_NANOS = st.integers(-(2**63) + 2**48, 2**63 - 2**48) | st.integers(-3_000_000_000, 3_000_000_000)
 
 
 def _whole(bits: int) -> st.SearchStrategy[int]:

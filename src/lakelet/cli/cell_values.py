@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+# Up to here Arrow's text of a decimal has no exponent, which DuckDB does not read for every DECIMAL.
+PLAIN_SCALE = 6
 _WHOLE_SECONDS = r"\.0+(Z?)$"
 
 
@@ -20,11 +22,21 @@ def text_array(array: pa.Array) -> pa.Array:
         return array.cast(pa.string())
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         return pc.replace_substring_regex(array.cast(pa.string()), _WHOLE_SECONDS, r"\1")
+    if pa.types.is_decimal(kind) and kind.scale > PLAIN_SCALE:
+        return _plain_decimals(array)
     if _is_arrow_text(kind):
         return array.cast(pa.string())
     if pa.types.is_nested(kind):
         return pa.array([None if value is None else json_text(value) for value in json_values(array)], pa.string())
     return pa.array([None if value is None else str(value) for value in json_values(array)], pa.string())
+
+
+def _plain_decimals(array: pa.Array) -> pa.Array:
+    """Decimals without an exponent."""
+    texts = array.cast(pa.string())
+    if not pc.any(pc.match_substring(texts, "E")).as_py():
+        return texts
+    return pa.array([None if value is None else format(value, "f") for value in array.to_pylist()], pa.string())
 
 
 def json_values(array: pa.Array) -> list[Any]:

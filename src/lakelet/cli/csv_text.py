@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from lakelet.cli.cell_values import text_array
+from lakelet.cli.cell_values import PLAIN_SCALE, text_array
 
 
 def csv_lines(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, header: bool = True, delimiter: str = ","
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, header: bool = True, delimiter: str = ",", null: str = ""
 ) -> Iterator[str]:
     """The text, piece by piece."""
     texts = pa.schema([(field.name, _kind(field.type)) for field in schema])
@@ -20,7 +20,7 @@ def csv_lines(
     with pa_csv.CSVWriter(buffer, texts, write_options=options):
         pass
     yield buffer.getvalue().to_pybytes().decode()
-    rest = pa_csv.WriteOptions(include_header=False, quoting_style="needed", delimiter=delimiter)
+    rest = pa_csv.WriteOptions(include_header=False, quoting_style="needed", delimiter=delimiter, null_string=null)
     for batch in batches:
         columns = [
             column if column.type == kind else text_array(column)
@@ -35,6 +35,8 @@ def csv_lines(
 def _kind(kind: pa.DataType) -> pa.DataType:
     """The type a column is handed to Arrow's writer in."""
     types = pa.types
+    if types.is_decimal(kind) and kind.scale > PLAIN_SCALE:
+        return pa.string()
     numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     known = (*numbers, types.is_date, types.is_time, types.is_timestamp)
     return kind if any(is_kind(kind) for is_kind in known) else pa.string()

@@ -39,6 +39,7 @@ class Target:
     compression: str
     delimiter: str = ","
     header: bool = True
+    null: str = ""
     overwrite: bool = False
 
     @staticmethod
@@ -49,6 +50,7 @@ class Target:
         *,
         delimiter: str | None,
         header: bool,
+        null: str | None = None,
         overwrite: bool,
     ) -> Target:
         """The target as the command line says it; InvalidError for what cannot be written."""
@@ -65,7 +67,7 @@ class Target:
             raise InvalidError(f"--delimiter {delimiter!r}: expected one sign")
         if path != _STDOUT and os.path.exists(path) and not overwrite:
             raise AlreadyExistsError(f"file {path!r} is there: give --overwrite to replace it")
-        return Target(path, chosen, packing, delimiter or ",", header, overwrite)
+        return Target(path, chosen, packing, delimiter or ",", header, null or "", overwrite)
 
 
 def export_rows(call: Call, source: str, target: Target) -> None:
@@ -148,7 +150,7 @@ def _texts(result: SqlResult, batches: Iterator[pa.RecordBatch], target: Target)
     if target.format == "csv":
         from lakelet.cli.csv_text import csv_lines  # noqa: PLC0415 - as above.
 
-        yield from csv_lines(result.schema, batches, header=target.header, delimiter=target.delimiter)
+        yield from csv_lines(result.schema, batches, header=target.header, delimiter=target.delimiter, null=target.null)
         return
     first, between, last = ("[\n", ",\n", "\n]\n") if target.format == "json" else ("", "\n", "\n")
     yield first

@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.quoting import listed, literal, quoted
@@ -37,12 +37,26 @@ class Source:
     delimiter: str | None = None
     header: bool = True
     null: str | None = None
+    quote: str = '"'
+    escape: str = '"'
+    encoding: str = "utf-8"
 
     @staticmethod
     def of(
-        patterns: Sequence[str], file_format: str | None, *, delimiter: str | None, header: bool, null: str | None
+        patterns: Sequence[str],
+        file_format: str | None,
+        *,
+        delimiter: str | None = None,
+        header: bool = True,
+        null: str | None = None,
+        quote: str = '"',
+        escape: str | None = None,
+        encoding: str = "utf-8",
     ) -> Source:
         """The files that the patterns name, in order; NotFoundError where a pattern names none."""
+        for option, sign in (("--quote", quote), ("--escape", escape)):
+            if sign is not None and len(sign) != 1:
+                raise InvalidError(f"{option} {sign!r}: expected one sign")
         paths: list[str] = []
         for pattern in patterns:
             found = (
@@ -60,12 +74,25 @@ class Source:
         (chosen,) = formats
         if delimiter is None and all(_stem(path).endswith(".tsv") for path in paths):
             delimiter = "\t"
-        return Source(tuple(dict.fromkeys(paths)), chosen, delimiter, header, null)
+        return Source(
+            tuple(dict.fromkeys(paths)), chosen, delimiter, header, null, quote, escape or quote, encoding.lower()
+        )
 
-    def query(self, path: str | None = None, types: Mapping[str, str] | None = None) -> str:
-        """The query for all rows of one of the files, or of all; `types` are those of its columns, which are guessed else."""
+    def separated_by(self, delimiter: str | None) -> Source:
+        """The same files with what separates their values, where that was not known."""
+        return self if self.delimiter is not None else replace(self, delimiter=delimiter)
+
+    def query(
+        self,
+        path: str | None = None,
+        types: Mapping[str, str] | None = None,
+        values: Mapping[str, str] | None = None,
+    ) -> str:
+        """The query for all rows of one of the files, or of all; `types` are those of its columns, which are guessed else, and
+        `values` the SQL that makes a value of each."""
         files = listed(self.paths if path is None else [path])
-        columns = ", ".join(map(quoted, types)) if types else "*"
+        made = values or {name: quoted(name) for name in types or ()}
+        columns = ", ".join(f"{value} AS {quoted(name)}" for name, value in made.items()) if types else "*"
         return f"SELECT {columns} FROM {self._reader(files, types)}"
 
     @property
@@ -98,6 +125,10 @@ class Source:
                     parts.append(f"names = {listed(types)}")
                 if self.delimiter is not None:
                     parts.append(f"delim = {literal(self.delimiter)}")
+                # An empty text is "", NULL is nothing; where nothing is said to be NULL, "" is as well.
+                parts.append(f"allow_quoted_nulls = {str(self.null == '').lower()}")
+                parts += [f"quote = {literal(self.quote)}", f"escape = {literal(self.escape)}", "comment = ''"]
+                parts.append(f"encoding = {literal(self.encoding)}")
                 if self.null is not None:
                     parts.append(f"nullstr = {literal(self.null)}")
                 return f"read_csv({', '.join(parts)})"

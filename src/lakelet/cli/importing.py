@@ -6,17 +6,19 @@ A table that was made for the import goes again if the import fails: it has neve
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakelet.cli.call import Call
+from lakelet.cli.csv_delimiter import told_delimiter
 from lakelet.cli.file_formats import Source
 from lakelet.cli.interrupts import stopped_by_interrupt
 from lakelet.cli.progress import Tell, byte_bar
-from lakelet.errors import InvalidError
+from lakelet.cli.text_values import read_type, value_sql
+from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.sql.duck_types import duck_type
 from lakelet.sql.errors import nearest
@@ -46,7 +48,7 @@ def import_files(
     session = Session(call.lake)
     count = _Count()
     try:
-        table = call.table(name) if new is None else _created(call, name, new, session, source)
+        table = _existing(call, name) if new is None else _created(call, name, new, session, source)
         try:
             with byte_bar(call.output, "importing") as tell, stopped_by_interrupt(session.interrupt):
                 batches = _batches(session, source, table.schema, count, tell)
@@ -61,6 +63,16 @@ def import_files(
         f"imported into {table.name}",
         {"files": len(source.paths), "rows": count.rows, "snapshot": snapshot.id if snapshot else None},
     )
+
+
+def _existing(call: Call, name: str) -> Table:
+    try:
+        return call.table(name)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"{error}; --create makes the table, and its database where that is not there either, from what the files hold "
+            "(SQL: CREATE DATABASE, CREATE TABLE)"
+        ) from error
 
 
 def _created(call: Call, name: str, new: NewTable, session: Session, source: Source) -> Table:
@@ -80,28 +92,40 @@ def _created(call: Call, name: str, new: NewTable, session: Session, source: Sou
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """A column of the files as one of a table: what is known to be JSON or a UUID is a text, and nothing but NULL is text."""
-    kind = field.type
-    if isinstance(kind, pa.BaseExtensionType) or pa.types.is_null(kind):
-        kind = pa.string()
-    elif pa.types.is_unsigned_integer(kind):
-        kind = {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}[kind.bit_width]
-    return pa.field(field.name, kind)
+    """A column of the files as one of a table, at every depth: what is known to be JSON or a UUID is a text, and nothing but
+    NULL is text."""
+    return pa.field(field.name, _plain_type(field.type))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType) or types.is_null(kind):
+        return pa.string()
+    if types.is_unsigned_integer(kind):
+        return {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.decimal128(20, 0)}[kind.bit_width]
+    if types.is_struct(kind):
+        return pa.struct([_plain(inner) for inner in kind])
+    if types.is_map(kind):
+        return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(_plain_type(kind.value_type))
+    return kind
 
 
 def _batches(
     session: Session, source: Source, schema: TableSchema, count: _Count, tell: Tell
 ) -> Iterator[pa.RecordBatch]:
     """The rows of file after file; how far it is, is told in bytes."""
+    original = source
     sizes = [source.bytes_of(path) for path in source.paths]
     known = [size for size in sizes if size is not None]
     total = float(sum(known)) if len(known) == len(sizes) else None
     done = 0.0
     for path, size in zip(source.paths, sizes, strict=True):
-        types = _types(session, source, path, schema)
+        source = original.separated_by(_delimiter(original, path, schema))
         row_bytes = source.row_bytes(path)
         rows = 0
-        with _told_briefly(path), session.run(source.query(path, types)) as result:
+        with _told_briefly(path), session.run(_query(session, source, path, schema)) as result:
             for batch in result.to_batches():
                 rows += batch.num_rows
                 count.rows += batch.num_rows
@@ -121,19 +145,43 @@ def _told_briefly(path: str) -> Iterator[None]:
         _, found, told = str(error).partition("CSV Error on Line: ")
         if not found:
             raise
+        if "not utf-8 encoded" in told:
+            raise InvalidError(f"{path} is not UTF-8: say its encoding, such as --encoding latin-1") from error
         parts = itertools.takewhile(lambda part: not part.startswith(("Column ", "Possible ")), told.split("; "))
         raise InvalidError(f"{path}, line {'; '.join(parts)}") from error
 
 
-def _types(session: Session, source: Source, path: str, schema: TableSchema) -> dict[str, str]:
-    """The types to read each column of a file as: those of the table's columns."""
+def _delimiter(source: Source, path: str, schema: TableSchema) -> str | None:
+    """What separates the values of a CSV file, where its first record tells."""
+    if source.format != "csv" or source.delimiter is not None:
+        return source.delimiter
+    there = [field.name for field in schema.fields]
+
+    def is_record(record: Sequence[str]) -> bool:
+        if not source.header:
+            return len(record) == len(there)
+        return all(matching(name, there) is not None for name in record)
+
+    return told_delimiter(path, is_record, quote=source.quote, encoding=source.encoding)
+
+
+def _query(session: Session, source: Source, path: str, schema: TableSchema) -> str:
+    """The query for the rows of a file, in the types of the table's columns."""
     with session.run(f"{source.query(path)} LIMIT 0") as result:
         names = result.columns
     if not source.has_names:
         if len(names) > len(schema.fields):
             raise InvalidError(f"{path} has {len(names)} columns, the table has {len(schema.fields)}")
         names = tuple(field.name for field in schema.fields[: len(names)])
-    return {name: duck_type(schema.field(_column(name, schema)).type) for name in names}
+    types = {name: schema.field(_column(name, schema)).type for name in names}
+    if source.format == "parquet":
+        return source.query(path, {name: duck_type(kind) for name, kind in types.items()})
+    is_csv = source.format == "csv"
+    return source.query(
+        path,
+        {name: read_type(kind, csv=is_csv) for name, kind in types.items()},
+        {name: value_sql(name, kind, csv=is_csv) for name, kind in types.items()},
+    )
 
 
 def _column(name: str, schema: TableSchema) -> str:

@@ -29,7 +29,8 @@ def json_texts(array: pa.Array) -> pa.Array:
     if types.is_integer(kind) or types.is_boolean(kind):
         texts = array.cast(pa.string())
     elif types.is_floating(kind):
-        numbers = array.cast(pa.string())
+        # As an integer a zero would lose its sign.
+        numbers = pc.replace_substring_regex(array.cast(pa.string()), "^-0$", "-0.0")
         texts = pc.if_else(pc.is_finite(array), numbers, _in_quotes(numbers))
     elif types.is_string(kind):
         texts = _quoted(array)

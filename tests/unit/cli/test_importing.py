@@ -152,3 +152,52 @@ def test_names_with_quotes_are_read(run: Run, lake: Lake, tmp_path: Path) -> Non
     file = tmp_path / "o'hara [1].csv"
     file.write_text("id\n7\n", encoding="utf-8")
     assert run("import", "shop.codes", str(file)).code == 0
+
+
+def test_a_file_that_is_not_utf8_names_the_option(run: Run, lake: Lake, tmp_path: Path) -> None:
+    file = tmp_path / "latin.csv"
+    file.write_bytes("id,code\n1,é\n".encode("latin-1"))
+    assert "is not UTF-8: say its encoding, such as --encoding latin-1" in run("import", "shop.codes", str(file)).err
+    assert run("import", "shop.codes", str(file), "--encoding", "latin-1").code == 0
+    assert lake.table("shop.codes").scan(columns=["code"]).to_arrow()["code"].to_pylist() == ["é"]
+
+
+def test_an_empty_text_is_null_only_where_that_is_said(run: Run, lake: Lake, tmp_path: Path) -> None:
+    file = tmp_path / "empty.csv"
+    file.write_text('id,code\n1,""\n2,\n', encoding="utf-8")
+    for arguments, codes in (((), ["", None]), (("--null", ""), [None, None]), (("--null", "-"), ["", ""])):
+        assert run("import", "shop.codes", str(file), "--mode", "overwrite", *arguments).code == 0
+        found = lake.table("shop.codes").scan(columns=["id", "code"]).to_arrow().sort_by("id")
+        assert found["code"].to_pylist() == codes
+
+
+def test_signs_of_other_dialects(run: Run, lake: Lake, tmp_path: Path) -> None:
+    file = tmp_path / "mysql.csv"
+    file.write_text("id,code\n1,'it\\'s'\n", encoding="utf-8")
+    assert run("import", "shop.codes", str(file), "--quote", "'", "--escape", "\\").code == 0
+    assert lake.table("shop.codes").scan(columns=["code"]).to_arrow()["code"].to_pylist() == ["it's"]
+    assert "--quote 'ab': expected one sign" in run("import", "shop.codes", str(file), "--quote", "ab").err
+
+
+@pytest.mark.parametrize("value", ["null", "[]", "[null]", '{"a": null}', '{"a": {"b": null}}', '[{"a": [null]}]'])
+def test_a_table_is_made_where_nothing_but_null_is_inside(run: Run, shop: Lake, tmp_path: Path, value: str) -> None:
+    file = tmp_path / "nulls.ndjson"
+    file.write_text(f'{{"id": 1, "u": {value}}}\n', encoding="utf-8")
+    assert run("import", "shop.nulls", str(file), "--create").err == ""
+    assert shop.table("shop.nulls").scan().to_arrow()["u"].to_pylist() == [json.loads(value)]
+
+
+def test_a_database_that_is_not_there_is_named_with_what_makes_it(run: Run, lake: Lake, tmp_path: Path) -> None:
+    files = write_files(tmp_path)
+    shown = run("import", "nowhere.codes", files["rows.csv"])
+    assert shown.code == 1
+    assert "--create" in shown.err
+    assert "CREATE DATABASE" in shown.err
+
+
+def test_durations_of_files_are_whole_numbers(run: Run, lake: Lake, tmp_path: Path) -> None:
+    file = tmp_path / "spans.parquet"
+    pq.write_table(pa.table({"id": [1], "code": pa.array([5], pa.duration("us"))}), file)
+    assert "column 'code' is STRING; the data has int64" in run("import", "shop.codes", str(file)).err
+    assert run("import", "shop.spans", str(file), "--create").code == 0
+    assert lake.table("shop.spans").scan().to_arrow()["code"].to_pylist() == [5]

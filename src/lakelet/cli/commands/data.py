@@ -53,6 +53,11 @@ DelimiterOption = Annotated[
 ]
 
 
+NullOption = Annotated[
+    str | None, typer.Option("--null", metavar="TEXT", help="What stands for NULL in CSV; nothing by default.")
+]
+
+
 @command
 def import_(
     call: Call,
@@ -87,7 +92,15 @@ def import_(
     header: Annotated[
         bool, typer.Option("--header/--no-header", help="Whether the first line of CSV has names.")
     ] = True,
-    null: Annotated[str | None, typer.Option("--null", metavar="TEXT", help="What stands for NULL in CSV.")] = None,
+    null: NullOption = None,
+    quote: Annotated[str, typer.Option("--quote", metavar="SIGN", help="What encloses values in CSV.")] = '"',
+    escape: Annotated[
+        str | None,
+        typer.Option("--escape", metavar="SIGN", help="What stands before a quote in a value; by default a quote."),
+    ] = None,
+    encoding: Annotated[
+        str, typer.Option("--encoding", metavar="NAME", help="How CSV is encoded: utf-8, latin-1 or utf-16.")
+    ] = "utf-8",
 ) -> None:
     """Load files into a table in one atomic commit: CSV, JSON, NDJSON, Parquet."""
     if not create and (primary_key or partitioned_by or table_option):
@@ -96,7 +109,16 @@ def import_(
     from lakelet.cli.file_formats import Source  # noqa: PLC0415 - loaded when it runs, as in all commands.
     from lakelet.cli.importing import NewTable, import_files  # noqa: PLC0415
 
-    source = Source.of(files, format.value if format else None, delimiter=delimiter, header=header, null=null)
+    source = Source.of(
+        files,
+        format.value if format else None,
+        delimiter=delimiter,
+        header=header,
+        null=null,
+        quote=quote,
+        escape=escape,
+        encoding=encoding,
+    )
     new = NewTable(_names(primary_key), _names(partitioned_by), options) if create else None
     import_files(call, table, source, new=new, mode=mode.value, missing=missing and missing.value)
 
@@ -120,6 +142,7 @@ def export(
     ] = None,
     delimiter: DelimiterOption = None,
     header: Annotated[bool, typer.Option("--header/--no-header", help="Whether CSV begins with the names.")] = True,
+    null: NullOption = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write a table or the rows of a query to a file: CSV, JSON, NDJSON, Parquet."""
@@ -131,6 +154,7 @@ def export(
         compression.value if compression else None,
         delimiter=delimiter,
         header=header,
+        null=null,
         overwrite=overwrite,
     )
     export_rows(call, source, target)
