@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.property.test_sql_changes_oracle import judge_changes
 from tests.property.test_sql_oracle import LAYOUTS, conditioned, judge_conditions, judge_queries
 from tests.unit.sql.test_fuzz import stir
 
@@ -29,3 +30,9 @@ def test_many_conditions_prune_no_row_that_they_keep(case: tuple[pa.Table, list[
 @given(seed=st.integers(0, 2**40))
 def test_many_statements_end_in_no_error_of_another_kind(seed: int) -> None:
     stir(seed)
+
+
+@settings(max_examples=300)
+@given(seed=st.integers(0, 2**40))
+def test_many_changes_give_the_rows_of_plain_tables(seed: int) -> None:
+    judge_changes(seed)

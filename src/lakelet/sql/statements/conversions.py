@@ -31,6 +31,7 @@ from lakelet.model.types import (
 from lakelet.model.types import DataType as TableType
 from lakelet.sql.duck_types import duck_type
 from lakelet.sql.quoting import literal, quoted
+from lakelet.sql.statements.positional_rows import with_names
 
 _TYPES = pa.types
 _NAMES = {
@@ -66,6 +67,7 @@ def converted(expression: str, given: pa.DataType, field: Field) -> str:
     The expression is repeated, and therefore a name.
     """
     wanted = duck_type(field.type)
+    expression, given = with_names(expression, given, field.type)
     if _is_null(given):
         return f"CAST({expression} AS {wanted})"
     if duck_name(given) == wanted or _widens(given, field.type):
@@ -172,7 +174,7 @@ def _same_shape(given: pa.DataType, wanted: TableType) -> bool:
 def _exact(expression: str, cast: str, given: pa.DataType, wanted: TableType) -> str | None:
     """SQL that is true where a cast gives the same value; None where it always does, or gives none."""
     if not isinstance(wanted, Atomic):
-        return _exact_inside(expression, cast, given)
+        return _exact_inside(expression, cast, given, wanted)
     kind = wanted.kind
     if _is_text(given):
         return _exact_text(expression, cast, wanted)
@@ -210,9 +212,29 @@ def _exact_text(expression: str, cast: str, wanted: Atomic) -> str | None:
     return None
 
 
-def _exact_inside(expression: str, cast: str, given: pa.DataType) -> str | None:
-    back = duck_name(given)
+def _exact_inside(expression: str, cast: str, given: pa.DataType, wanted: TableType) -> str | None:
+    back = _name_inside(given, wanted)
     return None if back is None else f"CAST({cast} AS {back}) IS NOT DISTINCT FROM {expression}"
+
+
+def _name_inside(given: pa.DataType, wanted: TableType) -> str | None:
+    """The DuckDB type to compare a nested value in; parts of which nothing is known but NULL have the type they are wanted in."""
+    if _is_null(given):
+        return duck_type(wanted)
+    match wanted:
+        case Array(element) if _is_list(given):
+            inside = _name_inside(given.value_type, element)
+            return f"{inside}[]" if inside else None
+        case Map(key, value) if _TYPES.is_map(given):
+            names = _name_inside(given.key_type, key), _name_inside(given.item_type, value)
+            return f"MAP({names[0]}, {names[1]})" if all(names) else None
+        case Row(fields) if _TYPES.is_struct(given):
+            known = {one.name.lower(): one.type for one in fields}
+            inner = [(one.name, _name_inside(one.type, known[one.name.lower()])) for one in given]
+            listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in inner)
+            return f"STRUCT({listed})" if all(kind for _, kind in inner) else None
+        case _:
+            return duck_name(given)
 
 
 def _is_null(given: pa.DataType) -> bool:

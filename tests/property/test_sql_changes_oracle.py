@@ -1,0 +1,107 @@
+"""DuckDB as the judge of statements that change rows: both take them or both refuse them, and the rows are the same afterwards.
+
+Tables differ in what they are inside, the statements do not know. Names in a third of the statements belong to no table, to the
+wrong one, or to a side that has no row. No error shows a name of ours.
+"""
+
+import random
+from contextlib import closing
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelet import Lake
+from lakelet.errors import InternalError, LakeletError
+from lakelet.sql.session import Session
+from lakelet.storage.memory import MemoryStore
+from tests.property.sql_changes import ChangeMaker, RandomChange
+
+STATEMENTS = 12
+LAYOUTS: list[tuple[Any, ...]] = [
+    {},
+    {"partitioned_by": ["p"]},
+    {"options": {"deletion-vectors.enabled": "true"}},
+    {"primary_key": ["id"], "options": {"bucket": "2"}},
+    {"primary_key": ["id", "p"], "partitioned_by": ["p"]},
+    {"primary_key": ["id"], "partitioned_by": ["p"]},
+    {"primary_key": ["id"], "options": {"bucket": "1", "deletion-vectors.enabled": "true"}},
+]
+_ALL = "SELECT * FROM t ORDER BY ALL"
+
+
+class NoJudgementError(Exception):
+    """DuckDB itself broke down over a statement, and its database with it."""
+
+
+def judge_changes(seed: int) -> None:
+    """Statements on one table, all of it decided by a number."""
+    rng = random.Random(seed)
+    layout = rng.choice(LAYOUTS)
+    keys = layout.get("primary_key", [])
+    lake = Lake(MemoryStore())
+    lake.create_database("default")
+    lake.create_table("default.t", [("id", "INT NOT NULL"), ("p", "INT"), ("v", "BIGINT"), ("s", "STRING")], **layout)
+    key = f", PRIMARY KEY ({', '.join(keys)})" if keys else ""
+    with closing(Session(lake)) as session, duckdb.connect() as duck:
+        duck.execute(f"CREATE TABLE t (id INT NOT NULL, p INT, v BIGINT, s VARCHAR{key})")
+        for table in (session.run, duck.execute):
+            table("INSERT INTO t VALUES (1, 0, 3, 'a'), (2, 1, NULL, 'b'), (5, 2, 4, NULL), (6, 0, 2, 'ax')")
+        maker = ChangeMaker(rng, keys)
+        for _ in range(STATEMENTS):
+            change = maker.change()
+            try:
+                check(session, duck, change)
+            except NoJudgementError:
+                return
+            except Exception as error:
+                rows = duck.execute(_ALL).fetchall()
+                pytest.fail(f"{error}\n{layout}\n{change.ours}\nDuckDB's table afterwards: {rows}")
+
+
+def check(session: Session, duck: duckdb.DuckDBPyConnection, change: RandomChange) -> None:
+    expected = _judged(duck, change)
+    found, refused = _changed(session, change)
+    if refused is not None:
+        assert not isinstance(refused, InternalError), refused
+        assert "__lakelet" not in str(refused).replace("__lakelet_row", ""), refused
+        assert isinstance(expected, str), f"only we refuse it: {refused}"
+    else:
+        assert not isinstance(expected, str), f"only DuckDB refuses it: {expected}"
+        if "RETURNING" in change.ours:
+            assert sorted(found, key=str) == sorted(expected, key=str), f"{found} is not {expected}"
+        else:
+            assert found[0][1] == expected[0][0]
+    rows = session.run(_ALL).rows()
+    assert rows == duck.execute(_ALL).fetchall(), f"ours: {rows}"
+
+
+def _changed(session: Session, change: RandomChange) -> tuple[list[tuple[Any, ...]], LakeletError | None]:
+    try:
+        return session.run(change.ours).rows(), None
+    except LakeletError as error:
+        return [], error
+
+
+def _judged(duck: duckdb.DuckDBPyConnection, change: RandomChange) -> list[tuple[Any, ...]] | str:
+    duck.execute("BEGIN")
+    try:
+        if change.before is not None:
+            duck.execute(change.before)
+        result = duck.execute(change.theirs)
+        found = result.fetchall()
+    except duckdb.InternalException as error:
+        raise NoJudgementError from error
+    except duckdb.Error as error:
+        duck.execute("ROLLBACK")
+        return str(error)
+    duck.execute("COMMIT")
+    return found
+
+
+@settings(max_examples=5)
+@given(seed=st.integers(0, 2**40))
+def test_a_statement_changes_the_rows_that_it_changes_in_duckdb(seed: int) -> None:
+    judge_changes(seed)

@@ -1,0 +1,62 @@
+"""Rows without names go into columns of type ROW by the order of their fields, as in DuckDB."""
+
+import pytest
+
+from lakelet import InvalidError
+from tests.unit.sql_session import SqlSession
+
+TYPE = "ROW<x INT, y STRING, z ROW<a BIGINT>, w ARRAY<ROW<b INT, c STRING>>>"
+
+
+@pytest.fixture
+def sql() -> SqlSession:
+    made = SqlSession()
+    made.rows(f"CREATE TABLE t (id INT, r {TYPE})")
+    return made
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(7, 'w', (8,), [(1, 'p'), (2, 'q')])",
+        "ROW(7, 'w', ROW(8), [ROW(1, 'p'), ROW(2, 'q')])",
+        "(7, 'w', {'a': 8}, [{'c': 'p', 'b': 1}, {'b': 2, 'c': 'q'}])",
+        "{'y': 'w', 'x': 7, 'z': ROW(8), 'w': [(1, 'p'), (2, 'q')]}",
+        "('7', 'w', ('8',), [('1', 'p'), ('2', 'q')])",
+    ],
+)
+@pytest.mark.parametrize("text", ["INSERT INTO t VALUES (1, {})", "INSERT INTO t SELECT 1, {}", "UPDATE t SET r = {}"])
+def test_values_go_by_their_order(sql: SqlSession, text: str, value: str) -> None:
+    if text.startswith("UPDATE"):
+        sql.rows("INSERT INTO t (id) VALUES (1)")
+    sql.rows(text.format(value))
+    expected = {"x": 7, "y": "w", "z": {"a": 8}, "w": [{"b": 1, "c": "p"}, {"b": 2, "c": "q"}]}
+    assert sql.rows("SELECT * FROM t") == [(1, expected)]
+
+
+def test_named_and_unnamed_rows_in_one_column_of_values(sql: SqlSession) -> None:
+    sql.rows("CREATE TABLE u (id INT, r ROW<x INT, y STRING>)")
+    sql.rows("INSERT INTO u VALUES (1, (1, 'a')), (2, {'y': 'b', 'x': 2}), (3, NULL), (4, ROW(NULL, 'd'))")
+    rows = [(1, {"x": 1, "y": "a"}), (2, {"x": 2, "y": "b"}), (3, None), (4, {"x": None, "y": "d"})]
+    assert sql.rows("SELECT * FROM u ORDER BY id") == rows
+
+
+def test_names_that_are_there_count_before_the_order(sql: SqlSession) -> None:
+    sql.rows(
+        "CREATE TABLE u (r ROW<element2 INT, element1 INT>)", "INSERT INTO u VALUES ({'element1': 1, 'element2': 2})"
+    )
+    assert sql.rows("SELECT r.element1, r.element2 FROM u") == [(1, 2)]
+
+
+@pytest.mark.parametrize("value", ["(7, 'w')", "(7, 'w', (8,), [], 5)", "(7.5, 'w', (8,), [])", "('x', 'w', (8,), [])"])
+def test_what_does_not_fit_is_refused(sql: SqlSession, value: str) -> None:
+    sql.fails(f"INSERT INTO t VALUES (1, {value})", "does not convert to it", kind=InvalidError)
+
+
+@pytest.mark.parametrize("rest", ["NULL", "[]", "[NULL]"])
+@pytest.mark.parametrize("value", ["7.5", "'x'", "3000000000"])
+def test_a_part_of_which_nothing_is_known_spares_no_other(sql: SqlSession, value: str, rest: str) -> None:
+    sql.rows("CREATE TABLE u (r ROW<x INT, w ARRAY<INT>>)")
+    for row in (f"{{'x': {value}, 'w': {rest}}}", f"({value}, {rest})"):
+        sql.fails(f"INSERT INTO u VALUES ({row})", "does not convert to it", kind=InvalidError)
+    sql.rows(f"INSERT INTO u VALUES ({{'x': '7', 'w': {rest}}})")
