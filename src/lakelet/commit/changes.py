@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from lakelet.commit.bucket_totals import check_same_number, check_totals
 from lakelet.commit.conflicts import (
     PartitionFilter,
+    check_added_once,
     check_assignments,
     check_kept,
     check_levels,
@@ -81,6 +82,8 @@ def compute_changes(
     touched = {message.partition for message in request.messages if message.new_files}
     replaced = replaced_partitions(request.overwrite, schema, touched)
     check_same_rows(home, request.same_rows_as, latest)
+    if request.files_added_once:
+        check_added_once(home, request.messages, previous, schema, threads=settings.threads)
     if schema.primary_keys and request.messages:
         check_schemas(home, request.messages, schema)
         check_unread(home, request.messages, request.read_at, latest)

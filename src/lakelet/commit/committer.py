@@ -30,21 +30,22 @@ from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.commit_users import last_identifier
 from lakelet.commit.committed_files import new_paths
 from lakelet.commit.delta_manifests import DeltaManifests
+from lakelet.commit.dropped import is_dropped
 from lakelet.commit.index_changes import carry_index_manifest
 from lakelet.commit.manifest_merge import MergePolicy, merge_manifests, needs_packing, pack_manifests
 from lakelet.commit.manifests import ManifestFiles, ManifestSettings
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import (
     latest_snapshot,
-    snapshot_is_gone,
     snapshots_backwards,
     try_snapshot,
     write_latest_hint,
 )
 from lakelet.commit.standing import stands
 from lakelet.commit.table_identity import check_same_table
-from lakelet.errors import CommitUnknownError, ConflictError, CorruptionError, LakeletError, UnavailableError
+from lakelet.errors import CommitUnknownError, ConflictError, LakeletError, UnavailableError
 from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
@@ -111,10 +112,9 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
             if changes.entries.num_rows == 0 and request.ignore_empty and not _has_other_work(request, changes, schema):
                 return None
             made = _attempt(home, request, latest, schema, changes, delta)
-        except CorruptionError:
-            # Manifests of a snapshot that was expired while it was read are no corruption, but a race lost.
-            if latest is None or not snapshot_is_gone(home, latest):
-                raise
+        except SnapshotExpiredError as error:
+            # What was to be built on went while it was read: a race lost like others.
+            _LOG.info("an attempt to commit is repeated: %s", error)
         if made is not None:
             _write_hint(home, made)
             run_commit_callbacks(home, schema, made)
@@ -277,7 +277,7 @@ def _create(home: TableHome, snapshot: Snapshot, base: Snapshot | None, files: M
             # It may be another's by now: of a writer that came after a rollback took ours away.
             if (found := try_snapshot(home, snapshot.id)) is not None and _same(found, snapshot):
                 home.store.delete([path])
-            return _Outcome.WITHDRAWN
+            return lost if is_dropped(home) else _Outcome.WITHDRAWN
         except Exception as error:
             if not sent and not isinstance(error, UnavailableError) and _is_absent(home, snapshot):
                 files.remove()

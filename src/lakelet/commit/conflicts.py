@@ -8,6 +8,7 @@
     reads    rows were written since all of them were looked at               ConflictError: look again
     levels   files of one level of a bucket would overlap in keys             ConflictError
     writers  two writers of one commit wrote the same keys of a bucket        ConflictError
+    twice    a file is in the table already, where a commit asks for the look ConflictError
 
 Three kinds have errors of their own, for writers that still have their rows; to everybody else they are conflicts like any
 other. Each check reads as little as it can: nothing where the writer's snapshot is still the newest, else only entries of its
@@ -301,6 +302,31 @@ def check_same_rows(home: TableHome, read: tuple[int, str] | None, latest: Snaps
         raise ConflictError(
             f"{home.where(home.paths.branch_root)}: rows were written since they were looked at in snapshot {read[0]}: look again"
         )
+
+
+def check_added_once(
+    home: TableHome,
+    messages: Sequence[CommitMessage],
+    previous: Sequence[ManifestFile],
+    schema: TableSchema,
+    *,
+    threads: int = 1,
+) -> None:
+    """Refuses files that are live already, and files that are named twice: their rows would be there twice."""
+    added: list[tuple[Place, str]] = []
+    for message in messages:
+        moved = {file.name for file in message.deleted_files}
+        place = (message.partition, message.bucket)
+        added += [(place, file.name) for file in message.new_files if file.name not in moved]
+    if not added:
+        return
+    live = live_in(home, previous, {place for place, _ in added}, schema.partition_types, columns=(), threads=threads)
+    seen = set(live.column("_FILE_NAME").to_pylist())
+    for (partition, bucket), name in added:
+        if name in seen:
+            folder = PartitionFolders(home.paths, schema).bucket_folder(partition, bucket)
+            raise ConflictError(f"{home.where(folder)}/{name} is in the table already: its rows would be there twice")
+        seen.add(name)
 
 
 def check_schemas(home: TableHome, messages: Sequence[CommitMessage], schema: TableSchema) -> None:

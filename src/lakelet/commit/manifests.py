@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.errors import CorruptionError, LakeletError, NotFoundError
+from lakelet.errors import LakeletError, NotFoundError
 from lakelet.format.binary_row_columns import decode_rows, encode_rows
 from lakelet.format.block_directory import BlockFilter
 from lakelet.format.manifest import (
@@ -71,17 +71,16 @@ class ManifestSettings:
         )
 
 
-def read_manifest_list(home: TableHome, name: str) -> list[ManifestFile]:
-    """The manifests a list names."""
+def read_manifest_list(home: TableHome, name: str, snapshot_id: int | None = None) -> list[ManifestFile]:
+    """The manifests that a list names, which a snapshot names."""
     path = home.paths.manifest(name)
-    return decode_manifest_list(get_named(home, path), path=home.where(path))
+    return decode_manifest_list(get_named(home, path, snapshot_id), path=home.where(path))
 
 
 def snapshot_manifests(home: TableHome, snapshot: Snapshot) -> list[ManifestFile]:
     """All manifests of a snapshot, oldest first."""
-    return read_manifest_list(home, snapshot.base_manifest_list) + read_manifest_list(
-        home, snapshot.delta_manifest_list
-    )
+    lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+    return [manifest for name in lists for manifest in read_manifest_list(home, name, snapshot.id)]
 
 
 def read_manifest(
@@ -316,12 +315,11 @@ def _ranks(columns: Sequence[pa.Array]) -> Rows:
     return ranks
 
 
-def get_named(home: TableHome, path: str) -> bytes:
-    """A file that a snapshot names; CorruptionError where it is missing."""
+def get_named(home: TableHome, path: str, snapshot_id: int | None = None) -> bytes:
+    """A file that a snapshot names. Where it is gone: SnapshotExpiredError if nothing names it now, else MissingFileError."""
     try:
         return home.store.get(path)
     except NotFoundError as error:
-        raise CorruptionError(
-            f"{home.where(path)} is gone although a snapshot names it: the snapshot was expired while it was read, "
-            "or the file was removed"
-        ) from error
+        from lakelet.commit.expired import missing_file  # noqa: PLC0415 - it reads manifests itself, and is rarely needed.
+
+        raise missing_file(home, path, snapshot_id) from error

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.manifests import get_named
+from lakelet.commit.missing_file import MissingFileError
 from lakelet.errors import NotFoundError
 from lakelet.format.index_manifest import decode_index_manifest
 from lakelet.format.manifest import decode_manifest, decode_manifest_list
@@ -91,11 +91,11 @@ class MetadataReader:
 
     def _get(self, name: str) -> tuple[str, bytes | None]:
         path = self.home.paths.manifest(name)
-        if not self.partial:
-            return self.home.where(path), get_named(self.home, path)
         try:
             return self.home.where(path), self.home.store.get(path)
-        except NotFoundError:
+        except NotFoundError as error:
+            if not self.partial:
+                raise MissingFileError(f"{self.home.where(path)} is missing, although a snapshot names it") from error
             return self.home.where(path), None
 
 

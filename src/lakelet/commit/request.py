@@ -39,7 +39,8 @@ class CommitRequest:
 
     A request that `compacts` replaces files by others with the same rows. A write and the compaction that follows it may share
     their user and identifier. `statistics` names a file with statistics of the newest snapshot's rows, which change in nothing.
-    With `packs_manifests` all manifests are merged, not only as many as are due.
+    With `packs_manifests` all manifests are merged, not only as many as are due. With `files_added_once` the commit conflicts
+    if a file that it adds is live already.
     """
 
     user: str
@@ -57,6 +58,7 @@ class CommitRequest:
     compacts: bool = False
     statistics: str | None = None
     packs_manifests: bool = False
+    files_added_once: bool = False
 
     @property
     def kind(self) -> CommitKind:

@@ -47,9 +47,15 @@ class SchemaVersions:
 def latest_schema(home: TableHome) -> TableSchema:
     """The newest schema version; NotFoundError where there is no table."""
     ids = schema_ids(home)
-    if not ids:
-        raise NotFoundError(f"{home.where(home.paths.branch_root)} is not a table: it has no schema")
-    return read_schema(home, ids[-1])
+    while ids:
+        try:
+            return read_schema(home, ids[-1])
+        except NotFoundError:
+            # It was dropped in between, or the branch made anew.
+            before, ids = ids, schema_ids(home)
+            if ids == before:
+                raise
+    raise NotFoundError(f"{home.where(home.paths.branch_root)} is not a table: it has no schema")
 
 
 def create_first_schema(home: TableHome, schema: TableSchema, *, deferred: bool = False) -> None:
@@ -75,7 +81,18 @@ def change_schema(home: TableHome, change: Callable[[TableSchema], TableSchema])
             return old
         new = replace(changed, id=old.id + 1, time_ms=home.clock.now_ms())
         if _create(home, new):
+            _check_follows(home, new)
             return new
+
+
+def _check_follows(home: TableHome, schema: TableSchema) -> None:
+    """NotFoundError, and no schema, if the table was dropped before this version of it was written."""
+    if home.store.head(home.paths.schema(schema.id - 1)) is not None:
+        return
+    home.store.delete([home.paths.schema(schema.id)])
+    for folder in (home.paths.schema_folder, home.paths.branch_root):
+        home.store.remove_empty_folder(folder)
+    raise NotFoundError(f"{home.where(home.paths.branch_root)}: the table was dropped while its schema was changed")
 
 
 def _create(home: TableHome, schema: TableSchema, *, deferred: bool = False) -> bool:

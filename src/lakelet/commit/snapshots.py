@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 
 from lakelet.clock import shown_time
-from lakelet.errors import CorruptionError, NotFoundError
+from lakelet.errors import NotFoundError
 from lakelet.format.snapshot_json import decode_snapshot
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
@@ -133,18 +132,6 @@ def snapshot_is_gone(home: TableHome, snapshot: Snapshot) -> bool:
         return False
     found = try_snapshot(home, snapshot.id)
     return found is None or found.delta_manifest_list != snapshot.delta_manifest_list
-
-
-@contextmanager
-def noticing_expiry(home: TableHome, snapshot: Snapshot) -> Iterator[None]:
-    """A file that is missing because the snapshot was expired meanwhile is no corruption: NotFoundError."""
-    try:
-        yield
-    except CorruptionError as error:
-        if snapshot_is_gone(home, snapshot):
-            where = home.where(home.paths.root)
-            raise NotFoundError(f"snapshot {snapshot.id} of {where} was expired while it was read") from error
-        raise
 
 
 def write_latest_hint(home: TableHome, number: int) -> None:

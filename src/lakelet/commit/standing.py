@@ -5,6 +5,7 @@ stands in a hole, or beside the live snapshots, and nobody builds on it. But the
 writer's commits and another tool's expiry may come between, so a missing predecessor alone proves nothing:
 
     another predecessor than it was made on           no commit: the table was rolled back or made anew, and written since
+    no predecessor and no schema                      no commit: the table was dropped
     predecessor there, nothing newer beyond a gap     a commit
     nothing else left                                 a commit: everything older was expired
     something newer that knows our files              a commit: others have built on it
@@ -17,6 +18,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from lakelet.commit.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.snapshots import continues_the_line, listed_ids, try_snapshot
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot
@@ -27,6 +29,9 @@ def stands(home: TableHome, snapshot: Snapshot, base: Snapshot | None) -> bool |
     """Whether the snapshot is a commit on top of `base`; None where that cannot be told any more."""
     before = try_snapshot(home, snapshot.id - 1) if snapshot.id > 1 else None
     if before is not None and (base is None or before.delta_manifest_list != base.delta_manifest_list):
+        return False
+    if before is None and home.store.head(home.paths.schema(snapshot.schema_id)) is None:
+        # The table was dropped, and with it the snapshots that ours was to follow.
         return False
     if (before is not None or snapshot.id == 1) and continues_the_line(home, snapshot.id):
         # The first snapshot has no predecessor to look for; its successor tells.
@@ -40,8 +45,12 @@ def stands(home: TableHome, snapshot: Snapshot, base: Snapshot | None) -> bool |
     for number in newer:
         following = try_snapshot(home, number)
         if following is not None:
-            if builds_on(home, following, snapshot):
-                return True
+            try:
+                if builds_on(home, following, snapshot):
+                    return True
+            except SnapshotExpiredError:
+                # What ours changed is not to be read any more, be it that ours was expired or that the other was.
+                return None
             return False if try_snapshot(home, snapshot.id) is not None else None
     return False
 

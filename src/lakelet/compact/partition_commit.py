@@ -17,7 +17,9 @@ from typing import TypeAlias
 from lakelet.commit.changes import compute_changes
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.committer import commit
+from lakelet.commit.dropped import schema_for_commit
 from lakelet.commit.manifests import ManifestSettings
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
@@ -39,7 +41,7 @@ def commit_partitions(
 ) -> tuple[Snapshot | None, bool]:
     """Commits the groups that can be; the snapshot made, and whether all were in it. New files of others are gone."""
     left, lost = list(groups), False
-    schema = latest_schema(home)
+    schema = schema_for_commit(home, [message for group in groups for message in group])
     try:
         while left:
             messages = tuple(message for group in left for message in group)
@@ -69,6 +71,6 @@ def _is_late(home: TableHome, request: CommitRequest) -> bool:
     try:
         check_same_table(home, request.messages)
         compute_changes(home, request, snapshot, schema, ManifestSettings.of(TableOptions(schema.options)))
-    except ConflictError:
+    except (ConflictError, SnapshotExpiredError):
         return True
     return False

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.commit.committed_files import remove_files
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import SchemaVersions, latest_schema
 from lakelet.commit.snapshots import latest_snapshot
@@ -97,13 +98,17 @@ class PostponedCompaction:
         for attempt in count(1):
             snapshot = latest_snapshot(self.home)
             newest = self._in_newest_schema()
-            tasks = [] if snapshot is None else newest.plan(snapshot)
-            if not tasks:
-                return made
             try:
+                tasks = [] if snapshot is None else newest.plan(snapshot)
+                if not tasks:
+                    return made
                 groups = newest.rewrite(tasks) if self.elsewhere is None else self.elsewhere(newest.schema, tasks)
             except CompactionCancelled:
                 return made
+            except SnapshotExpiredError:
+                if attempt == MOST_LOSSES:
+                    raise
+                continue
             stands, whole = commit_waiting(self.home, groups)
             made = stands or made
             if whole:

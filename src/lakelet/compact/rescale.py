@@ -26,9 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 
 from lakelet.commit.committed_files import remove_files
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import SchemaVersions, change_schema, latest_schema
 from lakelet.commit.snapshots import latest_snapshot
@@ -77,22 +77,28 @@ class Rescale:
         """The last snapshot made; None where no partition had another number of buckets, or the caller cancelled."""
         made: Snapshot | None = None
         check_rescalable(self.home, latest_schema(self.home), self.buckets)
-        losses = 0
-        for attempt in count(1):
+        losses, changed = 0, False
+        while True:
             snapshot = latest_snapshot(self.home)
             # A schema that is read after the snapshot knows every column of its files.
             schema = latest_schema(self.home)
-            if attempt > 1:
+            if changed:
                 self._check_standing(schema)
-            tasks = [] if snapshot is None else self.plan(schema, snapshot)
-            # As long as the option is another, rows of the old number may still come in.
-            if not tasks and (attempt > 1 or self._stands(schema)):
-                return made
             try:
+                tasks = [] if snapshot is None else self.plan(schema, snapshot)
+                # As long as the option is another, rows of the old number may still come in.
+                if not tasks and (changed or self._stands(schema)):
+                    return made
                 groups = self.rewrite(schema, tasks) if self.elsewhere is None else self.elsewhere(schema, tasks)
             except CompactionCancelled:
                 return made
+            except SnapshotExpiredError:
+                losses += 1
+                if losses == MOST_LOSSES:
+                    raise
+                continue
             standing = schema if self._stands(schema) else self._set_buckets(schema, groups)
+            changed = True
             whole = False
             if _same_layout(schema, standing):
                 stands, whole = commit_rescaled(self.home, [_of_version(group, standing.id) for group in groups])
@@ -105,7 +111,6 @@ class Rescale:
                     f"{self.home.where(self.home.paths.branch_root)}: gave up after {losses} attempts, each time others had "
                     f"changed partitions that were rewritten for {self.buckets} buckets: rescale again"
                 )
-        return made
 
     def plan(self, schema: TableSchema, snapshot: Snapshot) -> list[RescaleTask]:
         """The partitions that have another number of buckets."""

@@ -23,7 +23,9 @@ from lakelet.commit.changes import compute_changes
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.committer import commit, gives_up
 from lakelet.commit.conflicts import PartitionFilter, Place, live_in
+from lakelet.commit.dropped import schema_for_commit
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.request import CommitRequest
 from lakelet.commit.schemas import SchemaVersions, latest_schema
 from lakelet.commit.snapshots import latest_snapshot
@@ -52,6 +54,8 @@ THREADS = min(2, os.cpu_count() or 1)
 _MAKE_CHANGELOGS = ("lookup", "full-compaction")
 # So often the buckets that others changed are planned again.
 _ATTEMPTS = 3
+# So often a version may be expired while it is rewritten.
+_MOST_EXPIRIES = 10
 
 
 Elsewhere = Callable[[TableSchema, Sequence[CompactionTask]], tuple[CommitMessage, ...]]
@@ -102,13 +106,17 @@ class Compaction:
         for attempt in count(1):
             snapshot = latest_snapshot(self.home)
             newest = self._in_newest_schema()
-            tasks = [] if snapshot is None else newest.plan(snapshot, scope)
-            if not tasks:
-                break
             try:
+                tasks = [] if snapshot is None else newest.plan(snapshot, scope)
+                if not tasks:
+                    break
                 messages = newest.rewrite(tasks) if self.elsewhere is None else self.elsewhere(newest.schema, tasks)
             except CompactionCancelled:
                 return made
+            except SnapshotExpiredError:
+                if attempt == _MOST_EXPIRIES:
+                    raise
+                continue
             assert snapshot is not None
             base = (snapshot.id, snapshot.delta_manifest_list)
             messages = tuple(replace(message, sequenced_at=base) for message in messages)
@@ -224,7 +232,7 @@ def commit_compaction(
 ) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
     """Commits what can be; the snapshot made, and the messages of buckets that others changed, whose files are gone."""
     left, lost = tuple(messages), list[CommitMessage]()
-    schema = latest_schema(home)
+    schema = schema_for_commit(home, left)
     try:
         while left:
             try:
@@ -265,7 +273,7 @@ def _late(home: TableHome, messages: Sequence[CommitMessage]) -> list[CommitMess
         try:
             check_same_table(home, [message])
             compute_changes(home, CommitRequest("", (message,), compacts=True), snapshot, schema, settings)
-        except ConflictError:
+        except (ConflictError, SnapshotExpiredError):
             late.append(message)
     return late
 

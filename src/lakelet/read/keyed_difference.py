@@ -15,6 +15,7 @@ import pyarrow as pa
 from lakelet.format.binary_row_columns import encode_rows
 from lakelet.model.types import DataType
 from lakelet.predicate.instance import open_instance
+from lakelet.read.stream_error import StreamError
 
 _KEY = "__lakelet_key"
 _KIND = "__lakelet_kind"
@@ -27,11 +28,12 @@ def keyed_difference(
     """Kinds ("-D", "-U", "+U", "+I") and rows; the two rows of an update follow one another."""
     schema = before.schema
     with tempfile.TemporaryDirectory(prefix="lakelet-") as folder:
-        connection = open_instance(f"{folder}/rows.duckdb")
+        connection, failed = open_instance(f"{folder}/rows.duckdb"), StreamError()
         try:
             for name, rows in (("before_rows", before), ("after_rows", after)):
-                connection.register("stream", _with_key(rows, key))
-                connection.execute(f"CREATE TABLE {name} AS SELECT * FROM stream")
+                with failed.retold():
+                    connection.register("stream", _with_key(failed.watch(rows), key))
+                    connection.execute(f"CREATE TABLE {name} AS SELECT * FROM stream")
                 connection.unregister("stream")
             reader: pa.RecordBatchReader = connection.sql(_changed_rows(schema)).to_arrow_reader(_BATCH_ROWS)
             for batch in reader:

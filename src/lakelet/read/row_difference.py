@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lakelet.predicate.instance import open_instance
+from lakelet.read.stream_error import StreamError
 
 
 def row_difference(
@@ -20,10 +21,12 @@ def row_difference(
     schema = left.schema
     folder = tempfile.TemporaryDirectory(prefix="lakelet-")
     connection = open_instance(f"{folder.name}/rows.duckdb")
-    connection.register("left_stream", left)
-    connection.execute("CREATE TABLE left_rows AS SELECT * FROM left_stream")
-    connection.register("right_stream", right)
-    connection.execute("CREATE TABLE right_rows AS SELECT * FROM right_stream")
+    failed = StreamError()
+    with failed.retold():
+        connection.register("left_stream", failed.watch(left))
+        connection.execute("CREATE TABLE left_rows AS SELECT * FROM left_stream")
+        connection.register("right_stream", failed.watch(right))
+        connection.execute("CREATE TABLE right_rows AS SELECT * FROM right_stream")
 
     def difference(first: str, second: str) -> Iterator[pa.RecordBatch]:
         rows = connection.cursor().sql(f"SELECT * FROM {first} EXCEPT ALL SELECT * FROM {second}")

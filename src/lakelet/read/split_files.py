@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakelet.commit.expired import missing_file
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.errors import CorruptionError, NotFoundError, UnavailableError
 from lakelet.format import deletion_vectors
 from lakelet.format.data_file_errors import store_failed
@@ -47,10 +49,13 @@ def deleted_positions(home: TableHome, file: SplitFile) -> deletion_vectors.Posi
     path, place = file.vector.index_path, file.vector.place
     info = home.store.head(path)
     if info is None:
-        raise NotFoundError(f"{home.where(path)} does not exist")
+        raise missing_file(home, path, file.snapshot_id)
     # The recorded length leaves out the size before and the checksum after the vector, except in the 64-bit form.
     length = min(place.length + deletion_vectors.READ_SLACK, info.size - place.offset)
-    data = home.store.get_range(path, place.offset, length)
+    try:
+        data = home.store.get_range(path, place.offset, length)
+    except NotFoundError as error:
+        raise missing_file(home, path, file.snapshot_id) from error
     return deletion_vectors.decode(data, path=home.where(path))
 
 
@@ -66,8 +71,12 @@ class naming:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         # A store says only that a file is not there; what that means is told by the snapshot.
-        if not isinstance(error, (NotFoundError, pa.ArrowException, OSError)):
+        if not isinstance(error, (NotFoundError, pa.ArrowException, OSError)) or isinstance(
+            error, SnapshotExpiredError
+        ):
             return
+        for file in self._files:
+            self._check_there(file, error)
         for file in self._files:
             self._blame(file, error)
         if store_failed(error):
@@ -78,15 +87,18 @@ class naming:
             f"one of {len(self._files)} files below {self._home.where(self._home.paths.root)} cannot be read: {error}"
         ) from error
 
+    def _check_there(self, file: SplitFile, error: BaseException) -> None:
+        """What it means that the file, or the one that its deletion vector is in, is not there."""
+        for path in (file.path, *([] if file.vector is None else [file.vector.index_path])):
+            if self._home.store.head(path) is not None:
+                continue
+            raise missing_file(self._home, path, file.snapshot_id) from error
+
     def _blame(self, file: SplitFile, error: BaseException) -> None:
         where = self._home.where(file.path)
         info = self._home.store.head(file.path)
         if info is None:
-            if self._home.store.head(self._home.paths.snapshot(file.snapshot_id)) is None:
-                raise NotFoundError(
-                    f"{where} is gone: snapshot {file.snapshot_id} was expired while it was read"
-                ) from error
-            raise CorruptionError(f"{where} is missing, although snapshot {file.snapshot_id} names it") from error
+            return
         if info.size != file.data.size:
             raise CorruptionError(f"{where} has {info.size} bytes; its manifest says {file.data.size}") from error
         if store_failed(error):

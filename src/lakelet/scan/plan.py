@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, read_manifest, snapshot_manifests
-from lakelet.commit.snapshots import noticing_expiry
 from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import decode_bounds, decode_rows
 from lakelet.format.block_directory import BlockPartitions
@@ -100,29 +99,25 @@ class Planner:
 
         Files are described as far as reading needs; with `whole_entries` fully, as a commit that removes them needs.
         """
-        with noticing_expiry(self.home, snapshot):
-            selected = self._select(snapshot, where, whole_entries)
-            vectors = self.deletion_vectors(snapshot) if selected.entries.num_rows else {}
-            splits = self._pack(snapshot.id, selected.entries, vectors, where)
-            plan = Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
-            return (
-                replace(plan, matching_files=self._matching_files(selected.entries, where)) if whole_entries else plan
-            )
+        selected = self._select(snapshot, where, whole_entries)
+        vectors = self.deletion_vectors(snapshot) if selected.entries.num_rows else {}
+        splits = self._pack(snapshot.id, selected.entries, vectors, where)
+        plan = Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
+        return replace(plan, matching_files=self._matching_files(selected.entries, where)) if whole_entries else plan
 
     def count(self, snapshot: Snapshot, where: Where) -> tuple[int, Plan]:
         """How many rows metadata alone proves to match, and the splits whose rows must be looked at."""
-        with noticing_expiry(self.home, snapshot):
-            entries = self._select(snapshot, where, whole_entries=False).entries
-            vectors = self.deletion_vectors(snapshot) if entries.num_rows else {}
-            sure = self._surely_match(entries, where)
-            sizes = entries.column("_ROW_COUNT").to_numpy() - self._deleted_counts(entries, vectors, sure)
-            if self.schema.primary_keys:
-                tree = self._tree(entries, where)
-                counted = sure[tree.places] & ~tree.merged
-                known = int(sizes[tree.places[counted]].sum())
-                return known, Plan(snapshot.id, tree.keep(~counted).pack(snapshot.id, self._packer(), vectors))
-            rest = entries.filter(pa.array(~sure))
-            return int(sizes[sure].sum()), Plan(snapshot.id, self._pack(snapshot.id, rest, vectors, where))
+        entries = self._select(snapshot, where, whole_entries=False).entries
+        vectors = self.deletion_vectors(snapshot) if entries.num_rows else {}
+        sure = self._surely_match(entries, where)
+        sizes = entries.column("_ROW_COUNT").to_numpy() - self._deleted_counts(entries, vectors, sure)
+        if self.schema.primary_keys:
+            tree = self._tree(entries, where)
+            counted = sure[tree.places] & ~tree.merged
+            known = int(sizes[tree.places[counted]].sum())
+            return known, Plan(snapshot.id, tree.keep(~counted).pack(snapshot.id, self._packer(), vectors))
+        rest = entries.filter(pa.array(~sure))
+        return int(sizes[sure].sum()), Plan(snapshot.id, self._pack(snapshot.id, rest, vectors, where))
 
     def plan_entries(self, snapshot: Snapshot, manifests: Sequence[ManifestFile], kind: EntryKind) -> tuple[Split, ...]:
         """Splits of the files that these manifests add or remove, less the rows deleted in `snapshot`."""
@@ -139,24 +134,22 @@ class Planner:
         """
         if not keys.num_rows:
             return ()
-        with noticing_expiry(self.home, snapshot):
-            live = LIVE_FILES.at(
-                self.home,
-                snapshot,
-                self.schema.id,
-                lambda manifests: LiveFiles(
-                    snapshot, manifests, self._looked_up, self._packer(), self.deletion_vectors(snapshot)
-                ),
-            )
-            return lookups(live, self.schema, keys)
+        live = LIVE_FILES.at(
+            self.home,
+            snapshot,
+            self.schema.id,
+            lambda manifests: LiveFiles(
+                snapshot, manifests, self._looked_up, self._packer(), self.deletion_vectors(snapshot)
+            ),
+        )
+        return lookups(live, self.schema, keys)
 
     def committed_files(self, snapshot: Snapshot) -> LiveFiles:
         """The files of a snapshot by bucket, also those of level 0 that readers see only after compaction."""
-        with noticing_expiry(self.home, snapshot):
-            manifests = snapshot_manifests(self.home, snapshot)
-            columns = [*READ_COLUMNS, *KEY_COLUMNS]
-            entries = {one.name: read_manifest(self.home, one, columns) for one in manifests}
-            return LiveFiles(snapshot, entries, _in_buckets, self._packer(), self.deletion_vectors(snapshot))
+        manifests = snapshot_manifests(self.home, snapshot)
+        columns = [*READ_COLUMNS, *KEY_COLUMNS]
+        entries = {one.name: read_manifest(self.home, one, columns) for one in manifests}
+        return LiveFiles(snapshot, entries, _in_buckets, self._packer(), self.deletion_vectors(snapshot))
 
     def _looked_up(self, entries: pa.Table) -> pa.Table:
         _refuse_outside(entries)

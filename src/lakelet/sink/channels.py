@@ -6,11 +6,15 @@
 
 The arithmetic is that of 32-bit numbers in Java, whose remainder takes the sign of the dividend. |-2^31| is no such
 number; that one hash counts as 2^31 - 1. A hash is that of the BinaryRow's body.
+
+    transform(by_bucket, buckets_of)     channels of rows in one shape, computed as for another that they are converted to
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +27,35 @@ Ints = NDArray[np.int32]
 _LEAST = np.int32(-(2**31))
 _GREATEST = np.int32(2**31 - 1)
 _WORD = 4
+
+
+Rows = TypeVar("Rows")
+Rows_contra = TypeVar("Rows_contra", contravariant=True)
+Converted = TypeVar("Converted")
+
+
+class ChannelComputer(Protocol[Rows_contra]):
+    """Which of so many channels each row of a batch goes to, whatever shape the batch has."""
+
+    def __call__(self, rows: Rows_contra, channels: int, /) -> Ints: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedChannels(Generic[Rows, Converted]):
+    """A computer for batches that are converted first. Picklable where both of its parts are."""
+
+    computer: ChannelComputer[Converted]
+    converter: Callable[[Rows], Converted]
+
+    def __call__(self, rows: Rows, channels: int, /) -> Ints:
+        return self.computer(self.converter(rows), channels)
+
+
+def transform(
+    computer: ChannelComputer[Converted], converter: Callable[[Rows], Converted]
+) -> TransformedChannels[Rows, Converted]:
+    """Adapts a computer to rows of another shape: each goes where the computer sends what the converter makes of it."""
+    return TransformedChannels(computer, converter)
 
 
 def partition_hashes(partitions: Sequence[bytes]) -> Ints:

@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lakelet.commit.conflicts import AssignmentConflictError
 from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.manifests import get_named
-from lakelet.commit.snapshots import snapshot_is_gone
-from lakelet.errors import CorruptionError, InternalError
+from lakelet.errors import InternalError
 from lakelet.format.hash_index import HASH_INDEX, ascending, decode_hash_index, encode_hash_index
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import IndexFile
@@ -158,9 +156,4 @@ class HashIndexes:
 
     def _read(self, file: IndexFile) -> Hashes:
         path = self._home.paths.index(file.name)
-        try:
-            return decode_hash_index(get_named(self._home, path), path=self._home.where(path), expected=file.row_count)
-        except CorruptionError as error:
-            if self._snapshot is not None and snapshot_is_gone(self._home, self._snapshot):
-                raise AssignmentConflictError(f"snapshot {self._snapshot.id} was expired while it was read") from error
-            raise
+        return decode_hash_index(get_named(self._home, path), path=self._home.where(path), expected=file.row_count)

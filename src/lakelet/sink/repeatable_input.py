@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.errors import InternalError, UnavailableError
+from lakelet.errors import UnavailableError
 from lakelet.model.types import Field
 from lakelet.sink.input import batches_of
 
@@ -34,20 +34,20 @@ class RepeatableInput:
         self._spills = repeatable and not self._in_memory
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._files: list[Path] = []
+        self._source: Iterator[pa.RecordBatch] | None = None
+        self._writer: pa.RecordBatchStreamWriter | None = None
         self._complete = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, from the first one on."""
-        if self._complete:
-            yield from self._spilled()
-            return
+        """The rows, from the first one on. A reading that was broken off is gone on from by the next one."""
         if self._in_memory or not self._spills:
             yield from batches_of(self._data, self._schema, self._fields, apart=self._apart)
             return
-        if self._folder is not None:
-            raise InternalError("a stream whose first reading was broken off cannot be read again")
-        yield from self._spilling()
-        self._complete = True
+        self._close_file()
+        yield from self._spilled()
+        if not self._complete:
+            yield from self._spilling()
+            self._complete = True
 
     def close(self) -> None:
         """Removes what was kept on disk."""
@@ -55,20 +55,24 @@ class RepeatableInput:
             self._folder.cleanup()
 
     def _spilling(self) -> Iterator[pa.RecordBatch]:
-        writer: pa.RecordBatchStreamWriter | None = None
         schema: pa.Schema | None = None
+        if self._source is None:
+            self._source = iter(batches_of(self._data, self._schema, self._fields, apart=self._apart))
         try:
-            for batch in batches_of(self._data, self._schema, self._fields, apart=self._apart):
+            for batch in self._source:
                 with _keeping():
-                    if writer is None or not batch.schema.equals(schema):
-                        if writer is not None:
-                            writer.close()
-                        schema, writer = batch.schema, self._new_file(batch.schema)
-                    writer.write_batch(batch)
+                    if self._writer is None or not batch.schema.equals(schema):
+                        self._close_file()
+                        schema, self._writer = batch.schema, self._new_file(batch.schema)
+                    self._writer.write_batch(batch)
                 yield batch
         finally:
-            if writer is not None:
-                writer.close()
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def _new_file(self, schema: pa.Schema) -> pa.RecordBatchStreamWriter:
         if self._folder is None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.format.partition_folders import PartitionFolders
@@ -89,15 +90,23 @@ class CommittedSequences:
         def keep(entries: pa.Table) -> pa.Table:
             return entries.filter(pc.equal(entries.column("_PARTITION"), pa.scalar(partition, pa.binary())))
 
+        def read() -> pa.Table:
+            return live_entries(
+                self._home,
+                self._manifests or (),
+                columns=["_TOTAL_BUCKETS", "_MAX_SEQUENCE_NUMBER"],
+                keep=None if partition is None else keep,
+                threads=ManifestSettings.of(TableOptions(self._schema.options)).threads,
+            )
+
         if not self._manifests:
             return
-        entries = live_entries(
-            self._home,
-            self._manifests,
-            columns=["_TOTAL_BUCKETS", "_MAX_SEQUENCE_NUMBER"],
-            keep=None if partition is None else keep,
-            threads=ManifestSettings.of(TableOptions(self._schema.options)).threads,
-        )
+        try:
+            entries = read()
+        except SnapshotExpiredError:
+            # Numbers after those of a newer version are as good: the commit compares them with what is there then.
+            self._manifests = _latest_manifests(self._home)
+            entries = read()
         keys = ["_PARTITION", "_BUCKET", "_TOTAL_BUCKETS"]
         greatest = entries.group_by(keys).aggregate([("_MAX_SEQUENCE_NUMBER", "max")])
         columns = (greatest.column(name).to_pylist() for name in (*keys, "_MAX_SEQUENCE_NUMBER_max"))
@@ -126,5 +135,9 @@ class CommittedSequences:
 
 
 def _latest_manifests(home: TableHome) -> list[ManifestFile]:
-    snapshot = latest_snapshot(home)
-    return [] if snapshot is None else snapshot_manifests(home, snapshot)
+    while True:
+        snapshot = latest_snapshot(home)
+        try:
+            return [] if snapshot is None else snapshot_manifests(home, snapshot)
+        except SnapshotExpiredError:
+            continue

@@ -121,7 +121,7 @@ def _commit(
 ) -> TableCommit:
     commit = opened.table.new_commit(user, identifier)
     if mode == "overwrite":
-        return commit.overwrite(partition)
+        return commit.overwrite(partition or {})
     return commit.overwrite(dynamic=True) if mode == "overwrite_partitions" else commit
 
 

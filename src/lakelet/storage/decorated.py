@@ -81,6 +81,9 @@ class DecoratedStore:
 
         return self._around("remove_leftovers", folder, remove)
 
+    def folder_exists(self, path: str) -> bool:
+        return self._store.folder_exists(path)
+
     def is_linked(self, path: str) -> bool:
         return self._store.is_linked(path)
 

@@ -229,6 +229,9 @@ class LocalStore:
             self._forget(full)
             return True
 
+    def folder_exists(self, path: str) -> bool:
+        return os.path.isdir(self._full(path))
+
     def is_linked(self, path: str) -> bool:
         return os.path.islink(self._full(path)) or link_above(self._root, path) is not None
 

@@ -147,6 +147,9 @@ class MemoryStore:
         checked_folder(folder)
         return ()
 
+    def folder_exists(self, path: str) -> bool:
+        return checked_path(path) in self._folders
+
     def is_linked(self, path: str) -> bool:
         checked_path(path)
         return False

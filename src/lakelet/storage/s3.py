@@ -170,6 +170,10 @@ class S3Store:
         checked_folder(folder)
         return ()
 
+    def folder_exists(self, path: str) -> bool:
+        checked_path(path)
+        return True
+
     def is_linked(self, path: str) -> bool:
         checked_path(path)
         return False

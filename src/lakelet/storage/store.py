@@ -157,6 +157,10 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def folder_exists(self, path: str) -> bool:
+        """Whether the folder is there; always True where folders are only parts of names. Cheap: no request is made for it."""
+        ...
+
     def is_linked(self, path: str) -> bool:
         """Whether the path is a symbolic link, or one inside its table leads to it: then what is there is not deleted."""
         ...

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from lakelet.commit.conflicts import Place
 from lakelet.commit.manifests import read_entries, read_manifest_list
 from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import try_snapshot
+from lakelet.commit.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.upkeep import upkeep
 from lakelet.compact.running import Committer, Compaction, Elsewhere, Scope, touched
 from lakelet.errors import ConflictError, LakeletError
@@ -48,8 +48,14 @@ class AfterWrite:
     def run(self, made: Snapshot | None, messages: Sequence[CommitMessage], runs_of: RunsOf) -> Snapshot | None:
         """The last snapshot of the write, by its commit, its messages, and how many runs their buckets had before."""
         options = TableOptions(self.schema.options)
-        if made is None or options.get(WRITE_ONLY):
+        if options.get(WRITE_ONLY):
             return made
+        if made is None:
+            # Time goes on without rows: what has become too old since goes all the same.
+            newest = latest_snapshot(self.home) if self.commit.upkeep_when_empty else None
+            if newest is not None:
+                upkeep(self.home, self.schema, newest)
+            return None
         last = self._compact(made, messages, runs_of, options)
         upkeep(self.home, self.schema, last)
         return last
@@ -122,5 +128,4 @@ class AfterWrite:
 
 def after_commit(commit: TableCommit, made: Snapshot | None, messages: Sequence[CommitMessage]) -> Snapshot | None:
     """The last snapshot of a commit whose files were written elsewhere: how many runs there were nobody counted."""
-    schema = latest_schema(commit.home)
-    return AfterWrite(commit.home, schema, commit).run(made, messages, lambda _: _MANY) if schema.primary_keys else made
+    return AfterWrite(commit.home, latest_schema(commit.home), commit).run(made, messages, lambda _: _MANY)

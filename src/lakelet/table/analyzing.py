@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
+from lakelet.commit.dropped import noticing_drop
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.commit.statistics import commit_statistics, read_statistics
@@ -17,6 +19,7 @@ from lakelet.model.table_statistics import TableStatistics
 from lakelet.options import COMMIT_USER_PREFIX, TableOptions, check_stored
 from lakelet.storage.home import TableHome
 from lakelet.table.point_reading import chosen_columns
+from lakelet.table.repetition import Repetition
 from lakelet.table.scanning import TableScan
 
 
@@ -31,15 +34,25 @@ class Analyzing:
         An empty list gathers the number and size of rows only. Rows are read once, batch by batch. Different values are counted
         exactly up to 16,384 of them, beyond that with a standard error of 0.8 %.
         """
-        # The snapshot comes first: a schema read after it knows every column of its files.
-        snapshot = latest_snapshot(self._home)
-        schema = latest_schema(self._home)
-        check_stored(schema.options)
-        check_bucket_count(schema)
-        names = () if columns is not None and not columns else chosen_columns(columns, schema)
-        if snapshot is None:
-            return None
-        statistics = _gather(self._home, schema, snapshot, names)
+        with noticing_drop(self._home):
+            return self._analyzed(columns)
+
+    def _analyzed(self, columns: Sequence[str] | None) -> Snapshot | None:
+        repetition = Repetition(self._home, latest_schema(self._home))
+        while True:
+            # The snapshot comes first: a schema read after it knows every column of its files.
+            snapshot = latest_snapshot(self._home)
+            schema = latest_schema(self._home)
+            check_stored(schema.options)
+            check_bucket_count(schema)
+            names = () if columns is not None and not columns else chosen_columns(columns, schema)
+            if snapshot is None:
+                return None
+            try:
+                statistics = _gather(self._home, schema, snapshot, names)
+                break
+            except SnapshotExpiredError as expired:
+                repetition.again(expired)
         prefix = TableOptions(schema.options).get(COMMIT_USER_PREFIX)
         user = self._home.ids.uuid()
         return commit_statistics(self._home, schema, statistics, f"{prefix}_{user}" if prefix else user)

@@ -3,7 +3,8 @@
     write files ─ commit ─┬─ stands
                           ├─ another writer's rows have as great sequence numbers: ours are moved above, the commit is repeated
                           ├─ values to keep may have changed: the files go, the values are looked up again in the newest snapshot
-                          └─ keys were given buckets meanwhile: the files go, the rows are routed again from the newest snapshot
+                          └─ keys were given buckets meanwhile, or the snapshot that they were looked up in expired: the files go,
+                             the rows are routed again from the newest snapshot
 
 Of two commits the later one's rows win. Every repetition gives the rows more room above the others' numbers, so that a
 writer among many gets through.
@@ -17,6 +18,7 @@ from typing import Any
 
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.conflicts import AssignmentConflictError, KeptValuesConflictError, SequenceConflictError
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.request import Overwrite
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
@@ -59,11 +61,12 @@ class CommittedWrite:
         # An iterator of kinds can be read once, but the write may have to be done again.
         kinds = kinds if kinds is None or isinstance(kinds, str) else kinds_of(kinds)
         policy = missing_policy(self.missing, self.schema, replaces=self.commit.replaces is not None)
+        repeatable = bucket_mode(self.schema) in _ASSIGNED or policy == KEEP
         rows = RepeatableInput(
             data,
             schema_with_kinds(self.schema, kinds),
             self.schema.fields,
-            repeatable=bucket_mode(self.schema) in _ASSIGNED or policy == KEEP,
+            repeatable=repeatable,
             apart=policy != DEFAULT,
         )
         repetition = Repetition(self.home, self.schema)
@@ -71,11 +74,20 @@ class CommittedWrite:
         try:
             while True:
                 commit = replace(self._naming_partitions(rows), home=home)
-                write = self._keeping(home) if policy == KEEP else self._replacing(commit)
                 try:
-                    return self._written(commit, write, rows, kinds, repetition)
-                except (AssignmentConflictError, KeptValuesConflictError) as conflict:
+                    write = self._keeping(home) if policy == KEEP else self._replacing(commit)
+                except SnapshotExpiredError as expired:
+                    # No row is taken yet.
+                    repetition.again(expired)
+                    continue
+                try:
+                    made, messages = self._written(commit, write, rows, kinds, repetition)
+                except (AssignmentConflictError, KeptValuesConflictError, SnapshotExpiredError) as conflict:
+                    if not repeatable:
+                        raise
                     repetition.again(conflict)
+                    continue
+                return AfterWrite(self.home, write.schema, commit).run(made, messages, write.runs)
         finally:
             rows.close()
 
@@ -97,7 +109,7 @@ class CommittedWrite:
 
     def _written(
         self, commit: TableCommit, write: TableWrite, rows: RepeatableInput, kinds: Any, repetition: Repetition
-    ) -> Snapshot | None:
+    ) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
         try:
             if self.schema.crosses_partitions:
                 write.announce(rows.batches())
@@ -106,8 +118,7 @@ class CommittedWrite:
         except BaseException:
             write.discard()
             raise
-        made = commit_on_top(replace(commit, fresh=True), write.schema, messages, repetition)
-        return AfterWrite(self.home, write.schema, commit).run(made, messages, write.runs)
+        return commit_on_top(replace(commit, fresh=True), write.schema, messages, repetition), messages
 
 
 def commit_on_top(

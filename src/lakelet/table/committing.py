@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from lakelet.commit.callbacks import run_commit_callbacks
 from lakelet.commit.changes import partition_mask
 from lakelet.commit.committed_files import check_not_committed, remove_uncommitted
 from lakelet.commit.committer import already_done, commit
+from lakelet.commit.dropped import clear_folders, is_dropped, noticing_drop, remove_made
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
@@ -39,7 +41,7 @@ from lakelet.options import (
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
-
+_WHOLE_TABLE: Mapping[str, object] = MappingProxyType({})
 
 AfterCommit = Callable[["TableCommit", "Snapshot | None", Sequence[CommitMessage]], "Snapshot | None"]
 
@@ -66,6 +68,8 @@ class TableCommit:
     same_rows_as: tuple[int, str] | None = None
     after: AfterCommit | None = None
     schema: TableSchema | None = None
+    upkeep_when_empty: bool = True
+    files_added_once: bool = False
 
     def __repr__(self) -> str:
         where = self.home.where(self.home.paths.branch_root)
@@ -89,21 +93,45 @@ class TableCommit:
             raise InvalidError(f"commit identifier {number}: expected 0 to 2^63 - 2")
         return TableCommit(home, check_text(user, "commit user"), number, named=True, schema=schema)
 
-    def overwrite(self, partition: Mapping[str, object] | None = None, *, dynamic: bool = False) -> TableCommit:
-        """Replaces the files of a static partition (of the whole table for an empty or no mapping), or, `dynamic`, of the
-        partitions that the new files belong to."""
+    def overwrite(self, partition: Mapping[str, object] | None = _WHOLE_TABLE, *, dynamic: bool = False) -> TableCommit:
+        """Replaces the files of a static partition (of the whole table where none is given), or, `dynamic`, of the partitions
+        that the new files belong to. `None` is refused: to some it means the one, to some the other."""
         if dynamic:
             if partition:
                 raise InvalidError(
                     "a dynamic overwrite takes no partition: the rows decide which partitions are replaced"
                 )
             return replace(self, replaces=Overwrite(None))
+        if partition is None:
+            raise InvalidError(
+                "overwrite(None): say overwrite() to replace the whole table, or overwrite(dynamic=True) to replace the "
+                "partitions that the new files belong to"
+            )
         schema = self.schema or latest_schema(self.home)
-        return replace(self, replaces=Overwrite(partition_spec(partition or {}, schema)))
+        return replace(self, replaces=Overwrite(partition_spec(partition, schema)))
 
     def ignore_empty(self, ignored: bool) -> TableCommit:
         """Whether a commit without changes makes no snapshot."""
         return replace(self, empty_ignored=ignored)
+
+    def expire_for_empty_commit(self, expires: bool) -> TableCommit:
+        """Whether snapshots, partitions and tags are expired also after a commit that made no snapshot; by default they are,
+        unless the table is `write-only`."""
+        return replace(self, upkeep_when_empty=expires)
+
+    def append_commit_check_conflict(self, checks: bool) -> TableCommit:
+        """Whether each attempt makes sure that no file of the messages is in the table already, under whatever user and
+        identifier it was committed: ConflictError if one is. It costs a look at the manifests of the messages' partitions."""
+        return replace(self, files_added_once=checks)
+
+    def row_id_check_conflict(self, first_row_id: int | None) -> TableCommit:
+        """Refuses any row id to check from: rows have none, since 'row-tracking.enabled' is not supported."""
+        if first_row_id is not None:
+            raise InvalidError(
+                f"row_id_check_conflict({first_row_id!r}): rows have no ids to compare, for 'row-tracking.enabled' is not "
+                "supported; deletes and updates of rows check by themselves that their files are still live"
+            )
+        return self
 
     def watermark(self, watermark: int | None) -> TableCommit:
         """The event time up to which data is complete, in milliseconds."""
@@ -140,6 +168,10 @@ class TableCommit:
 
     def commit(self, messages: Sequence[CommitMessage]) -> Snapshot | None:
         """Commits; the snapshot made (or made earlier by the same commit), None where there was nothing to commit."""
+        with noticing_drop(self.home):
+            return self._commit(messages)
+
+    def _commit(self, messages: Sequence[CommitMessage]) -> Snapshot | None:
         for message in messages:
             if not isinstance(message, CommitMessage):
                 raise InvalidError(f"cannot commit a {type(message).__name__}: expected messages of prepare_commit()")
@@ -160,6 +192,7 @@ class TableCommit:
             when_found=self._remover(messages) if self.fresh else None,
             read_at=self.read_at,
             same_rows_as=self.same_rows_as,
+            files_added_once=self.files_added_once,
         )
         made = commit(self.home, request)
         return made if self.after is None or self.fresh else self.after(self, made, messages)
@@ -177,7 +210,12 @@ class TableCommit:
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
         """Removes the files of messages that will not be committed; files of a commit that stands are left alone."""
-        remove_uncommitted(self.home, messages)
+        with noticing_drop(self.home):
+            if is_dropped(self.home):
+                remove_made(self.home, messages)
+                clear_folders(self.home)
+                return
+            remove_uncommitted(self.home, messages)
 
     def _ignores_empty(self, options: TableOptions) -> bool:
         if self.empty_ignored is not None:

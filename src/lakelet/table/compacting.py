@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from lakelet.commit.dropped import noticing_drop
 from lakelet.commit.schemas import latest_schema
 from lakelet.compact.background import BackgroundCompaction
 from lakelet.compact.postponed import PostponedCompaction
@@ -51,23 +52,25 @@ class Compacting:
         _check_threads(threads)
         extra = dict(options or {})
         check_options(extra)
-        schema = latest_schema(self._home)
-        idle = None if idle_for is None else (self._home, length(idle_for, "idle_for"))
-        scope = partition_scope(partition, schema, where=where, idle=idle)
-        placed: Snapshot | None = None
-        if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
-            chosen = replace(schema, options={**schema.options, **extra})
-            placed = PostponedCompaction(self._home, chosen, scope, progress, cancel, threads or THREADS).run()
-        compaction = Compaction(self._home, schema, full, scope, progress, cancel, threads or THREADS, extra=extra)
-        return compaction.run() or placed
+        with noticing_drop(self._home):
+            schema = latest_schema(self._home)
+            idle = None if idle_for is None else (self._home, length(idle_for, "idle_for"))
+            scope = partition_scope(partition, schema, where=where, idle=idle)
+            placed: Snapshot | None = None
+            if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
+                chosen = replace(schema, options={**schema.options, **extra})
+                placed = PostponedCompaction(self._home, chosen, scope, progress, cancel, threads or THREADS).run()
+            compaction = Compaction(self._home, schema, full, scope, progress, cancel, threads or THREADS, extra=extra)
+            return compaction.run() or placed
 
     def compact_manifests(self) -> Snapshot | None:
         """Merges the table's manifests into few, for quicker plans and commits; None where there is nothing to gain.
 
         Commits merge manifests by themselves as they pile up, and so does a full compaction.
         """
-        check_stored(latest_schema(self._home).options)
-        return pack_manifests(self._home)
+        with noticing_drop(self._home):
+            check_stored(latest_schema(self._home).options)
+            return pack_manifests(self._home)
 
     def compact_in_background(
         self, full: bool = False, *, every: float | None = None, progress: Progress | None = None
@@ -96,9 +99,10 @@ class Compacting:
         def scope(schema: TableSchema) -> Scope:
             return partition_scope(partition, schema)
 
-        scope(latest_schema(self._home))
-        noted = partial(note_schema, self._home)
-        return Rescale(self._home, buckets, scope, progress, cancel, threads or THREADS, noted, elsewhere).run()
+        with noticing_drop(self._home):
+            scope(latest_schema(self._home))
+            noted = partial(note_schema, self._home)
+            return Rescale(self._home, buckets, scope, progress, cancel, threads or THREADS, noted, elsewhere).run()
 
 
 def _check_threads(threads: int | None) -> None:

@@ -1,8 +1,8 @@
 """A change of rows that were looked up in one snapshot: done again when others changed these rows before the commit.
 
     newest snapshot ─ look ─ write files ─ commit ─┬─ stands ─ compaction and upkeep
-          ↑                                        └─ conflict: the files go
-          └────────────────────────────────────────────────────┘
+          ↑             │                          └─ conflict: the files go
+          └─────────────┴─ the snapshot is expired meanwhile ──┘
 
 This owns the loop and what happens to files that do not make it; what is looked up and written is the matter of whoever
 `prepare`s. Nothing is visible before the commit, and a crash on the way leaves files that nobody names.
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lakelet.commit.committed_files import remove_files
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
@@ -57,7 +58,11 @@ class LookedUpChange:
             # The snapshot comes first: a schema read after it knows every column of its files.
             snapshot = latest_snapshot(self.home)
             schema = latest_schema(self.home)
-            prepared = self.prepare(schema, snapshot)
+            try:
+                prepared = self.prepare(schema, snapshot)
+            except SnapshotExpiredError as expired:
+                repetition.again(expired)
+                continue
             try:
                 made = self._looked_at(commit, snapshot).commit(prepared.messages)
                 break

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lakelet.commit.manifests import live_entries, snapshot_manifests
 from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot, noticing_expiry
+from lakelet.commit.snapshots import latest_snapshot
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.commit_message import CommitMessage
@@ -64,8 +64,7 @@ def drop_missing_files(home: TableHome, *, dry_run: bool = False) -> MissingFile
 
 
 def _lost(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> _Lost:
-    with noticing_expiry(home, snapshot):
-        entries = live_entries(home, snapshot_manifests(home, snapshot))
+    entries = live_entries(home, snapshot_manifests(home, snapshot))
     folders = PartitionFolders(home.paths, schema)
     places = entries.group_by(["_PARTITION", "_BUCKET"]).aggregate([]).to_pylist()
     listed = [folders.bucket_folder(place["_PARTITION"], place["_BUCKET"]) for place in places]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakelet.commit.committer import gives_up, wait_seconds
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.errors import ConflictError
 from lakelet.model.schema import TableSchema
 from lakelet.options import TableOptions
@@ -18,8 +19,11 @@ class Repetition:
         self._started = self._began = home.clock.monotonic()
         self._count = 0
 
-    def again(self, conflict: ConflictError) -> None:
-        """Waits a little before the next attempt; raises the conflict where patience has run out."""
+    def again(self, conflict: ConflictError | SnapshotExpiredError) -> None:
+        """Waits a little before the next attempt; raises the conflict where patience has run out.
+
+        A version that expired while it was read is a race lost like any other: the next attempt is on the newest one.
+        """
         self._count += 1
         now = self._home.clock.monotonic()
         if gives_up(self._options, self._count, now - self._started):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.branches import branch_home, branch_names
+from lakelet.commit.dropped import noticing_drop
 from lakelet.commit.manifests import live_entries, snapshot_manifests
 from lakelet.commit.schemas import latest_schema, read_schema, schema_ids
 from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_ids
@@ -138,33 +139,35 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
             raise InvalidError(f"mode {mode!r}: expected one of {', '.join(_MODES)}")
         if partition is not None and mode != "overwrite":
             raise InvalidError(f"partition= goes with mode='overwrite', found mode={mode!r}")
-        schema = self.schema
-        check_writable(schema)
-        commit = TableCommit.of(self._home, commit_user, commit_identifier, schema)
-        commit = commit.watermark(watermark).properties(properties)
-        if mode == "overwrite":
-            commit = commit.overwrite(partition)
-        elif mode == "overwrite_partitions":
-            commit = commit.overwrite(dynamic=True)
-        commit, done = commit.look_back()
-        if done is not None:
-            return AfterWrite(self._home, schema, commit).repeated(done)
-        if evolve:
-            incoming = IncomingColumns(data, kinds if isinstance(kinds, str) else None)
-            data = incoming.data
-            if incoming.evolved(schema) != schema:
-                schema = self.alter(incoming.evolved)
-        fixed = partition_spec(partition or {}, schema)
-        return CommittedWrite(self._home, schema, commit, fixed, missing).run(data, kinds)
+        with noticing_drop(self._home):
+            schema = self.schema
+            check_writable(schema)
+            commit = TableCommit.of(self._home, commit_user, commit_identifier, schema)
+            commit = commit.watermark(watermark).properties(properties)
+            if mode == "overwrite":
+                commit = commit.overwrite(partition or {})
+            elif mode == "overwrite_partitions":
+                commit = commit.overwrite(dynamic=True)
+            commit, done = commit.look_back()
+            if done is not None:
+                return AfterWrite(self._home, schema, commit).repeated(done)
+            if evolve:
+                incoming = IncomingColumns(data, kinds if isinstance(kinds, str) else None)
+                data = incoming.data
+                if incoming.evolved(schema) != schema:
+                    schema = self.alter(incoming.evolved)
+            fixed = partition_spec(partition or {}, schema)
+            return CommittedWrite(self._home, schema, commit, fixed, missing).run(data, kinds)
 
     def new_write(self, *, missing: str | None = None) -> TableWrite:
         """The first phase of a two-phase write: files, and messages about them. `missing` is that of `write`; messages that keep
         stored values can be committed as long as nobody writes to their buckets."""
-        # The snapshot comes first: a schema read after it knows every column of its rows.
-        base = PinnedVersion(self.latest_snapshot(), table_uuid=table_uuid(self._home))
-        schema = self.schema
-        check_writable(schema)
-        return TableWrite(self._home, schema, base=base, missing=missing)
+        with noticing_drop(self._home):
+            # The snapshot comes first: a schema read after it knows every column of its rows.
+            base = PinnedVersion(self.latest_snapshot(), table_uuid=table_uuid(self._home))
+            schema = self.schema
+            check_writable(schema)
+            return TableWrite(self._home, schema, base=base, missing=missing)
 
     def new_commit(self, user: str | None = None, identifier: int | None = None) -> TableCommit:
         """The second phase: a commit of messages from any number of writers."""
@@ -188,19 +191,20 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
         if (keys is None) == (where is None):
             raise InvalidError("delete needs keys or a condition, and not both; where='true' deletes every row")
         _check_where(where)
-        schema = self.schema
-        check_writable(schema)
-        commit = self.new_commit(commit_user, commit_identifier)
-        if not schema.primary_keys:
-            if keys is not None:
-                raise InvalidError("the table has no primary key: delete by a condition, where=")
-            return RowDeletion(self._home, lambda newest: _predicate(where, newest), commit).run()
-        rows_of = (
-            matching_rows(self._home, lambda newest: _predicate(where, newest))
-            if keys is None
-            else keyed_rows(self._home, keys)
-        )
-        return KeyedDeletion(self._home, commit, rows_of).run()
+        with noticing_drop(self._home):
+            schema = self.schema
+            check_writable(schema)
+            commit = self.new_commit(commit_user, commit_identifier)
+            if not schema.primary_keys:
+                if keys is not None:
+                    raise InvalidError("the table has no primary key: delete by a condition, where=")
+                return RowDeletion(self._home, lambda newest: _predicate(where, newest), commit).run()
+            rows_of = (
+                matching_rows(self._home, lambda newest: _predicate(where, newest))
+                if keys is None
+                else keyed_rows(self._home, keys)
+            )
+            return KeyedDeletion(self._home, commit, rows_of).run()
 
     # ------------------------------------------------------------------ reading
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelet.commit.dropped import noticing_drop
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.commit.tag_creation import create_due_tags
@@ -50,19 +51,20 @@ class TableTags:
         With `time_retained`, by default that of 'tag.default-time-retained', the tag expires by itself.
         """
         check_tag_name(name)
-        known = try_tag(self._home, name)
-        if known is not None:
-            if if_not_exists:
-                return known
-            raise AlreadyExistsError(f"tag {name!r} exists in {self._home.where(self._home.paths.branch_root)}")
-        return create_tag(
-            self._home,
-            self._options(),
-            name,
-            chosen_version(self._home, version, timestamp),
-            time_retained=None if time_retained is None else length(time_retained, "time_retained"),
-            if_not_exists=if_not_exists,
-        )
+        with noticing_drop(self._home):
+            known = try_tag(self._home, name)
+            if known is not None:
+                if if_not_exists:
+                    return known
+                raise AlreadyExistsError(f"tag {name!r} exists in {self._home.where(self._home.paths.branch_root)}")
+            return create_tag(
+                self._home,
+                self._options(),
+                name,
+                chosen_version(self._home, version, timestamp),
+                time_retained=None if time_retained is None else length(time_retained, "time_retained"),
+                if_not_exists=if_not_exists,
+            )
 
     def replace(
         self,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from lakelet.commit.changes import replaced_partitions
 from lakelet.commit.conflicts import PartitionFilter, Place
 from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.missing_file import SnapshotExpiredError
 from lakelet.commit.request import Overwrite
 from lakelet.commit.schemas import SchemaVersions
 from lakelet.commit.snapshots import latest_snapshot
@@ -120,7 +121,14 @@ def open_writer(
     if not schema.primary_keys:
         sequences = None if base is None else base.sequences
         return _Appending(AppendWriter(home, schema, replaces=replaces is not None, sequences=sequences))
-    return _Keyed(home, schema, base or PinnedVersion(latest_snapshot(home)), replaces, settings or WriterSettings())
+    while True:
+        pinned = base or PinnedVersion(latest_snapshot(home))
+        try:
+            return _Keyed(home, schema, pinned, replaces, settings or WriterSettings())
+        except SnapshotExpiredError:
+            # No row is taken yet: a newer version is as good to go on from, unless it was pinned for others too.
+            if base is not None:
+                raise
 
 
 @dataclass(frozen=True, slots=True)

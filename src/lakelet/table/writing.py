@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lakelet.commit.committed_files import new_paths, remove_uncommitted
 from lakelet.commit.conflicts import Place
+from lakelet.commit.dropped import is_dropped, noticing_drop
 from lakelet.commit.request import Overwrite
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.commit.table_identity import table_uuid
@@ -94,6 +95,10 @@ class TableWrite:
 
         `kinds` says what each row does, as a list or an array, or as the name of a column of the data.
         """
+        with noticing_drop(self._home):
+            self._take(data, kinds)
+
+    def _take(self, data: Any, kinds: Any) -> None:
         self._check_usable()
         self._failed = True
         given = _GivenKinds(kinds, self._kind_column)
@@ -140,9 +145,10 @@ class TableWrite:
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
         """Closes the files and says what was written; once. The files are durable before anybody else hears of them."""
         self._check_usable()
-        messages = self._writer.prepare_commit()
-        if self._hands_out:
-            self._home.store.sync(new_paths(self._home, self._schema, messages))
+        with noticing_drop(self._home):
+            messages = self._writer.prepare_commit()
+            if self._hands_out:
+                self._home.store.sync(new_paths(self._home, self._schema, messages))
         kept_from = None if self._kept is None else _version(self._base)
         self._messages = tuple(
             replace(message, table_uuid=self._table_uuid, kept_from=kept_from) for message in messages
@@ -155,10 +161,11 @@ class TableWrite:
 
     def abort(self) -> None:
         """Removes the files, except those of a commit that stands."""
-        if self._messages is None:
-            self._writer.abort()
-        else:
-            remove_uncommitted(self._home, self._messages)
+        with noticing_drop(self._home):
+            if self._messages is None or is_dropped(self._home):
+                self._writer.abort()
+            else:
+                remove_uncommitted(self._home, self._messages)
 
     def discard(self) -> None:
         """Removes the files without looking, for a caller who knows that they are not committed."""

@@ -6,13 +6,17 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from lakelet.catalog.lake import Lake
 from lakelet.commit.committed_files import committed_files
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.snapshot import CommitKind
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 from tests.crash.operations import rows
 from tests.crash.warehouse import TABLE, check, home_on, lake_on, listing
+from tests.unit.hooked_store import HookedStore
+from tests.unit.moving_clock import MovingClock
 
 
 @pytest.fixture
@@ -247,6 +251,52 @@ def test_an_overwrite_in_two_phases(store: MemoryStore, table: Table) -> None:
     assert ids(store) == []
 
 
+def test_an_overwrite_of_none_is_refused(store: MemoryStore, table: Table) -> None:
+    """To some it is the whole table, to some the partitions of the new files."""
+    with pytest.raises(InvalidError, match=r"overwrite\(dynamic=True\)"):
+        table.new_commit("job", 1).overwrite(None)
+    assert table.new_commit("job", 1).overwrite({}).replaces == table.new_commit("job", 1).overwrite().replaces
+    assert ids(store) == [1, 2]
+    table.write(rows((7, "a")), mode="overwrite", partition=None)
+    assert ids(store) == [7]
+
+
+def test_row_ids_are_refused_by_name(table: Table) -> None:
+    commit = table.new_commit("job", 1)
+    assert commit.row_id_check_conflict(None) == commit
+    with pytest.raises(InvalidError, match=r"row_id_check_conflict.*row-tracking\.enabled"):
+        commit.row_id_check_conflict(0)
+
+
+@pytest.mark.parametrize("twice_in_one", [True, False])
+def test_files_are_added_once_where_a_commit_asks_for_the_look(
+    store: MemoryStore, table: Table, twice_in_one: bool
+) -> None:
+    """Under another identifier the same messages are another commit, and only their files tell."""
+    messages = prepared(table, rows((3, "a"), (4, "b")))
+    if not twice_in_one:
+        table.new_commit("job", 1).append_commit_check_conflict(True).commit(messages)
+    again = table.new_commit("other", 1).append_commit_check_conflict(True)
+    with pytest.raises(ConflictError, match="twice"):
+        again.commit((*messages, *messages) if twice_in_one else messages)
+    assert ids(store) == ([1, 2] if twice_in_one else [1, 2, 3, 4])
+    again.commit(prepared(table, rows((5, "a"))))
+    assert ids(store) == ([1, 2, 5] if twice_in_one else [1, 2, 3, 4, 5])
+
+
+def test_the_look_is_repeated_when_another_writer_comes_first(store: MemoryStore, table: Table) -> None:
+    """The same files are committed by somebody else between this commit's look and its snapshot."""
+    messages = prepared(table, rows((3, "a")))
+    hooked = HookedStore(store)
+    ours = lake_on(hooked, "ours").table(TABLE)
+    before = set(listing(store))
+    hooked.when = lambda call, path: "/manifest/" in path and path not in before
+    hooked.after = lambda: table.new_commit("other", 1).commit(messages)
+    with pytest.raises(ConflictError, match="twice"):
+        ours.new_commit("job", 1).append_commit_check_conflict(True).commit(messages)
+    assert ids(store) == [1, 2, 3]
+
+
 def test_an_overwrite_refuses_rows_of_another_partition(store: MemoryStore, table: Table) -> None:
     messages = prepared(table, rows((3, "b")))
     with pytest.raises(InvalidError, match="p=b"):
@@ -260,3 +310,60 @@ def test_watermarks_never_go_back(table: Table) -> None:
     marks = [100, None, 50, 200]
     made = [table.new_commit("job", number).watermark(mark).commit([]) for number, mark in enumerate(marks)]
     assert [snapshot.watermark for snapshot in made if snapshot is not None] == [100, 100, 100, 200]
+
+
+# ---------------------------------------------------------------- upkeep after the commit
+
+
+def clocked(clock: MovingClock, key: tuple[str, ...], **options: str) -> Table:
+    lake = Lake(MemoryStore(clock=clock), clock=clock)
+    lake.create_database("d")
+    chosen = {"bucket": "1"} if key else {}
+    return lake.create_table(
+        TABLE, [("id", "BIGINT NOT NULL"), ("p", "STRING")], primary_key=key, options=chosen | options
+    )
+
+
+@pytest.mark.parametrize("key", [(), ("id",)], ids=["append", "keyed"])
+def test_commits_in_two_phases_compact_expire_and_tag(key: tuple[str, ...]) -> None:
+    clock = MovingClock()
+    options = {
+        "snapshot.num-retained.min": "1",
+        "snapshot.num-retained.max": "4",
+        "snapshot.time-retained": "1 h",
+        "tag.automatic-creation": "process-time",
+        "tag.creation-period": "hourly",
+    }
+    table = clocked(clock, key, **options)
+    kinds = set()
+    for number in range(15):
+        made = table.new_commit("job", number).commit(prepared(table, rows((number, "a"))))
+        assert made is not None
+        kinds.add(made.commit_kind)
+        clock.move(minutes=30)
+    assert CommitKind.COMPACT in kinds
+    assert len(table.snapshots()) <= 4
+    assert table.tag_names()
+    assert len(table.files()) < 10
+    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == list(range(15))
+
+
+@pytest.mark.parametrize("way", ["commit", "write", "off", "write-only"])
+@pytest.mark.parametrize("key", [(), ("id",)], ids=["append", "keyed"])
+def test_upkeep_follows_empty_commits_unless_told_otherwise(key: tuple[str, ...], way: str) -> None:
+    clock = MovingClock()
+    options = {"snapshot.num-retained.min": "1", "snapshot.time-retained": "1 d", "write-only": "false"}
+    table = clocked(clock, key, **options)
+    for number in range(3):
+        table.write(rows((number, "a")))
+    if way == "write-only":
+        table.set_options({"write-only": "true"})
+    clock.move(days=3)
+    before = len(table.snapshots())
+    assert before == 3
+    if way == "write":
+        assert table.write(rows()) is None
+    else:
+        assert table.new_commit().expire_for_empty_commit(way != "off").commit(()) is None
+    assert len(table.snapshots()) == (1 if way in ("commit", "write") else before)
+    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == [0, 1, 2]

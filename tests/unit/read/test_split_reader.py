@@ -143,7 +143,7 @@ class TestBrokenFiles:
     def test_missing_because_the_snapshot_expired(self, store: MemoryStore, file_format: str) -> None:
         table, path = self.broken(store, file_format)
         scan = table.scan()
-        store.delete([path, scan.home.paths.snapshot(3)])
+        store.delete([path, *(scan.home.paths.snapshot(number) for number in (1, 2, 3))])
         with pytest.raises(NotFoundError, match="snapshot 3 was expired while it was read"):
             scan.to_arrow()
 

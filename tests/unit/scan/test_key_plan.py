@@ -154,7 +154,7 @@ class TestCaching:
         snapshot = table.commit(table.entry("a", [0], [9]))
         paths = table.home.paths
         store.delete([paths.manifest(snapshot.base_manifest_list), paths.manifest(snapshot.delta_manifest_list)])
-        with pytest.raises(NotFoundError, match=r"snapshot 1 .* was expired"):
+        with pytest.raises(NotFoundError, match=r"snapshot 1 was expired"):
             planned(table, snapshot, {"id": [1]})
 
     def test_threads_may_ask_at_once(self, table: KeyedManifests) -> None:

@@ -167,10 +167,10 @@ def test_a_snapshot_that_expired_meanwhile_is_named() -> None:
     assert scan.snapshot is not None
     lists = [paths.manifest(scan.snapshot.base_manifest_list), paths.manifest(scan.snapshot.delta_manifest_list)]
     store.delete(lists)
-    with pytest.raises(CorruptionError, match=r"manifest-list.* is gone"):
+    with pytest.raises(CorruptionError, match=r"manifest-list.* is missing"):
         scan.plan()
     store.delete([paths.snapshot(1)])
-    with pytest.raises(NotFoundError, match=r"snapshot 1 .* was expired while it was read"):
+    with pytest.raises(NotFoundError, match=r"snapshot 1 was expired while it was read"):
         scan.plan()
 
 

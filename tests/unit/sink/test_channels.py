@@ -1,6 +1,7 @@
 """Channels, against Java's arithmetic written out for one row."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -14,14 +15,16 @@ from lakelet.format.murmur import murmur3_32
 from lakelet.model.row_kind import RowKind
 from lakelet.model.type_parser import parse_type
 from lakelet.sink.channels import (
+    Ints,
     partition_hashes,
     select_assigners,
     select_channels,
     select_channels_by_bucket,
     start_channels,
+    transform,
 )
 from lakelet.sink.extractors import extractor_for
-from lakelet.sink.sink_record import sink_records
+from lakelet.sink.sink_record import SinkRecord, sink_records
 from tests.unit.sink.keyed_tables import batch_of, keyed_schema
 
 INT = st.integers(-(2**31), 2**31 - 1) | st.sampled_from([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1])
@@ -87,3 +90,34 @@ def test_records_have_the_place_the_key_and_the_kind_of_their_row() -> None:
     hashes = partition_hashes(extracted.partitions)[extracted.partition_codes]
     assert [record.channel(3) for record in records] == select_channels(hashes, extracted.buckets, 3).tolist()
     assert {record.kind for record in sink_records(batch, extracted)} == {RowKind.INSERT}
+
+
+def _buckets(records: list[SinkRecord]) -> Ints:
+    return np.array([record.bucket for record in records], np.int32)
+
+
+def _one_channel(records: list[SinkRecord], channels: int) -> Ints:
+    return np.array([record.channel(channels) for record in records], np.int32)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=20), CHANNELS)
+def test_transformed_rows_go_where_their_conversion_goes(numbers: list[int], channels: int) -> None:
+    """`ChannelComputer.transform`: a computer over buckets takes records, one over records takes rows, and so on in a chain."""
+    records = [SinkRecord(EMPTY_ROW, number, b"", {}) for number in numbers]
+    by_record = transform(select_channels_by_bucket, _buckets)
+    assert by_record(records, channels).tolist() == select_channels_by_bucket(_buckets(records), channels).tolist()
+    by_number = transform(by_record, _as_records)
+    again = pickle.loads(pickle.dumps(by_number))
+    assert again(numbers, channels).tolist() == by_record(records, channels).tolist()
+    assert transform(_one_channel, _as_records)(numbers, channels).tolist() == [
+        record.channel(channels) for record in records
+    ]
+
+
+def _as_records(numbers: list[int]) -> list[SinkRecord]:
+    return [SinkRecord(EMPTY_ROW, number, b"", {}) for number in numbers]
+
+
+def test_transform_refuses_channels_like_the_computer_it_adapts() -> None:
+    with pytest.raises(InvalidError, match="channels"):
+        transform(select_channels_by_bucket, _buckets)([], 0)

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
-from lakelet.commit.snapshots import noticing_expiry
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.manifest_columns import ENTRY_SCHEMA, IDENTITY_COLUMNS
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
@@ -23,13 +22,12 @@ def version_entries(version: TableVersion, columns: Sequence[str], *, only_place
     if version.snapshot is None:
         names = dict.fromkeys([*IDENTITY_COLUMNS, *columns])
         return pa.schema([ENTRY_SCHEMA.field(name) for name in names]).empty_table()
-    with noticing_expiry(version.home, version.snapshot):
-        entries = live_entries(
-            version.home,
-            snapshot_manifests(version.home, version.snapshot),
-            columns=columns,
-            threads=ManifestSettings.of(TableOptions(version.schema.options)).threads,
-        )
+    entries = live_entries(
+        version.home,
+        snapshot_manifests(version.home, version.snapshot),
+        columns=columns,
+        threads=ManifestSettings.of(TableOptions(version.schema.options)).threads,
+    )
     return entries.filter(pc.not_equal(entries.column("_BUCKET"), POSTPONE_BUCKET)) if only_placed else entries
 
 

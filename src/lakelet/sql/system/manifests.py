@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.manifests import read_manifest_list, snapshot_manifests
-from lakelet.commit.snapshots import noticing_expiry
 from lakelet.model.data_file import DeletionVectorRange
 from lakelet.sql.system.built_rows import required, table_of
 from lakelet.sql.system.live_files import texts_of_partitions
@@ -54,10 +53,9 @@ def manifests(table: Table, version: Version) -> pa.Table:
     shown = version.of(table)
     if shown.snapshot is None:
         return table_of(MANIFESTS, [])
-    with noticing_expiry(shown.home, shown.snapshot):
-        found = snapshot_manifests(shown.home, shown.snapshot)
-        if shown.snapshot.changelog_manifest_list is not None:
-            found += read_manifest_list(shown.home, shown.snapshot.changelog_manifest_list)
+    found = snapshot_manifests(shown.home, shown.snapshot)
+    if shown.snapshot.changelog_manifest_list is not None:
+        found += read_manifest_list(shown.home, shown.snapshot.changelog_manifest_list)
     bounds = [
         texts_of_partitions(pa.array(rows, pa.binary()), shown.schema).to_pylist()
         for rows in (

@@ -1,0 +1,13 @@
+"""The errors for files that are not there although a snapshot names them; `commit/expired` tells which of them it is."""
+
+from __future__ import annotations
+
+from lakelet.errors import CorruptionError, NotFoundError
+
+
+class MissingFileError(CorruptionError):
+    """A file is gone that the table still names."""
+
+
+class SnapshotExpiredError(NotFoundError):
+    """The version that was being read was expired meanwhile. The newest one can be read instead."""
