@@ -44,6 +44,12 @@ STATEMENTS = [
     "INSERT OVERWRITE u PARTITION (v = 'a') SELECT 1, 2, 3",
     "UPDATE t SET v = upper(v), n = n + 1 WHERE id < 2",
     "DELETE FROM t WHERE id = 1 AND v IS NOT NULL",
+    "INSERT INTO u AS x VALUES (1, 'a', DEFAULT), (9, 'b', 2), ON CONFLICT (id, v) DO UPDATE SET n = excluded.n WHERE x.n > 1 "
+    "RETURNING *",
+    "INSERT OR REPLACE INTO u BY NAME SELECT 1 AS id, 'a' AS v RETURNING u.id + 1 AS more",
+    "UPDATE t SET (v, n) = (SELECT max(v), 1 FROM u), WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id) RETURNING t, upper(v)",
+    "MERGE INTO t USING u USING (id) WHEN MATCHED THEN UPDATE BY NAME WHEN NOT MATCHED THEN ERROR v "
+    "WHEN NOT MATCHED BY SOURCE AND n > (SELECT 1) THEN DELETE RETURNING merge_action, * EXCLUDE (v)",
     "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED AND u.n > 1 THEN UPDATE SET v = u.v "
     "WHEN NOT MATCHED THEN INSERT (id) VALUES (u.id)",
     "TRUNCATE TABLE u",
