@@ -32,6 +32,7 @@ _STATEMENTS = {
     "SET": "statements.setting:run_set",
     "RESET": "statements.setting:run_reset",
     "EXPLAIN": "statements.explaining:run_explain",
+    "PRAGMA": "statements.pragma:run_pragma",
 }
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
 # DuckDB's own statements that would not do to the lake what they say.
@@ -44,7 +45,7 @@ def run_statement(context: Context, statement: Statement) -> SqlResult:
     first = reader.peek().keyword
     if first == "WITH":
         first = _behind_common_tables(statement)
-    if first in _QUERIES:
+    if first in _QUERIES or reader.at("SHOW", "ALL", "TABLES"):
         return context.query(statement.placed_source, statement.params, statement.frames)
     if first in refused.STATEMENTS:
         word = reader.peek()

@@ -17,7 +17,7 @@ import itertools
 import json
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -26,7 +26,7 @@ import pyarrow as pa
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.predicate.instance import open_instance
 from lakelet.sql.engine_errors import Placed, lakelet_error
-from lakelet.sql.quoting import literal, quoted
+from lakelet.sql.quoting import listed, literal, quoted
 from lakelet.sql.relation import Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
@@ -148,6 +148,34 @@ class Space:
         except (duckdb.Error, pa.ArrowException) as error:
             raise self._error(error) from error
         return f"temp.main.{name}"
+
+    def add_table(self, schema: str, name: str, columns: str, comment: str | None, comments: Mapping[str, str]) -> None:
+        """Shows an empty table, for lists of tables."""
+        self._schema(schema)
+        full = f"{self._catalog}.{quoted(schema)}.{quoted(name)}"
+        statements = [f"CREATE TABLE IF NOT EXISTS {full} ({columns})"]
+        if comment:
+            statements.append(f"COMMENT ON TABLE {full} IS {literal(comment)}")
+        statements += [f"COMMENT ON COLUMN {full}.{quoted(one)} IS {literal(told)}" for one, told in comments.items()]
+        # A column that DuckDB does not take, such as a type of its own that is no more, leaves the table out of the list.
+        with contextlib.suppress(InvalidError):
+            self.run("; ".join(statements))
+
+    def name_catalog(self, name: str, functions: Mapping[str, bool], schemas: Sequence[str]) -> None:
+        """Shows the catalog under a name in these functions, which say by `database_name` what they are about, and nothing else;
+        where they have a `schema_name`, of these schemas only."""
+        assert self._catalog is not None
+        for schema in schemas:
+            self._schema(schema)
+        own = f"database_name = {literal(self._catalog)}"
+        for function, has_schema in functions.items():
+            among = f" AND schema_name IN (SELECT unnest({listed(schemas)}::VARCHAR[]))" if has_schema else ""
+            self.run(
+                f"CREATE MACRO {self._catalog}.main.{function}() AS TABLE "
+                f"SELECT * REPLACE ({literal(name)} AS database_name) FROM system.main.{function}() WHERE {own}{among}"
+            )
+        for function in ("current_database", "current_catalog"):
+            self.run(f"CREATE MACRO {self._catalog}.main.{function}() AS {literal(name)}")
 
     def keep_footers(self) -> None:
         """Keeps footers of the Parquet files that the query reads, from one query to the next: for files that never change under

@@ -34,8 +34,9 @@ from lakelet.sql.iceberg.query_names import (
     star_edits,
 )
 from lakelet.sql.incremental import Incremental, incrementals
+from lakelet.sql.listing import add_listing, is_listing, shown_tables
 from lakelet.sql.names import SYSTEM_DATABASE, TableName, only_match
-from lakelet.sql.query_words import default_names, named_tables
+from lakelet.sql.query_words import default_names, is_duckdbs, is_file, named_tables
 from lakelet.sql.relation import Deferred, Relation, Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.shortcuts import all_counted, counted, limited
@@ -51,10 +52,6 @@ if TYPE_CHECKING:
     from lakelet.sql.iceberg.table_view import IcebergView
     from lakelet.sql.table_view import TableView
     from lakelet.table.scanning import TableScan
-
-_FILE_SIGNS = frozenset("./*:")
-_DUCKDBS_SCHEMAS = ("information_schema", "pg_catalog")
-_DUCKDBS_NAMES = ("duckdb_", "pragma_", "sqlite_", "pg_")
 
 
 def run_query(
@@ -90,6 +87,8 @@ class Query:
     _tree: Node = field(init=False, default_factory=dict)
     # Tables of Iceberg catalogs, by the schema and the name under which they are shown.
     _iceberg: dict[tuple[str, ...], tuple[str, ...]] = field(init=False, default_factory=dict)
+    # Whether DuckDB is asked which tables there are.
+    _lists: bool = field(init=False, default=False)
     # What tables that have a name of their own here are called in the text.
     _apart: Mapping[str, tuple[str, ...]] = field(init=False, default_factory=dict)
 
@@ -119,19 +118,23 @@ class Query:
         self.text = expanded(self.text, self._value)
         words = words_of(self.text)
         check_functions(self.text, words)
+        if is_listing(words):
+            self.text = shown_tables(self.text)
+            words = words_of(self.text)
+            self._lists = is_listing(words)
         found, edits = travels(self.text, words, self._value)
         changes, more = incrementals(self.text, words, self._value)
         replaced = [*edits, *more]
         if has_stars(words):
             replaced += star_edits(words, self.context.lake.catalogs.names())
         self._parse(words, replaced)
-        named = self._iceberg_names(words)
-        if named or any(len(travel.parts) == ICEBERG_PARTS for travel in found):
-            tables = {*named, *(one.parts for one in references(self._tree))}
+        iceberg = self._iceberg_names(words)
+        if iceberg or any(len(travel.parts) == ICEBERG_PARTS for travel in found):
+            tables = {*iceberg, *(one.parts for one in references(self._tree))}
             replaced += name_edits(words, tables, found, replaced)
             self._parse(words, replaced)
-            self._iceberg = {folded((schema_name(parts), parts[-1])): parts for parts in named}
-            self._iceberg |= {(schema_name(parts), parts[-1]): parts for parts in named}
+            self._iceberg = {folded((schema_name(parts), parts[-1])): parts for parts in iceberg}
+            self._iceberg |= {(schema_name(parts), parts[-1]): parts for parts in iceberg}
         self._find_uses(words)
         self._tell_apart(words, replaced)
         self.space.use(self.context.database)
@@ -142,6 +145,9 @@ class Query:
         stand_ins = {name.lower() for name in (*(one.stand_in for one in found), *(one.stand_in for one in changes))}
         for uses in self._same_tables(stand_ins):
             self._add(uses)
+        if self._lists:
+            shown = {(parts[-2] if len(parts) > 1 else self.context.database.lower(), parts[-1]) for parts in self.uses}
+            add_listing(self.space, self.context, words, shown)
         if self._reads_only_the_lake():
             self.space.keep_footers()
 
@@ -153,7 +159,7 @@ class Query:
         """The tables of Iceberg catalogs that the query names."""
         if not self._tree.get("error"):
             found = {one.parts for one in references(self._tree) if len(one.parts) == ICEBERG_PARTS}
-            return {parts for parts in found if not _is_duckdbs(parts)}
+            return {parts for parts in found if not is_duckdbs(parts)}
         if self._tree.get("error_type") == "parser" or not has_long_names(words):
             return set()
         return named_by_words(words, self.context.lake.catalogs.names())
@@ -186,9 +192,11 @@ class Query:
         """Gives tables whose names differ in case alone names of their own."""
         groups = []
         for uses in self._same_tables(()):
-            if len({self._spelled(use.parts) for use in uses}) > 1:
+            # Where tables are listed, those that are read are none of the list's, which has them under their own names.
+            listed = self._lists and all(use.place is not None for use in uses)
+            if listed or len({self._spelled(use.parts) for use in uses}) > 1:
                 meant = [(use, self._meaning(use.parts)) for use in uses]
-                if len({meaning for _, meaning in meant if meaning is not None}) > 1:
+                if len({meaning for _, meaning in meant if meaning is not None}) > (0 if listed else 1):
                     groups.append(meant)
         if groups:
             apart = told_apart(groups, words, self.placed)
@@ -249,7 +257,7 @@ class Query:
         """Whether all files that the query names are the lake's own, which never change under their names."""
         from lakelet.sql.table_view import TableView  # noqa: PLC0415 - a query without tables does without.
 
-        if self._tree.get("error") or any(True for _ in functions(self._tree)) or any(map(_is_duckdbs, self.uses)):
+        if self._tree.get("error") or any(True for _ in functions(self._tree)) or any(map(is_duckdbs, self.uses)):
             return False
         return bool(self.views) and all(isinstance(view, TableView) for _, view in self.views)
 
@@ -264,7 +272,7 @@ class Query:
                 relation = self.frames.given(written[0])
         is_given = relation is not None
         if relation is None:
-            if _is_duckdbs(written) and not self._is_lakes(written):
+            if is_duckdbs(written) and not self._is_lakes(written):
                 return
             relation = self._relation(written, uses)
         if relation is None:
@@ -277,7 +285,7 @@ class Query:
 
     def _is_lakes(self, written: tuple[str, ...]) -> bool:
         """Whether the lake has a table that is called like one of DuckDB's own."""
-        if len(written) > 1 or set(written[0]) & _FILE_SIGNS:
+        if len(written) > 1 or is_file(written[0]):
             return False
         try:
             return self.context.names.find(self.context.table_name(written)) is not None
@@ -466,14 +474,6 @@ def _column_names(relation: object) -> Sequence[str]:
         if found:
             return found
     return ()
-
-
-def _is_duckdbs(parts: Sequence[str]) -> bool:
-    """Whether a name is a file's or one of DuckDB's own."""
-    if len(parts) == 1:
-        name = parts[0]
-        return bool(set(name) & _FILE_SIGNS) or name.lower().startswith(_DUCKDBS_NAMES)
-    return parts[0].lower() in _DUCKDBS_SCHEMAS or (len(parts) == 3 and parts[0].lower() in ("system", "temp"))
 
 
 def _used(expression: str, params: Params) -> Params:

@@ -1,4 +1,4 @@
-"""Names found among the words of a query, before DuckDB parses it or where it tells no tree."""
+"""Names among the words of a query: of files, of what is DuckDB's own, and whatever could be a table's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ from itertools import pairwise
 
 from lakelet.sql.names import DEFAULT_DATABASE
 from lakelet.sql.words import Word
+
+_FILE_SIGNS = frozenset("./*:")
+_DUCKDBS_SCHEMAS = ("information_schema", "pg_catalog")
+_DUCKDBS_NAMES = ("duckdb_", "pragma_", "sqlite_", "pg_")
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is that of a file or an address."""
+    return bool(set(name) & _FILE_SIGNS)
+
+
+def is_duckdbs(parts: Sequence[str]) -> bool:
+    """Whether a name is a file's or one of DuckDB's own."""
+    if len(parts) == 1:
+        name = parts[0]
+        return is_file(name) or name.lower().startswith(_DUCKDBS_NAMES)
+    return parts[0].lower() in _DUCKDBS_SCHEMAS or (len(parts) == 3 and parts[0].lower() in ("system", "temp"))
 
 
 def default_names(words: Sequence[Word], replaced: Collection[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:

@@ -1,0 +1,36 @@
+"""`PRAGMA table_info('orders')` and others by which programs that know DuckDB look at tables; all that change it are refused."""
+
+from __future__ import annotations
+
+from lakelet.sql.context import Context
+from lakelet.sql.quoting import literal
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Statement
+
+_ABOUT_ONE = ("table_info", "show")
+_PLAIN = {
+    "show_tables": "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY ALL",
+    "show_databases": "SELECT database_name FROM duckdb_databases()",
+    "database_list": "SELECT 0 AS seq, database_name AS name, path AS file FROM duckdb_databases()",
+    "version": "FROM pragma_version()",
+    "platform": "FROM pragma_platform()",
+    "collations": "FROM pragma_collations()",
+}
+
+
+def run_pragma(context: Context, statement: Statement) -> SqlResult:
+    """PRAGMA name, PRAGMA name('table'), PRAGMA name(table)."""
+    reader = statement.reader
+    reader.expect("PRAGMA")
+    word = reader.peek()
+    name = reader.name("the name of a pragma").lower()
+    if name in _PLAIN:
+        reader.finish()
+        return context.query(_PLAIN[name], None, statement.frames)
+    if name in _ABOUT_ONE:
+        arguments = reader.listed(lambda: reader.expression(","))
+        reader.finish()
+        argument = arguments[0]
+        text = argument if argument.startswith("'") else literal(argument.replace("`", '"'))
+        return context.query(f"FROM pragma_{name}({text})", None, statement.frames)
+    raise reader.error(f"a pragma that looks at tables ({', '.join((*_ABOUT_ONE, *_PLAIN))})", word)
