@@ -30,6 +30,7 @@ from measure_iceberg_spark import measure_iceberg_spark
 from measure_keyed import measure_get, measure_keyed_memory, measure_keyed_write, measure_merge_read, measure_winners
 from measure_metadata import measure_avro, measure_commits, measure_plan
 from measure_rows import measure_memory, measure_read, measure_write
+from measure_small_write import measure_small_write
 from measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
 from measure_spark_peers import measure_spark_peers
 from measure_sql import measure_cli_start, measure_sql
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "read": measure_read,
     "plan": measure_plan,
     "commit": measure_commits,
+    "small_write": measure_small_write,
     "memory": measure_memory,
     "avro": measure_avro,
     "merge_read": measure_merge_read,

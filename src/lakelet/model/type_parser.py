@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lakelet.errors import InvalidError
 from lakelet.model.types import MAX_LENGTH, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row, with_nullable
@@ -47,6 +48,7 @@ _RANGES = {
 }
 
 
+@lru_cache(maxsize=1024)
 def parse_type(text: str) -> DataType:
     """The type that `text` describes, or an InvalidError that shows where it stops making sense."""
     parser = _Parser(text)
