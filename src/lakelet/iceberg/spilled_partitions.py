@@ -8,7 +8,6 @@ table however often memory was full. Everything goes with `close`.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakelet.errors import UnavailableError
+from lakelet.storage.spill_folder import SpillFolder
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class SpilledPartitions:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: SpillFolder | None = None
         self._runs: list[Path] = []
         self._readers: dict[int, tuple[pa.NativeFile, pa.RecordBatchFileReader]] = {}
         self._places: dict[int, list[tuple[int, int]]] = {}
@@ -76,7 +76,7 @@ class SpilledPartitions:
             return
         with _on_disk():
             if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="lakelet-iceberg-", ignore_cleanup_errors=True)
+                self._folder = SpillFolder("lakelet-iceberg-")
             run = len(self._runs)
             self._runs.append(Path(self._folder.name) / f"rows-{run}.arrow")
             # Not compressed: with so many small batches that takes far longer than writing and reading them.

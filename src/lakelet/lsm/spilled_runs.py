@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
-from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from lakelet.lsm.write_buffer import Place
+from lakelet.storage.spill_folder import SpillFolder
 
 Merge: TypeAlias = Callable[[Sequence[Iterator[pa.RecordBatch]]], Iterator[pa.RecordBatch]]
 BATCH_BYTES = 512 * 1024
@@ -30,7 +30,7 @@ class SpilledRuns:
     """The runs of all buckets of one writer."""
 
     def __init__(self) -> None:
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: SpillFolder | None = None
         self._files = 0
         self._lock = Lock()
         self._runs: dict[Place, list[tuple[str, range]]] = {}
@@ -73,7 +73,7 @@ class SpilledRuns:
     def _new_path(self) -> str:
         with self._lock:
             if self._folder is None:
-                self._folder = TemporaryDirectory(prefix="lakelet-", ignore_cleanup_errors=True)
+                self._folder = SpillFolder("lakelet-")
             self._files += 1
             return os.path.join(self._folder.name, f"{self._files}.arrow")
 

@@ -27,7 +27,7 @@ def open_instance(path: str = ":memory:", settings: Mapping[str, str] | None = N
 
     chosen: dict[str, str | bool | int | float | list[str]] = {**_SETTINGS, **(settings or {})}
     if chosen.get("enable_external_access") != "false":
-        chosen["temp_directory"] = f"{tempfile.gettempdir()}/lakelet-{RandomIds().uuid()}"
+        chosen.setdefault("temp_directory", f"{tempfile.gettempdir()}/lakelet-{RandomIds().uuid()}")
     database = duckdb.connect(path, config=chosen)
     # Not in the configuration: the setting belongs to an extension that is loaded behind it.
     database.execute(f"SET GLOBAL TimeZone = '{ZONE}'")

@@ -7,7 +7,6 @@ one sign, and maps by their entries in whatever order they are stored.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from lakelet.format.binary_row_columns import encode_rows
 from lakelet.model.types import DataType
 from lakelet.predicate.instance import open_instance
 from lakelet.read.stream_error import StreamError
+from lakelet.storage.spill_folder import SpillFolder
 
 _KEY = "__lakelet_key"
 _KIND = "__lakelet_kind"
@@ -27,8 +27,8 @@ def keyed_difference(
 ) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
     """Kinds ("-D", "-U", "+U", "+I") and rows; the two rows of an update follow one another."""
     schema = before.schema
-    with tempfile.TemporaryDirectory(prefix="lakelet-") as folder:
-        connection, failed = open_instance(f"{folder}/rows.duckdb"), StreamError()
+    with SpillFolder("lakelet-") as folder:
+        connection, failed = open_instance(f"{folder}/rows.duckdb", {"temp_directory": f"{folder}/more"}), StreamError()
         try:
             for name, rows in (("before_rows", before), ("after_rows", after)):
                 with failed.retold():

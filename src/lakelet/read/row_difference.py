@@ -5,13 +5,13 @@ DuckDB does it, on disk where memory does not suffice. Rows are compared column 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from lakelet.predicate.instance import open_instance
 from lakelet.read.stream_error import StreamError
+from lakelet.storage.spill_folder import SpillFolder
 
 
 def row_difference(
@@ -19,8 +19,8 @@ def row_difference(
 ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     """What only the left has, and what only the right has."""
     schema = left.schema
-    folder = tempfile.TemporaryDirectory(prefix="lakelet-")
-    connection = open_instance(f"{folder.name}/rows.duckdb")
+    folder = SpillFolder("lakelet-")
+    connection = open_instance(f"{folder.name}/rows.duckdb", {"temp_directory": f"{folder.name}/more"})
     failed = StreamError()
     with failed.retold():
         connection.register("left_stream", failed.watch(left))

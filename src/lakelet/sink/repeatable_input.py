@@ -6,7 +6,6 @@ a second reading comes from there; the disk is not touched where a repetition ca
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pyarrow as pa
 from lakelet.errors import UnavailableError
 from lakelet.model.types import Field
 from lakelet.sink.input import batches_of
+from lakelet.storage.spill_folder import SpillFolder, spill_root
 
 
 class RepeatableInput:
@@ -32,7 +32,7 @@ class RepeatableInput:
         self._apart = apart
         self._in_memory = stays_in_memory(data)
         self._spills = repeatable and not self._in_memory
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: SpillFolder | None = None
         self._files: list[Path] = []
         self._source: Iterator[pa.RecordBatch] | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
@@ -76,7 +76,7 @@ class RepeatableInput:
 
     def _new_file(self, schema: pa.Schema) -> pa.RecordBatchStreamWriter:
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="lakelet-input-")
+            self._folder = SpillFolder("lakelet-input-")
         self._files.append(Path(self._folder.name) / f"rows-{len(self._files)}.arrow")
         options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=True)
         return pa.ipc.new_stream(str(self._files[-1]), schema, options=options)
@@ -93,7 +93,7 @@ def _keeping() -> Iterator[None]:
         yield
     except OSError as error:
         raise UnavailableError(
-            f"rows that may have to be read again cannot be kept in the temporary folder {tempfile.gettempdir()}: {error}"
+            f"rows that may have to be read again cannot be kept in the temporary folder {spill_root()}: {error}"
         ) from error
 
 

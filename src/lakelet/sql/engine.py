@@ -30,6 +30,7 @@ from lakelet.sql.quoting import listed, literal, quoted
 from lakelet.sql.relation import Rows
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
+from lakelet.storage.spill_folder import engine_folder
 
 BATCH_ROWS = 122_880
 _SETTINGS = {
@@ -63,7 +64,7 @@ class Engine:
 
     def _instance(self) -> duckdb.DuckDBPyConnection:
         if self._database is None:
-            self._database = open_instance(settings=_SETTINGS)
+            self._database = open_instance(settings={**_SETTINGS, "temp_directory": engine_folder()})
         return self._database
 
     def interrupt(self) -> None:

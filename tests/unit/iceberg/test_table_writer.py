@@ -273,10 +273,10 @@ def test_many_partitions_in_little_memory(tmp_path: Path, monkeypatch: pytest.Mo
     writer = TableWriter(write_plan(table, JOB), "7", memory=100_000, most_open=3)
     for start in range(0, 20_000, 1_000):
         writer.write(batch.slice(start, 1_000))
-    assert list(spill.iterdir()), "rows went to local disk"
+    assert list(spill.rglob("*.arrow")), "rows went to local disk"
     assert not data_files(tmp_path)
     data = writer.close()
-    assert not list(spill.iterdir())
+    assert not list(spill.rglob("*.arrow"))
     assert [file.row_count for file in data] == [100] * 200
     assert {file.partition_values for file in data} == {(number,) for number in range(0, 20_000, 100)}
 

@@ -1,6 +1,5 @@
 """Runs on the local disk."""
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -41,7 +40,7 @@ def test_each_bucket_has_its_own_runs(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     spilled = SpilledRuns()
     assert not spilled.places
-    assert os.listdir(tmp_path) == []
+    assert not list(tmp_path.rglob("*.arrow"))
     spilled.spill([(ONE, iter(batches([1, 2], [3]))), (TWO, iter(batches([9])))])
     spilled.spill([(TWO, iter(batches([7], [8])))])
     assert list(spilled.places) == [ONE, TWO]
@@ -53,9 +52,9 @@ def test_each_bucket_has_its_own_runs(monkeypatch: pytest.MonkeyPatch, tmp_path:
         [1, 2, 3]
     ]
     assert spilled.runs((b"three", 0), merged) == []
-    assert len(os.listdir(tmp_path)) == 1
+    assert list(tmp_path.rglob("*.arrow"))
     spilled.close()
-    assert os.listdir(tmp_path) == []
+    assert not list(tmp_path.rglob("*.arrow"))
     spilled.close()
 
 
@@ -70,4 +69,4 @@ def test_an_error_while_spilling_leaves_nothing_after_close(monkeypatch: pytest.
     with pytest.raises(MemoryError):
         spilled.spill([(ONE, failing())])  # type: ignore[list-item]
     spilled.close()
-    assert os.listdir(tmp_path) == []
+    assert not list(tmp_path.rglob("*.arrow"))

@@ -9,7 +9,6 @@ large for memory wait on local disk.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from lakelet.sql.statement import Statement
 from lakelet.sql.statements.internal_names import InternalNames
 from lakelet.sql.statements.query_text import QueryText, Span
 from lakelet.sql.statements.row_expressions import QUERIES, check_row_expressions
+from lakelet.storage.spill_folder import SpillFolder, spill_root
 
 MERGE_ACTION = "merge_action"
 _MEMORY_BYTES = 64 << 20
@@ -120,7 +120,7 @@ class KeptBatches:
         self.schema = schema
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: SpillFolder | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -154,13 +154,13 @@ class KeptBatches:
     def _spill(self) -> None:
         try:
             if self._writer is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="lakelet-returning-")
+                self._folder = SpillFolder("lakelet-returning-")
                 options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=True)
                 self._writer = pa.ipc.new_stream(str(self._path()), self.schema, options=options)
             for batch in self._batches:
                 self._writer.write_batch(batch)
         except OSError as error:
-            folder = tempfile.gettempdir()
+            folder = spill_root()
             raise UnavailableError(
                 f"rows of RETURNING cannot be kept in the temporary folder {folder}: {error}"
             ) from error
