@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakelet.errors import NotFoundError
+from lakelet.format.stored_json import load_json
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
@@ -90,7 +91,7 @@ def encode_record(record: Record) -> bytes:
 
 def decode_record(data: bytes) -> Record:
     """The inverse; any of the errors that JSON of another form gives."""
-    value = json.loads(data)
+    value = load_json(data)
     if value["version"] != _VERSION:
         raise KeyError(f"version {value['version']}, expected {_VERSION}")
     return tuple(Settled(int(entry["snapshotId"]), str(entry["deltaManifestList"])) for entry in value["settled"])

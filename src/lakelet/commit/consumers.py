@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
+from lakelet.format.stored_json import load_json
 from lakelet.storage.home import TableHome
 
 _PREFIX = "consumer-"
@@ -94,6 +95,6 @@ def _read(home: TableHome, path: str) -> int | None:
     except NotFoundError:
         return None
     try:
-        return int(json.loads(data)[_MEMBER])
+        return int(load_json(data)[_MEMBER])
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptionError(f"{home.where(path)}: not a consumer file ({type(error).__name__}: {error})") from error

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from lakelet.errors import CorruptionError, NotFoundError
 from lakelet.format.snapshot_json import decode_snapshot, encode_snapshot
+from lakelet.format.stored_json import load_json
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
@@ -40,7 +41,7 @@ def read_expiring(home: TableHome, path: str) -> list[Snapshot]:
     except NotFoundError:
         return []
     try:
-        values = json.loads(data)["snapshots"]
+        values = load_json(data)["snapshots"]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptionError(
             f"{home.where(path)}: not a note of an expiry ({type(error).__name__}: {error})"

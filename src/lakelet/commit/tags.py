@@ -36,6 +36,7 @@ from lakelet.errors import (
     UnavailableError,
 )
 from lakelet.format.snapshot_json import decode_snapshot
+from lakelet.format.stored_json import load_json
 from lakelet.format.tag_json import decode_tag, encode_tag, tagged_snapshot_bytes
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.tag import Tag
@@ -354,7 +355,7 @@ def _unmark(home: TableHome, options: TableOptions, name: str) -> None:
 
 def _created_ms(home: TableHome, path: str) -> int | None:
     try:
-        return int(json.loads(home.store.get(path))["creationTime"])
+        return int(load_json(home.store.get(path))["creationTime"])
     except (NotFoundError, ValueError, KeyError, TypeError):
         return None
 

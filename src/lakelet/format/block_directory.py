@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelet.errors import CorruptionError
+from lakelet.format.stored_json import load_json
 from lakelet.model.data_file import Stats
 
 BLOCKS_KEY = "lakelet.blocks"
@@ -55,7 +56,7 @@ def decode_directory(metadata: Mapping[str, bytes], *, path: str) -> list[BlockP
             BlockPartitions(
                 int(count), Stats(b64decode(low, validate=True), b64decode(high, validate=True), tuple(nulls))
             )
-            for count, low, high, nulls in json.loads(text)
+            for count, low, high, nulls in load_json(text)
         ]
     except (ValueError, TypeError) as error:
         raise CorruptionError(f"{path}: {BLOCKS_KEY} in the header is no directory of blocks: {error}") from error

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lakelet.errors import CorruptionError
 from lakelet.format.manifest_columns import ENTRY_SCHEMA, LIST_SCHEMA, conform
+from lakelet.format.stored_json import load_json
 from lakelet.model.manifest import EntryKind
 
 _FOLDER = "manifest/"
@@ -77,7 +78,7 @@ def encode_entries(table: pa.Table) -> bytes:
 def decode_entries(data: bytes, *, path: str, columns: Collection[str] | None = None) -> pa.Table:
     """The entries of a JSON manifest."""
     try:
-        entries = json.loads(data)["entries"]
+        entries = load_json(data)["entries"]
         rows: dict[str, list[Any]] = {}
         for member, column in _ENTRY_MEMBERS.items():
             kind = ENTRY_SCHEMA.field(column).type
@@ -106,7 +107,7 @@ def encode_list(table: pa.Table) -> bytes:
 def decode_list(data: bytes, *, path: str) -> pa.Table:
     """The manifests of a JSON manifest list."""
     try:
-        value = json.loads(data)
+        value = load_json(data)
         names, manifests = value["manifestFiles"], value["manifests"]
         if len(names) != len(manifests):
             raise CorruptionError(f"{path}: {len(names)} manifestFiles but {len(manifests)} manifests")

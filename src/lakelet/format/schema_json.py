@@ -14,9 +14,10 @@ import json
 from typing import Any
 
 from lakelet.errors import CorruptionError, InvalidError
+from lakelet.format.stored_json import load_json
 from lakelet.model.schema import SCHEMA_VERSION, TableSchema
 from lakelet.model.type_parser import parse_type
-from lakelet.model.types import Array, Atomic, DataType, Field, Map, Multiset, Row
+from lakelet.model.types import MAX_DEPTH, Array, Atomic, DataType, Field, Map, Multiset, Row
 
 
 def encode_schema(schema: TableSchema) -> bytes:
@@ -39,7 +40,7 @@ def encode_schema(schema: TableSchema) -> bytes:
 def decode_schema(data: bytes, *, path: str) -> TableSchema:
     """The schema in `data`; errors name `path`."""
     try:
-        value = json.loads(data)
+        value = load_json(data)
         version = int(value.get("version", 1))
         if version > SCHEMA_VERSION:
             raise InvalidError(
@@ -81,10 +82,9 @@ def _decode_fields(values: list[dict[str, Any]], path: str) -> tuple[Field, ...]
         raise InvalidError(f"{path}: {error}") from error
 
 
-def _decode_field(value: dict[str, Any]) -> Field:
-    return Field(
-        int(value["id"]), value["name"], decode_type(value["type"]), value.get("description"), value.get("defaultValue")
-    )
+def _decode_field(value: dict[str, Any], *, depth: int = 1) -> Field:
+    data_type = decode_type(value["type"], depth=depth)
+    return Field(int(value["id"]), value["name"], data_type, value.get("description"), value.get("defaultValue"))
 
 
 def encode_type(data_type: DataType) -> str | dict[str, Any]:
@@ -103,20 +103,23 @@ def encode_type(data_type: DataType) -> str | dict[str, Any]:
             return str(data_type)
 
 
-def decode_type(value: str | dict[str, Any]) -> DataType:
+def decode_type(value: str | dict[str, Any], *, depth: int = 1) -> DataType:
     """The inverse of `encode_type`."""
+    if depth > MAX_DEPTH:
+        raise InvalidError(f"expected at most {MAX_DEPTH} types inside one another")
     if isinstance(value, str):
         return parse_type(value)
+    inside = depth + 1
     words = value["type"].split()
     nullable = len(words) == 1
     match words[0]:
         case "ARRAY":
-            return Array(decode_type(value["element"]), nullable)
+            return Array(decode_type(value["element"], depth=inside), nullable)
         case "MULTISET":
-            return Multiset(decode_type(value["element"]), nullable)
+            return Multiset(decode_type(value["element"], depth=inside), nullable)
         case "MAP":
-            return Map(decode_type(value["key"]), decode_type(value["value"]), nullable)
+            return Map(decode_type(value["key"], depth=inside), decode_type(value["value"], depth=inside), nullable)
         case "ROW":
-            return Row(tuple(_decode_field(field) for field in value["fields"]), nullable)
+            return Row(tuple(_decode_field(field, depth=inside) for field in value["fields"]), nullable)
         case other:
             raise InvalidError(f"type {other!r} is not known here")

@@ -14,6 +14,7 @@ import json
 from typing import Any
 
 from lakelet.errors import CorruptionError, InternalError, InvalidError
+from lakelet.format.stored_json import load_json
 from lakelet.model.snapshot import SNAPSHOT_VERSION, CommitKind, Snapshot
 
 _MEMBERS = (
@@ -68,7 +69,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 def decode_snapshot(data: bytes, *, path: str) -> Snapshot:
     """The snapshot in `data`; errors name `path`."""
     try:
-        value = json.loads(data)
+        value = load_json(data)
         version = int(value.get("version") or 1)
         if version > SNAPSHOT_VERSION:
             raise InvalidError(

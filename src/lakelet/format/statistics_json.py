@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lakelet.errors import CorruptionError, InvalidError
+from lakelet.format.stored_json import load_json
 from lakelet.model.partition_path import parse_partition_value, partition_text
 from lakelet.model.table_statistics import ColumnStatistics, TableStatistics
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, DataType, Field
@@ -45,7 +46,7 @@ def encode_statistics(statistics: TableStatistics, fields: Sequence[Field]) -> b
 def decode_statistics(data: bytes, fields_of: FieldsOf, *, path: str) -> TableStatistics:
     """The statistics in `data`; `fields_of` gives the fields of a schema version, errors name `path`."""
     try:
-        value = json.loads(data)
+        value = load_json(data)
         schema_id = int(value["schemaId"])
         types = {field.name: field.type for field in fields_of(schema_id)}
         columns = {

@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 
 from lakelet.errors import CorruptionError
+from lakelet.format.stored_json import load_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def encode_metadata(metadata: TableMetadata) -> bytes:
 def decode_metadata(data: bytes, *, path: str) -> TableMetadata:
     """The metadata in `data`; errors name `path`."""
     try:
-        value = json.loads(data)
+        value = load_json(data)
         return TableMetadata(
             str(value["tableUuid"]),
             int(value["createTime"]),

@@ -17,6 +17,7 @@ from typing import Any
 
 from lakelet.errors import CorruptionError
 from lakelet.format.snapshot_json import decode_snapshot
+from lakelet.format.stored_json import load_json
 from lakelet.model.tag import Tag
 
 _CREATE_TIME, _TIME_RETAINED = "tagCreateTime", "tagTimeRetained"
@@ -37,7 +38,7 @@ def decode_tag(data: bytes, *, name: str, path: str) -> Tag:
     """The tag in `data`; errors name `path`."""
     snapshot = decode_snapshot(data, path=path)
     try:
-        value = json.loads(data, parse_float=Decimal)
+        value = load_json(data, parse_float=Decimal)
         created, retained = value.get(_CREATE_TIME), value.get(_TIME_RETAINED)
         return Tag(
             name,
@@ -55,7 +56,7 @@ def tagged_snapshot_bytes(tag: bytes) -> bytes:
 
 
 def _members(data: bytes) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(data)
+    value: dict[str, Any] = load_json(data)
     return {key: member for key, member in value.items() if key not in (_CREATE_TIME, _TIME_RETAINED)}
 
 

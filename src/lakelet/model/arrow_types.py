@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.model.types import MAX_LENGTH, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
+from lakelet.model.types import MAX_DEPTH, MAX_LENGTH, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 
 _PLAIN = {
     Kind.BOOLEAN: pa.bool_(),
@@ -43,6 +43,7 @@ _FROM = {
     pa.date32(): Kind.DATE,
 }
 _MILLI, _MICRO = 3, 6
+_SHOWN_CHARACTERS = 100
 _UNIT_PRECISION = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
@@ -100,9 +101,11 @@ def arrow_schema(fields: Sequence[Field]) -> pa.Schema:
     return pa.schema([arrow_field(field) for field in fields])
 
 
-def from_arrow(arrow: pa.DataType, *, nullable: bool = True, where: str = "column") -> DataType:
+def from_arrow(arrow: pa.DataType, *, nullable: bool = True, where: str = "column", depth: int = 1) -> DataType:
     """The logical type for an Arrow type; inner fields carry the id -1 until a schema numbers them."""
     types = pa.types
+    if depth > MAX_DEPTH:
+        raise InvalidError(f"{where[:_SHOWN_CHARACTERS]}…: expected at most {MAX_DEPTH} types inside one another")
     if arrow in _FROM:
         return Atomic(_FROM[arrow], nullable=nullable)
     if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
@@ -126,14 +129,16 @@ def from_arrow(arrow: pa.DataType, *, nullable: bool = True, where: str = "colum
         return Atomic(Kind.DATE, nullable=nullable)
     if types.is_dictionary(arrow):
         return from_arrow(arrow.value_type, nullable=nullable, where=where)
-    return _nested_from_arrow(arrow, nullable, where)
+    if arrow == pa.uuid():
+        return Atomic(Kind.VARCHAR, MAX_LENGTH, nullable=nullable)
+    return _nested_from_arrow(arrow, nullable, where, depth + 1)
 
 
-def _nested_from_arrow(arrow: pa.DataType, nullable: bool, where: str) -> DataType:
+def _nested_from_arrow(arrow: pa.DataType, nullable: bool, where: str, depth: int) -> DataType:
     types = pa.types
     if types.is_map(arrow):
-        key = from_arrow(arrow.key_type, nullable=False, where=f"{where}.key")
-        value = from_arrow(arrow.item_type, nullable=arrow.item_field.nullable, where=f"{where}.value")
+        key = from_arrow(arrow.key_type, nullable=False, where=f"{where}.key", depth=depth)
+        value = from_arrow(arrow.item_type, nullable=arrow.item_field.nullable, where=f"{where}.value", depth=depth)
         return Map(key, value, nullable)
     if (
         types.is_list(arrow)
@@ -141,12 +146,19 @@ def _nested_from_arrow(arrow: pa.DataType, nullable: bool, where: str) -> DataTy
         or types.is_fixed_size_list(arrow)
         or types.is_list_view(arrow)
     ):
-        element = from_arrow(arrow.value_type, nullable=arrow.value_field.nullable, where=f"{where}.element")
+        element = from_arrow(
+            arrow.value_type, nullable=arrow.value_field.nullable, where=f"{where}.element", depth=depth
+        )
         return Array(element, nullable)
     if types.is_struct(arrow):
         fields = tuple(
-            Field(-1, inner.name, from_arrow(inner.type, nullable=inner.nullable, where=f"{where}.{inner.name}"))
+            Field(
+                -1,
+                inner.name,
+                from_arrow(inner.type, nullable=inner.nullable, where=f"{where}.{inner.name}", depth=depth),
+            )
             for inner in arrow
         )
         return Row(fields, nullable)
-    raise InvalidError(f"{where}: the Arrow type {arrow} has no counterpart among table types")
+    hint = "; cast it to a whole number of its units, or to text" if types.is_duration(arrow) else ""
+    raise InvalidError(f"{where}: the Arrow type {arrow} has no counterpart among table types{hint}")

@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lakelet.errors import InvalidError
-from lakelet.model.types import MAX_LENGTH, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row, with_nullable
+from lakelet.model.types import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    Array,
+    Atomic,
+    DataType,
+    Field,
+    Kind,
+    Map,
+    Multiset,
+    Row,
+    with_nullable,
+)
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>`(?:[^`]|``)*`)|(?P<text>'(?:[^']|'')*')|(?P<word>[^\W]\w*|\d+)|(?P<mark>[<>(),:]))"
@@ -105,6 +117,7 @@ class _Parser:
                 self.tokens.append(_Token(match["word"] or match["mark"], start))
             at = match.end()
         self.next = 0
+        self.depth = 0
 
     def error(self, at: int, expected: str) -> InvalidError:
         found = self.text[at:].strip()[:20] or "the end"
@@ -138,7 +151,11 @@ class _Parser:
             raise self.error(self.position(), "the end")
 
     def parse(self) -> DataType:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise InvalidError(f"type {self.text[:40]!r}…: expected at most {MAX_DEPTH} types inside one another")
         data_type = self.body()
+        self.depth -= 1
         if self.take("NOT", "NULL"):
             return with_nullable(data_type, False)
         self.take("NULL")

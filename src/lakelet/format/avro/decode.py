@@ -7,7 +7,6 @@ mostly this. It gives storage types (a date is an int32); `logical` gives them t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from lakelet.format.avro import kernels
 from lakelet.format.avro.compiled import compiled_kernel
 from lakelet.format.avro.container import Block, Header, corrupt, read_blocks, read_header
 from lakelet.format.avro.program import Node, Program, compile_program, row_record
+from lakelet.format.stored_json import load_json
 
 BATCH_BYTES = 1 << 28
 """Encoded bytes decoded at once; far enough below 2 GiB for Arrow's 32-bit offsets."""
@@ -52,8 +52,8 @@ def read_schema(data: bytes, *, path: str) -> FileSchema:
     """The writer schema and the header's metadata; rows are not looked at."""
     header = read_header(data, path=path)
     try:
-        schema = json.loads(header.schema_text)
-    except json.JSONDecodeError as error:
+        schema = load_json(header.schema_text)
+    except ValueError as error:
         raise CorruptionError(f"{path}: avro.schema in the header is not JSON: {error}") from error
     record = row_record(schema)
     if record is None:

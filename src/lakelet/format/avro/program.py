@@ -8,7 +8,6 @@ projection, because a table has thousands of manifests with one schema. Nothing 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +32,7 @@ from lakelet.format.avro.kernels import (
     RECORD,
     WIDTH,
 )
+from lakelet.format.stored_json import load_json
 
 MAX_FIXED_BYTES = 1 << 16
 """A null of a fixed type takes that many bytes in Arrow, and one byte in a file."""
@@ -101,7 +101,7 @@ def compile_encoder(schema_text: str) -> Program:
 
 @lru_cache(maxsize=256)
 def _compile(schema_text: str, columns: frozenset[str] | None, encoder: bool) -> Program:
-    schema = json.loads(schema_text)
+    schema = load_json(schema_text)
     record = row_record(schema)
     if record is None:
         raise InvalidError(f"the outermost Avro type must be a record, not {schema_text[:80]}")
