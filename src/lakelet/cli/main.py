@@ -29,7 +29,12 @@ _PANELS = {
         "history": look.history,
         "files": look.files,
     },
-    "Keep in shape": {"compact": upkeep.compact, "expire": upkeep.expire, "orphans": upkeep.orphans},
+    "Keep in shape": {
+        "compact": upkeep.compact,
+        "expire": upkeep.expire,
+        "orphans": upkeep.orphans,
+        "check": upkeep.check,
+    },
     "Try": {"demo": demo.demo},
 }
 for _panel, _listed in _PANELS.items():

@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape: `compact`, `expire`, `orphans`."""
+"""Commands that keep a table in shape: `compact`, `expire`, `orphans`, `check`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from lakelet.cli.output import Output, console
 from lakelet.cli.progress import spinner, watched
 from lakelet.compact.progress import CompactionProgress, Progress
+from lakelet.errors import CorruptionError
 from lakelet.table import Table
 
 _SHOWN = 20
@@ -59,6 +60,29 @@ def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bo
     )
     if found.paths:
         output.rows("the first ones", ("path",), [(path,) for path in found.paths[:_SHOWN]])
+
+
+def check_table(
+    table: Table, output: Output, *, version: int | None, tag: str | None, branch: str | None, quick: bool
+) -> None:
+    """Checks a table; a CorruptionError, once everything is told, where something is damaged."""
+    with spinner(output, "checking files"):
+        report = table.check(version=version, tag=tag, branch=branch, quick=quick)
+    output.values(
+        f"checked {table.name}",
+        {
+            "versions": report.versions,
+            "metadata files": report.metadata_files,
+            "data files": report.data_files,
+            "rows": report.rows,
+            "bytes": report.bytes,
+            "damaged": len(report.damages),
+        },
+    )
+    if report.damages:
+        columns = ("kind", "path", "problem", "partition", "bucket", "keys", "rows", "snapshot")
+        output.rows("damaged", columns, [tuple(getattr(one, name) for name in columns) for one in report.damages])
+        raise CorruptionError(f"{len(report.damages)} files of {table.name} are damaged")
 
 
 @contextmanager

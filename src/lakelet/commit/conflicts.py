@@ -166,7 +166,7 @@ def check_levels(
             added[partition, bucket, level].append((name, low, high))
     types = [field.type for field in schema.trimmed_key_fields]
     for (partition, bucket, level), files in added.items():
-        ranges = sorted((_key(low, types), _key(high, types), name) for name, low, high in files)
+        ranges = sorted((comparable_key(low, types), comparable_key(high, types), name) for name, low, high in files)
         for (_, before, one), (after, _, other) in pairwise(ranges):
             if after <= before:
                 folder = PartitionFolders(home.paths, schema).bucket_folder(partition, bucket)
@@ -407,7 +407,7 @@ def _may_hold(
         return True
     if any(bound.null_count for bound in decode_bounds(pa.array([stats.min_values], pa.binary()), types)):
         return True
-    return _key(stats.min_values, types) in {_key(partition, types) for partition in partitions}
+    return comparable_key(stats.min_values, types) in {comparable_key(partition, types) for partition in partitions}
 
 
 def _numbered(messages: Iterable[CommitMessage]) -> list[CommitMessage]:
@@ -453,12 +453,12 @@ def _clash(one: DataFile, other: DataFile, types: Sequence[DataType]) -> bool:
     """Whether two files overlap both in sequence numbers and in keys."""
     if one.level or other.level or one.max_sequence < other.min_sequence or other.max_sequence < one.min_sequence:
         return False
-    return _key(one.min_key, types) <= _key(other.max_key, types) and _key(other.min_key, types) <= _key(
-        one.max_key, types
-    )
+    return comparable_key(one.min_key, types) <= comparable_key(other.max_key, types) and comparable_key(
+        other.min_key, types
+    ) <= comparable_key(one.max_key, types)
 
 
-def _key(row: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
+def comparable_key(row: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
     """A key that compares as keys of the table do: NaN is the greatest number, and -0.0 is less than 0.0."""
     columns = decode_rows(pa.array([row], pa.binary()), types)
     return tuple(_ordered(column) for column in columns)

@@ -35,6 +35,7 @@ from lakelet.table.after_write import AfterWrite, after_commit
 from lakelet.table.altering import Altering
 from lakelet.table.analyzing import Analyzing
 from lakelet.table.changing import changes_schema, read_changes
+from lakelet.table.check import Checks
 from lakelet.table.cleaning import Cleaning
 from lakelet.table.committed_write import CommittedWrite
 from lakelet.table.committing import TableCommit, partition_spec
@@ -54,7 +55,7 @@ from lakelet.table.writing import TableWrite
 _MODES = ("append", "overwrite", "overwrite_partitions")
 
 
-class Table(Altering, Compacting, Cleaning, Versioning, Analyzing):
+class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
     """A table of a lake, on one of its branches. Cheap to make: nothing is read until it is used."""
 
     def __init__(self, name: str, home: TableHome) -> None:

@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape: `compact`, `expire`, `orphans`."""
+"""Commands that keep a table in shape: `compact`, `expire`, `orphans`, `check`."""
 
 from __future__ import annotations
 
@@ -61,3 +61,22 @@ def orphans(
     from lakelet.cli.maintaining import remove_orphans  # noqa: PLC0415
 
     remove_orphans(call.table(table), call.output, older_than=older_than, dry_run=dry_run)
+
+
+@command
+def check(
+    call: Call,
+    table: TableArgument,
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="ID", min=1, help="Only the files of this snapshot.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="NAME", help="Only the files of this tag.")] = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="Only versions of this branch.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only look whether files are there in their sizes.")] = False,
+) -> None:
+    """Say whether every file of a table is there, decodes and agrees with its metadata, and which rows are lost if not."""
+    from lakelet.cli.maintaining import check_table  # noqa: PLC0415
+
+    check_table(call.table(table), call.output, version=version, tag=tag, branch=branch, quick=quick)

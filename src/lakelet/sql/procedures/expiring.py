@@ -102,6 +102,30 @@ def remove_unexisting_files(call: Call) -> Done:
     return Done(f"{verb} {len(rows)} files that are gone", rows)
 
 
+def check(call: Call) -> Done:
+    """Which files are damaged."""
+    rows = []
+    for table in _tables(call):
+        report = table.check(
+            version=call.number("version"), tag=call.text("tag"), branch=call.text("branch"), quick=call.flag("quick")
+        )
+        for one in report.damages:
+            rows.append(
+                (
+                    table.name,
+                    one.kind,
+                    one.path,
+                    one.problem,
+                    one.partition,
+                    one.bucket,
+                    one.keys,
+                    one.rows,
+                    one.snapshot,
+                )
+            )
+    return Done(f"found {len(rows)} damaged files", rows)
+
+
 def _tables(call: Call) -> list[Table]:
     """The table, or with `database.*` all of a database."""
     text = call.values["table"]
@@ -185,5 +209,29 @@ EXPIRING = (
         ),
         (Column("table_name", pa.string()), Column("file_path", pa.string()), Column("snapshot_id", pa.int64())),
         remove_unexisting_files,
+    ),
+    Procedure(
+        "check",
+        "Says which files of a table are missing, cannot be read or differ from their metadata, and which rows they held; one "
+        "row for each, none where the table is whole.",
+        (
+            Argument("table", TABLE, "The table, or `database.*` for all of a database.", required=True),
+            Argument("version", NUMBER, "Only the files of this snapshot."),
+            Argument("tag", TEXT, "Only the files of this tag."),
+            Argument("branch", TEXT, "Only versions of this branch."),
+            Argument("quick", FLAG, "Only look whether files are there in their sizes."),
+        ),
+        (
+            Column("table_name", pa.string()),
+            Column("kind", pa.string()),
+            Column("path", pa.string()),
+            Column("problem", pa.string()),
+            Column("partition", pa.string()),
+            Column("bucket", pa.int64()),
+            Column("keys", pa.string()),
+            Column("rows", pa.int64()),
+            Column("snapshot_id", pa.int64()),
+        ),
+        check,
     ),
 )
