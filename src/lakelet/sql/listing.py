@@ -48,6 +48,7 @@ _LISTS = frozenset(
         *("pragma_database_size",),
     )
 )
+_NAMES = _LISTS | _ABOUT_ONE
 # Functions of DuckDB with a column `database_name`, and whether there is one `schema_name` too.
 _FUNCTIONS = {
     "duckdb_tables": True,
@@ -109,7 +110,7 @@ def _is_list(words: Sequence[Word], place: int) -> bool:
     word = words[place]
     if word.keyword == "SHOW":
         return True
-    return word.is_name and word.text.lower() in (_LISTS | _ABOUT_ONE)
+    return word.is_name and word.text.lower() in _NAMES
 
 
 def _asked(context: Context, words: Sequence[Word]) -> list[tuple[str, str]]:
