@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,16 @@ from lakelet.model.python_values import is_kept, without_uuids
 from lakelet.model.types import Field
 from lakelet.sink.defaults import default_array
 
+
+class Apart(Enum):
+    """Whether rows that leave out different columns come in batches of their own: in the order of the rows, or all alike
+    together, which makes fewer batches."""
+
+    NEVER = "never"
+    IN_ORDER = "in order"
+    TOGETHER = "together"
+
+
 _Gaps = frozenset[tuple[str, ...]]
 _NO_GAPS: _Gaps = frozenset()
 # What Arrow raises for Python values that are not of a type.
@@ -26,13 +37,13 @@ _REFUSALS = (pa.ArrowException, TypeError, OverflowError, ValueError)
 
 
 def batches_of(
-    data: Any, schema: pa.Schema, fields: Sequence[Field] = (), *, apart: bool = False
+    data: Any, schema: pa.Schema, fields: Sequence[Field] = (), *, apart: Apart = Apart.NEVER
 ) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow table, batch or reader, a pandas or polars frame, anything with an Arrow stream, a list of
     dicts (read as the table's types), or an iterable of any of these.
 
-    `fields` are the table's columns: a dict without a column that other dicts have takes its default from there. With `apart`
-    dicts that leave out other columns than the one before begin a batch of their own, which lacks these columns.
+    `fields` are the table's columns: a dict without a column that other dicts have takes its default from there. `apart` says
+    whether dicts that leave out different columns come in batches of their own, which lack these columns.
     """
     if isinstance(data, pa.RecordBatch):
         yield data
@@ -49,7 +60,7 @@ def batches_of(
     elif hasattr(data, "__arrow_c_array__"):
         yield _opened(data, lambda: pa.record_batch(data))
     elif isinstance(data, list) and data and isinstance(data[0], dict):
-        for rows, gaps in _alike(data, schema) if apart else ((data, _NO_GAPS),):
+        for rows, gaps in _alike(data, schema, apart):
             yield from _from_rows(rows, _without(schema, gaps), fields)
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
         for part in data:
@@ -80,18 +91,24 @@ def _opened(data: Any, opens: Callable[[], Any]) -> Any:
         raise _not_a_table(data, f" ({error})") from error
 
 
-def _alike(rows: list[Any], schema: pa.Schema) -> Iterator[tuple[list[Any], _Gaps]]:
-    """The rows in runs that leave out the same columns and fields of ROWs, which go with them.
+def _alike(rows: list[Any], schema: pa.Schema, apart: Apart) -> Iterator[tuple[list[Any], _Gaps]]:
+    """The rows in parts that leave out the same columns and fields of ROWs, which go with them.
 
     What is no dict stays with the rows before, and is refused with them.
     """
-    start, before = 0, _gaps(rows[0], schema)
-    for number, row in enumerate(rows):
-        found = _gaps(row, schema) if isinstance(row, dict) else before
-        if found != before:
-            yield rows[start:number], before
-            start, before = number, found
-    yield rows[start:], before
+    if apart is Apart.NEVER:
+        yield rows, _NO_GAPS
+        return
+    found = _gaps(rows[0], schema)
+    parts: list[tuple[list[Any], _Gaps]] = []
+    groups: dict[_Gaps, list[Any]] = {}
+    for row in rows:
+        found = _gaps(row, schema) if isinstance(row, dict) else found
+        groups.setdefault(found, []).append(row)
+        if not parts or parts[-1][1] != found:
+            parts.append(([], found))
+        parts[-1][0].append(row)
+    yield from parts if apart is Apart.IN_ORDER else ((group, gaps) for gaps, group in groups.items())
 
 
 def _gaps(row: dict[str, Any], fields: Iterable[pa.Field]) -> _Gaps:

@@ -18,6 +18,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row
 from lakelet.options import FIRST_ROW, MERGE_ENGINE, WRITE_MISSING_COLUMNS, TableOptions
+from lakelet.sink.input import Apart
 
 ERROR, DEFAULT, KEEP = "error", "default", "keep"
 POLICIES = (ERROR, DEFAULT, KEEP)
@@ -41,6 +42,15 @@ def missing_policy(asked: str | None, schema: TableSchema, *, replaces: bool) ->
     if not upserts:
         return DEFAULT
     return asked or str(options.get(WRITE_MISSING_COLUMNS))
+
+
+def rows_apart(policy: str, kinds: object) -> Apart:
+    """How dicts that leave out different columns are told apart. Where they keep stored values they have different keys, so that
+    their order does not matter, unless kinds stand beside them in a list."""
+    if policy == DEFAULT:
+        return Apart.NEVER
+    listed = kinds is not None and not isinstance(kinds, str)
+    return Apart.TOGETHER if policy == KEEP and not listed else Apart.IN_ORDER
 
 
 def missing_columns(found: pa.Schema, fields: Sequence[Field]) -> tuple[str, ...]:

@@ -15,16 +15,16 @@ import pyarrow as pa
 
 from lakelet.errors import UnavailableError
 from lakelet.model.types import Field
-from lakelet.sink.input import batches_of
+from lakelet.sink.input import Apart, batches_of
 from lakelet.storage.spill_folder import SpillFolder, spill_root
 
 
 class RepeatableInput:
-    """The batches of whatever people hand to `write`. `repeatable` says whether they may be asked for again; with `apart` dicts
-    that leave out different columns come in batches of their own."""
+    """The batches of whatever people hand to `write`. `repeatable` says whether they may be asked for again, `apart` whether
+    dicts that leave out different columns come in batches of their own."""
 
     def __init__(
-        self, data: Any, schema: pa.Schema, fields: Sequence[Field], *, repeatable: bool, apart: bool = False
+        self, data: Any, schema: pa.Schema, fields: Sequence[Field], *, repeatable: bool, apart: Apart = Apart.NEVER
     ) -> None:
         self._data = data
         self._schema = schema

@@ -29,7 +29,7 @@ from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.sink.missing_columns import DEFAULT, KEEP, missing_policy
+from lakelet.sink.missing_columns import KEEP, missing_policy, rows_apart
 from lakelet.sink.repeatable_input import RepeatableInput
 from lakelet.sink.restamp import restamp
 from lakelet.sink.row_kinds import kinds_of
@@ -67,7 +67,7 @@ class CommittedWrite:
             schema_with_kinds(self.schema, kinds),
             self.schema.fields,
             repeatable=repeatable,
-            apart=policy != DEFAULT,
+            apart=rows_apart(policy, kinds),
         )
         repetition = Repetition(self.home, self.schema)
         home = self.home.deferring()

@@ -28,7 +28,15 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.input import batches_of
-from lakelet.sink.missing_columns import DEFAULT, ERROR, KEEP, missing_columns, missing_error, missing_policy
+from lakelet.sink.missing_columns import (
+    DEFAULT,
+    ERROR,
+    KEEP,
+    missing_columns,
+    missing_error,
+    missing_policy,
+    rows_apart,
+)
 from lakelet.sink.pieces import pieces
 from lakelet.sink.row_kinds import Kinds, RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
@@ -102,7 +110,7 @@ class TableWrite:
         self._check_usable()
         self._failed = True
         given = _GivenKinds(kinds, self._kind_column)
-        apart = self._missing != DEFAULT
+        apart = rows_apart(self._missing, kinds)
         incoming = batches_of(data, schema_with_kinds(self._schema, kinds), self._schema.fields, apart=apart)
         # Columns with 64-bit offsets may hold more than the table's types can in one piece.
         for batch in (piece for whole in incoming for piece in pieces(whole, _MOST_BATCH_BYTES, _MOST_BATCH_ROWS)):
