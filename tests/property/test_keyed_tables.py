@@ -254,7 +254,7 @@ class KeyedTables(RuleBasedStateMachine):
                 content = content.to_pylist()
             elif form == "kind column" and given is not None:
                 content, given = content.append_column("what", pa.array(given, pa.string())), "what"
-            made.append(table.write(content, kinds=given, **arguments))
+            made.append(table.write(content, kinds=given, missing="default", **arguments))
         self.model.forget(gone)
         self.model.apply(rows, kinds)
         self._committed(made)
