@@ -222,6 +222,7 @@ class ChangeMaker:
             text += f"USING ({', '.join(keys)})"
         else:
             text += "ON " + " AND ".join(f"t.{name} = q.{name}" for name in keys)
+            text += f" AND {self._condition(['t', 'q'], queries=False)}" if rng.random() < 0.3 else ""
         closed: set[str] = set()
         for _ in range(rng.randint(1, 4)):
             when = rng.choice(["MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"])

@@ -26,6 +26,7 @@ from lakelet.sql.statements.change_values import ChangeValues, Default, Fields, 
 from lakelet.sql.statements.conflict_query import ConflictQuery
 from lakelet.sql.statements.conversions import converted
 from lakelet.sql.statements.internal_names import InternalNames
+from lakelet.sql.statements.merge_keys import may_insert_known_keys
 from lakelet.sql.statements.merge_query import MergeQuery, add_written
 from lakelet.sql.statements.query_text import QueryText, Span
 
@@ -119,11 +120,23 @@ class ChangeQuery:
             chosen = [name for name in types.names if name.startswith(names.chosen_stem)]
             clause = f"COALESCE({', '.join(f'{name}.{names.clause}' for name in chosen)})"
             inner = inner.inside(f"SELECT *, {clause} AS {names.clause} FROM (", "\n)")
-            return inner.inside(f"SELECT {', '.join(items)} FROM (", f"\n) WHERE {names.clause} IS NOT NULL")
+            made = inner.inside(f"SELECT {', '.join(items)} FROM (", f"\n) WHERE {names.clause} IS NOT NULL")
+            return self._with_taken(made)
         # However many rows of USING fit a row, it goes once.
         once = self.change.source is not None and self.change.clauses[0].action is Action.DELETE
         select = f"SELECT DISTINCT ON ({names.file}, {names.row})" if once else "SELECT"
         return inner.inside(f"{select} {', '.join(items)} FROM (", "\n)")
+
+    def _with_taken(self, changed: QueryText) -> QueryText:
+        """The rows that change, and of each to insert whether its key is there, where that can be."""
+        names, keys = self.names, self.schema.primary_keys
+        if not may_insert_known_keys(self.change, keys, self._values, self.statement.reader.words):
+            return changed
+        inserts = [str(number) for number, one in enumerate(self.change.clauses) if one.action is Action.INSERT]
+        same = " AND ".join(f"{names.target}.{quoted(key)} = {names.rows}.{quoted(key)}" for key in keys)
+        exists = f"EXISTS (SELECT 1 FROM {names.target} WHERE {same})"
+        test = f"{names.clause} IN ({', '.join(inserts)}) AND {exists}"
+        return changed.inside(f"SELECT *, {test} AS {names.taken} FROM (", f"\n) AS {names.rows}")
 
     def _column_values(self, one: Field, types: pa.Schema) -> list[str | None]:
         """What a column becomes, by clause."""

@@ -252,6 +252,7 @@ class _Dealing:
             raise InvalidError(
                 f"{self._change.name}: a row would get a lower value of 'sequence.field' than it has, and would stay as it is"
             )
+        self._check_taken(batch)
         kinds = self._kinds[batch.column(names.clause).to_numpy()]
         gone = kinds != RowKind.INSERT
         files = rows = None
@@ -284,6 +285,16 @@ class _Dealing:
         cast = self._coming.cast(batch, first_row=self._came)
         self._came += batch.num_rows
         return cast
+
+    def _check_taken(self, batch: pa.RecordBatch) -> None:
+        if self._names.taken not in batch.schema.names:
+            return
+        taken = batch.filter(batch.column(self._names.taken)).select(list(self._schema.primary_keys))
+        if taken.num_rows:
+            shown = ", ".join(f"{name} = {value!r}" for name, value in taken.slice(0, 1).to_pylist()[0].items())
+            raise InvalidError(
+                f"{self._change.name}: a row would be inserted with the key {shown}, which a row has that did not match"
+            )
 
     def _remember_keys(self, rows: pa.RecordBatch) -> None:
         if self._change.inserts:

@@ -61,6 +61,11 @@ class InternalNames:
         return f"{self.prefix}older"
 
     @property
+    def taken(self) -> str:
+        """Whether a row to insert has the key of a row that is there."""
+        return f"{self.prefix}taken"
+
+    @property
     def source(self) -> str:
         """What is true in rows that have a row of the source."""
         return f"{self.prefix}source"

@@ -158,3 +158,43 @@ def test_a_row_as_a_value_has_its_own_columns(plain: SqlSession) -> None:
     )
     plain.rows(merge)
     assert [row[3] for row in rows(plain)][:2] == ['{"id":1,"p":"a","v":10,"s":"one"}', '{"id":2,"w":5}']
+
+
+KEYED_SOURCE = "(VALUES (1, 'a', 100), (9, 'a', 900)) AS q(id, p, v)"
+
+
+@pytest.mark.parametrize("layout", ["fixed", "vectors", "crossing"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "ON t.id = q.id AND q.v > 100 WHEN NOT MATCHED THEN INSERT VALUES (id, p, v, 'x')",
+        "ON t.v = q.v WHEN NOT MATCHED THEN INSERT VALUES (id, p, v, 'x')",
+        "ON t.id = q.id WHEN NOT MATCHED THEN INSERT VALUES (id - 8, p, v, 'x')",
+        "ON t.id = q.id WHEN NOT MATCHED THEN INSERT (id, p) VALUES (1, 'a')",
+        "USING (p, id, v) WHEN NOT MATCHED THEN INSERT BY NAME",
+        "ON q.v = t.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT BY NAME",
+    ],
+)
+def test_a_row_that_did_not_match_is_not_replaced(layout: str, rest: str) -> None:
+    sql = SqlSession()
+    filled(sql, layout)
+    text = f"MERGE INTO t USING {KEYED_SOURCE} {rest}"
+    sql.fails(
+        text, "a row would be inserted with the key id = 1, which a row has that did not match", kind=InvalidError
+    )
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "ON t.id = q.id AND q.v > 1 WHEN NOT MATCHED THEN INSERT VALUES (id, p, v, 'x')",
+        "ON Q.ID = T.id WHEN NOT MATCHED THEN INSERT VALUES (q.id, p, v, 'x')",
+        "USING (id) WHEN NOT MATCHED THEN INSERT (p, id, v, s) VALUES (p, id, v, 'x')",
+        "ON t.v = q.v WHEN NOT MATCHED AND id = 9 THEN INSERT VALUES (id, p, v, 'x')",
+    ],
+)
+def test_keys_that_are_not_there_are_inserted(rest: str) -> None:
+    sql = SqlSession()
+    filled(sql, "fixed")
+    assert sql.rows(f"MERGE INTO t USING {KEYED_SOURCE} {rest}")[0][1] == 1
+    assert rows(sql) == [*START, (9, "a", 900, "x")]

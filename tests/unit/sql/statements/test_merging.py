@@ -114,7 +114,7 @@ class TestPrimaryKeys:
         keyed.fails(
             "MERGE INTO t USING (VALUES (8)) AS q(i) ON t.id = q.i WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 0 "
             "WHEN NOT MATCHED THEN INSERT (id) VALUES (i - 7)",
-            "several rows would be written with the key id = 1",
+            "a row would be inserted with the key id = 1",
             kind=InvalidError,
         )
 
