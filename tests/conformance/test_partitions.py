@@ -84,7 +84,7 @@ def test_partition_values(warehouse: Warehouse, name: str) -> None:
     rows: Rows = [{"id": number, "p": value} for number, value in enumerate([*values, None])]
     columns = [("id", "INT"), ("p", text)]
     for writer in (LAKELET, JAVA):
-        warehouse.create(writer, writer, columns, partitioned_by=["p"])
+        warehouse.create(writer, writer, columns, partitioned_by=["p"], options={"partition.legacy-name": "true"})
         warehouse.write(writer, writer, rows)
     assert files_below(warehouse.path(LAKELET)) == files_below(warehouse.path(JAVA))
     expected = spell_rows(rows, warehouse.table(LAKELET).schema.fields)
@@ -92,6 +92,24 @@ def test_partition_values(warehouse: Warehouse, name: str) -> None:
     readers = [reader for reader in READERS if reader != NATIVE or name not in ("float", "double")]
     for table in (LAKELET, JAVA):
         same(warehouse.agree(table, readers=readers), expected, f"all of {table}'s")
+
+
+@pytest.mark.parametrize("name", ["date", "time", "timestamp0", "timestamp3", "timestamp6"])
+def test_folders_of_new_tables_are_named_after_values(warehouse: Warehouse, name: str) -> None:
+    """Not after numbers of days: `p=2024-02-29`, which the schema says to every engine."""
+    text, values = TYPED[name]
+    rows: Rows = [{"id": number, "p": value} for number, value in enumerate([*values, None])]
+    for writer in (LAKELET, JAVA):
+        warehouse.create(LAKELET, writer, [("id", "INT"), ("p", text)], partitioned_by=["p"])
+        warehouse.write(writer, writer, rows)
+    folders = files_below(warehouse.path(LAKELET))
+    assert folders == files_below(warehouse.path(JAVA))
+    assert all("-" in folder or ":" in folder or "%3A" in folder for folder in folders if "DEFAULT" not in folder)
+    for table, writer in ((LAKELET, JAVA), (JAVA, LAKELET)):
+        warehouse.write(writer, table, rows)
+        expected = spell_rows(rows * 2, warehouse.table(table).schema.fields)
+        same(warehouse.agree(table, readers=(LAKELET, JAVA)), expected, f"all of {table}'s")
+        assert files_below(warehouse.path(table)) == folders
 
 
 SEVERAL = [("id", "INT"), ("day", "DATE"), ("note", "STRING"), ("region", "STRING"), ("hour", "INT")]

@@ -132,7 +132,7 @@ def _avro_table() -> tuple[MemoryStore, dict[str, str]]:
         "manifest-overwrite": manifests[1],
         "index-manifest": f"{root}/manifest/index-manifest-golden-0",
         "deletion-vectors": f"{root}/index/index-golden-0",
-        "data-avro": next(path for path in data if "dt=19723" in path),
+        "data-avro": next(path for path in data if "dt=2024-01-01" in path),
     }
     return store, names
 

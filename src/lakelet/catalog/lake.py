@@ -31,8 +31,17 @@ from lakelet.model.literals import parse_literal
 from lakelet.model.replaced_schema import replaced_schema
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.text import check_text
-from lakelet.model.types import Field
-from lakelet.options import CALLBACKS_ALLOW, PARTITION, PATH, PRIMARY_KEY, Option, TableOptions, check_options
+from lakelet.model.types import Atomic, Field, Kind
+from lakelet.options import (
+    CALLBACKS_ALLOW,
+    PARTITION,
+    PARTITION_LEGACY_NAME,
+    PATH,
+    PRIMARY_KEY,
+    Option,
+    TableOptions,
+    check_options,
+)
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
@@ -252,8 +261,11 @@ class Lake:
             return made
         from lakelet.table.replacement import replace_rows  # noqa: PLC0415 - as below.
 
-        target = self._first_schema(columns, primary_key, partitioned_by, options or {}, comment)
         old = latest_schema(home)
+        # How the folders of partitions are named stays as it is.
+        named = old.options.get(PARTITION_LEGACY_NAME.name, PARTITION_LEGACY_NAME.default_text)
+        kept = {PARTITION_LEGACY_NAME.name: named} if old.partition_keys else {}
+        target = self._first_schema(columns, primary_key, partitioned_by, {**kept, **(options or {})}, comment)
         new = replaced_schema(old, target)
         if new is None:
             return exchange(self, name, create, data, self._ids.uuid()[:8])
@@ -358,6 +370,9 @@ class Lake:
         for field in fields:
             if field.default is not None:
                 parse_literal(field.default, field.type, f"default of column {field.name!r}")
+        if PARTITION_LEGACY_NAME.name not in texts and _named_by_days(fields, partitioned_by):
+            # Written down, so that every engine names the folders alike.
+            texts[PARTITION_LEGACY_NAME.name] = "false"
         schema = new_schema(
             fields,
             partition_keys=partitioned_by,
@@ -412,6 +427,15 @@ def _moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None],
         raise InvalidError(f"option {option.name!r} names {', '.join(named)}, but {', '.join(given)} was given as well")
     del options[option.name]
     return named
+
+
+def _named_by_days(fields: Sequence[Field], partitioned_by: Sequence[str]) -> bool:
+    """Whether folders of partitions would be called after numbers of days and the like, where people expect `day=2026-01-03`.
+
+    A moment is not among them: other engines spell it in the zone of their machine.
+    """
+    kinds = [field.type.kind for field in fields if field.name in partitioned_by and isinstance(field.type, Atomic)]
+    return bool({Kind.DATE, Kind.TIME, Kind.TIMESTAMP} & set(kinds)) and Kind.TIMESTAMP_LTZ not in kinds
 
 
 def _is_name(name: str) -> bool:

@@ -201,6 +201,8 @@ def _new_name(term: PartitionTerm, transform: _AnyTransform) -> str:
             return f"{column}_bucket"
         case TruncateTransform():
             return f"{column}_trunc"
+        case VoidTransform():
+            return f"{column}_null"
         case _:
             return f"{column}_{transform}"
 

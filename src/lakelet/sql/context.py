@@ -18,6 +18,7 @@ from lakelet.sql.statement import Params
 if TYPE_CHECKING:
     from lakelet.sql.iceberg.views import IcebergViews
     from lakelet.sql.plans import Plans
+    from lakelet.sql.statements.prepare import Prepared
     from lakelet.table import Table
 
 
@@ -30,6 +31,8 @@ class Context:
         self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         self.engine = Engine()
+        # Statements that PREPARE keeps, by their names in lower case.
+        self.prepared: dict[str, Prepared] = {}
 
     @cached_property
     def plans(self) -> Plans:

@@ -33,6 +33,10 @@ _STATEMENTS = {
     "RESET": "statements.setting:run_reset",
     "EXPLAIN": "statements.explaining:run_explain",
     "PRAGMA": "statements.pragma:run_pragma",
+    "PREPARE": "statements.prepare:run_prepare",
+    "EXECUTE": "statements.prepare:run_execute",
+    "DEALLOCATE": "statements.prepare:run_deallocate",
+    "COPY": "statements.copy:run_copy",
 }
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
 # DuckDB's own statements that would not do to the lake what they say.

@@ -1,5 +1,7 @@
 """Databases and tables of a lake."""
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
@@ -277,3 +279,40 @@ def test_columns_that_are_none(lake: Lake, store: MemoryStore, columns: object, 
 def test_a_path_is_refused_by_name(lake: Lake) -> None:
     with pytest.raises(InvalidError, match="option 'path'"):
         lake.create_table("d.t", COLUMNS, options={"path": "/elsewhere"})
+
+
+@pytest.mark.parametrize(
+    ("data_type", "named"),
+    [
+        ("DATE", "p=2026-01-03"),
+        ("TIME(3)", "p=10%3A00%3A00.5"),
+        ("TIMESTAMP(3)", "p=2026-01-03 10%3A00%3A00.500"),
+        ("STRING", None),
+        ("INT", None),
+        # Other engines would spell it in the zone of their machine.
+        ("TIMESTAMP_LTZ(3)", None),
+    ],
+)
+@pytest.mark.parametrize("key", [[], ["id", "p"]], ids=["append", "keyed"])
+def test_partitions_are_named_after_days_and_times(data_type: str, named: str | None, key: list[str]) -> None:
+    store = MemoryStore()
+    lake = Lake(store)
+    lake.create_database("d")
+    columns = [("id", "INT"), ("p", data_type)]
+    table = lake.create_table("d.t", columns, primary_key=key, partitioned_by=["p"])
+    assert table.options.get("partition.legacy-name") == (None if named is None else "false")
+    given = lake.create_table("d.u", columns, partitioned_by=["p"], options={"partition.legacy-name": "true"})
+    assert given.options["partition.legacy-name"] == "true"
+    if named is None:
+        return
+    moment = dt.datetime(2026, 1, 3, 10, 0, 0, 500000)
+    value = {"DATE": moment.date(), "TIME(3)": moment.time()}.get(data_type, moment)
+    table.write([{"id": 1, "p": value}])
+    folders = {info.path.split("/")[2] for info in store.list("d.db/t") if "/bucket-" in info.path}
+    assert folders == {named}
+    table.write([{"id": 2, "p": value}], mode="overwrite", partition={"p": value})
+    assert table.scan().to_arrow().to_pylist() == [{"id": 2, "p": value}]
+    # A table that was made before keeps its folders, and its history, when it is replaced.
+    given.write([{"id": 1, "p": value}])
+    lake.replace_table("d.u", [*columns, ("n", "INT")], partitioned_by=["p"])
+    assert (given.options["partition.legacy-name"], len(given.snapshots())) == ("true", 2)

@@ -33,7 +33,7 @@ def test_queries_are_known_by_their_first_word(lake: Lake, text: str) -> None:
     [
         ("SELCT 1", "did you mean SELECT"),
         ("INSRT INTO t VALUES (1)", "did you mean INSERT"),
-        ("COPY t TO 'x'", "expected a statement"),
+        ("ATTACH 'x'", "expected a statement"),
         ("1", "expected a statement"),
         ("'x'", "expected a statement"),
         ('"SELECT" 1', "expected a statement"),

@@ -118,7 +118,7 @@ class TestOverwrite:
         fill(table)
         before = data_files(store)
         rows = [{"id": 1, "day": DAYS[0], "s": "a"}, {"id": 2, "day": DAYS[1], "s": "a"}]
-        with pytest.raises(InvalidError, match="there are rows of day=19724/s=a"):
+        with pytest.raises(InvalidError, match="there are rows of day=2024-01-02/s=a"):
             table.write(rows, mode="overwrite", partition={"day": DAYS[0]})
         assert data_files(store) == before
         assert len(table.snapshots()) == 1

@@ -3,6 +3,7 @@
 region                      the column itself; also identity(region)
 years(ts) months(ts) days(ts) hours(ts)      also in the singular, as year(ts)
 bucket(16, id)   truncate(4, s)              also bucket(id, 16) and truncate(s, 4)
+void(x)                                      NULL for all rows: a field that partitions nothing
 bucket(16, id) AS shard                      under a name of its own
 """
 
@@ -29,9 +30,10 @@ _PLAIN = {
     "HOUR": "hour",
     "HOURS": "hour",
     "DATE_HOUR": "hour",
+    "VOID": "void",
 }
 _NUMBERED = {"BUCKET": "bucket", "TRUNCATE": "truncate"}
-_KNOWN = ("identity", "years", "months", "days", "hours", "bucket", "truncate")
+_KNOWN = ("identity", "years", "months", "days", "hours", "bucket", "truncate", "void")
 
 
 @dataclass(frozen=True, slots=True)

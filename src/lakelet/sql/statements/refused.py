@@ -23,10 +23,13 @@ STATEMENTS = {
     "REPLACE": "INSERT into a table with a PRIMARY KEY replaces rows of the same key, CREATE OR REPLACE TABLE a table",
     "UPSERT": "INSERT into a table with a PRIMARY KEY replaces rows of the same key",
 }
-_NUMBERS = "DEFAULT uuid() gives rows an id of their own, row_number() OVER () numbers the rows of a query"
+_NUMBERS = "uuid() gives every row of a query an id of its own, row_number() OVER () numbers them"
 _FUNCTIONS = "queries have the functions of DuckDB; CREATE VIEW keeps a query, PREPARE one with parameters"
+_FOR_A_WHILE = "a data frame or a WITH clause holds rows for one query, CREATE OR REPLACE TABLE … AS for several"
 # What is created or dropped, by the word behind CREATE or DROP.
 OBJECTS = {
+    "TEMPORARY": _FOR_A_WHILE,
+    "TEMP": _FOR_A_WHILE,
     "MATERIALIZED": "CREATE TABLE … AS keeps the rows of a query, CREATE OR REPLACE TABLE … AS renews them",
     "INDEX": "a table finds rows by its PRIMARY KEY, its partitions and the statistics of its files; bloom filters are "
     "the options 'parquet.bloom.filter.…'",

@@ -53,6 +53,20 @@ def test_all_that_can_be_said(sql: SqlSession, tmp_path: Path) -> None:
     sql.fails("CREATE TABLE iceberg.shop.T (a INT)", "table 'iceberg.shop.t' exists", kind=AlreadyExistsError)
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_void_field_partitions_nothing(sql: SqlSession, version: str) -> None:
+    sql.rows(
+        f"""CREATE TABLE iceberg.shop.t (id INT, x STRING) PARTITIONED BY (void(x), identity(id))
+            TBLPROPERTIES ('format-version' = '{version}')"""
+    )
+    found = [(field.name, str(field.transform)) for field in table(sql).metadata.spec().fields]
+    assert found == [("x_null", "void"), ("id", "identity")]
+    sql.rows("INSERT INTO iceberg.shop.t VALUES (1, 'a'), (1, 'b'), (2, NULL)")
+    assert sorted(sql.rows("SELECT id, x FROM iceberg.shop.t WHERE x IS NOT NULL")) == [(1, "a"), (1, "b")]
+    sql.rows("DELETE FROM iceberg.shop.t WHERE x = 'a'")
+    assert sorted(sql.rows("SELECT id, x FROM iceberg.shop.t"), key=str) == [(1, "b"), (2, None)]
+
+
 @pytest.mark.parametrize(
     ("text", "reason", "at"),
     [

@@ -83,7 +83,11 @@ class TestColumns:
 class TestOptions:
     def test_all_or_one(self, sql: SqlSession) -> None:
         sql.rows("ALTER TABLE shop.orders SET ('bucket' = '-1')")
-        assert sql.rows("SHOW TBLPROPERTIES shop.orders") == [("bucket", "-1"), ("file.format", "orc")]
+        assert sql.rows("SHOW TBLPROPERTIES shop.orders") == [
+            ("bucket", "-1"),
+            ("file.format", "orc"),
+            ("partition.legacy-name", "false"),
+        ]
         assert sql.rows("SHOW TBLPROPERTIES shop.orders ('file.format')") == [("file.format", "orc")]
         assert sql.rows("SHOW TBLPROPERTIES shop.orders (file.format)") == [("file.format", "orc")]
         assert sql.rows("SHOW TBLPROPERTIES shop.orders ('write-only')") == []
