@@ -248,12 +248,12 @@ def test_an_error_leaves_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = store.open_output
     count = 0
 
-    def failing(self: Any, path: str) -> Any:
+    def failing(self: Any, path: str, **how: Any) -> Any:
         nonlocal count
         count += 1
         if count == 3:
             raise OSError("disk full")
-        return opened(self, path)
+        return opened(self, path, **how)
 
     monkeypatch.setattr(store, "open_output", failing)
     with pytest.raises(UnavailableError, match="disk full"):
