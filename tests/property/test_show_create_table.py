@@ -85,7 +85,9 @@ DEFAULTS = {
 }
 OPTIONS = {
     "bucket": ["-1"],
-    "file.format": ["orc", "parquet", "avro"],
+    # Avro files cannot hold every name and type that is drawn here.
+    "file.format": ["orc", "parquet"],
+    "manifest.format": ["avro", "json"],
     "target-file-size": ["1 mb", "128MB"],
     "write-only": ["true", "false"],
     "partition.default-name": ["__NONE__", "it's"],
@@ -113,7 +115,11 @@ def columns(draw: st.DrawFn) -> list[Field]:
 def tables(draw: st.DrawFn) -> Lake:
     fields = draw(columns())
     keyable = [field.name for field in fields if isinstance(field.type, Atomic)]
-    partition_keys = draw(st.lists(st.sampled_from(keyable), unique=True, max_size=1)) if len(keyable) > 1 else []
+    # Folders of partitions are named after their columns, and hidden ones are nobody's data.
+    shown = [name for name in keyable if not name.startswith(".")]
+    partition_keys = (
+        draw(st.lists(st.sampled_from(shown), unique=True, max_size=1)) if len(keyable) > 1 and shown else []
+    )
     others = [name for name in keyable if name not in partition_keys]
     primary_keys = draw(st.lists(st.sampled_from(others), unique=True, max_size=2)) if others else []
     options = {key: draw(st.sampled_from(values)) for key, values in OPTIONS.items() if draw(st.booleans())}

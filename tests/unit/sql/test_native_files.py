@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 import lakelet
-from lakelet import Lake
+from lakelet import InvalidError, Lake
 from tests.unit.sql.viewed import readers_of, view_of
 
 
@@ -117,11 +117,13 @@ def test_columns_may_be_called_what_duckdb_and_we_call_theirs(lake: Lake, name: 
     assert sorted(lake.sql("SELECT * FROM t").rows()) == [(1, "a"), (2, "B"), (3, "c")]
 
 
-def test_columns_that_differ_by_case_alone_are_told_apart(lake: Lake) -> None:
+def test_columns_that_differ_by_case_alone_are_refused(lake: Lake) -> None:
     lake.create_database("default", if_not_exists=True)
     table = lake.create_table("default.t", [("a", "INT"), ("A", "INT")])
     table.write([{"a": 1, "A": 2}])
-    assert readers_of(lake, "SELECT * FROM t") == (0, 1)
+    with pytest.raises(InvalidError, match="columns 'a' and 'A' differ in case alone"):
+        lake.sql("SELECT * FROM t")
+    assert table.scan().to_arrow().to_pylist() == [{"a": 1, "A": 2}]
 
 
 def test_files_of_older_schemas_are_read_by_field_id(lake: Lake) -> None:

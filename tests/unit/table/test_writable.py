@@ -104,7 +104,7 @@ def test_columns_that_the_files_cannot_hold(
     other = create(columns, key=True, options=KEYED)
     with pytest.raises(InvalidError, match=words):
         other.set_options({key: text for key, text in options.items() if key not in KEYED})
-    other.write([{"id": 1, "p": "a"}])
+    other.write([{"id": 1, "p": "a"}], missing="default")
 
 
 def test_names_and_types_that_a_change_brings() -> None:
@@ -158,4 +158,4 @@ def test_a_table_that_another_engine_made_can_still_be_changed() -> None:
             )
         )
     table.reset_options(["changelog-producer"])
-    table.write(ROWS)
+    table.write(ROWS, missing="default")
