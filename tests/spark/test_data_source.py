@@ -134,7 +134,7 @@ def test_merged_rows_and_types(spark: SparkSession, lake: Lake) -> None:
     moment = dt.datetime(2026, 1, 1, 1, 2, 3, 456000)
     row = {"t": dt.time(0, 0, 1), "nanos": moment, "at": moment.replace(tzinfo=dt.UTC), "tags": ["x", None]}
     table.write([{"id": 1, **row}, {"id": 2, **row}])
-    table.write([{"id": 2, "tags": []}])
+    table.write([{"id": 2, "tags": []}], missing="default")
     found = sorted(map(tuple, reading(spark, lake).load("shop.keyed").collect()))
     assert found[0][:3] == (1, 1000, moment)
     assert found[0][4] == ["x", None]
