@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -266,6 +267,9 @@ class Lake:
         named = old.options.get(PARTITION_LEGACY_NAME.name, PARTITION_LEGACY_NAME.default_text)
         kept = {PARTITION_LEGACY_NAME.name: named} if old.partition_keys else {}
         target = self._first_schema(columns, primary_key, partitioned_by, {**kept, **(options or {})}, comment)
+        if PARTITION_LEGACY_NAME.name not in {*old.options, *(options or {})}:
+            unsaid = {key: text for key, text in target.options.items() if key != PARTITION_LEGACY_NAME.name}
+            target = replace(target, options=unsaid)
         new = replaced_schema(old, target)
         if new is None:
             return exchange(self, name, create, data, self._ids.uuid()[:8])
