@@ -31,6 +31,7 @@ def test_the_demo_loads_and_upserts_with_spark(tmp_path: Path) -> None:
     assert shown.stdout.count("Spark tasks: ") == 3
     assert "records: 2000" in shown.stdout
     assert "after: 2100" in shown.stdout
+    assert "damaged: 0" in shown.stdout
     orders = connect(str(tmp_path)).table(ORDERS)
     assert len(orders.snapshots()) == 7
     changes = orders.changes(1, 2).column("_row_kind").to_pylist()

@@ -42,7 +42,8 @@ class _Demo:
 
 
 def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
-    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, insert into Iceberg."""
+    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, insert into Iceberg,
+    check."""
     with open_engine(engine, warehouse, options, output) as opened:
         _run(warehouse, options, output, rows, opened)
 
@@ -67,7 +68,10 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
         comment="made-up orders",
     )
     demo = _Demo(lake, orders, output, rows, engine)
-    steps = (_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes, _iceberg)
+    steps = (
+        *(_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes),
+        *(_merge, _iceberg, _check),
+    )
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
         title = step(demo, number)
@@ -191,6 +195,34 @@ def _changes(demo: _Demo, number: int) -> str:
     kinds = changes.group_by("_row_kind").aggregate([([], "count_all")]).sort_by("_row_kind").to_pylist()
     output.values("all of them", {row["_row_kind"]: row["count_all"] for row in kinds})
     return "changes"
+
+
+def _merge(demo: _Demo, number: int) -> str:
+    output, orders, totals = demo.output, demo.orders.name, f"{DATABASE}.totals"
+    output.note(f"[bold]{number}. Merge[/bold] in SQL: totals of the first version, brought up to date; a view of them")
+    summed = "SELECT country, CAST(sum(amount) AS DECIMAL(20, 2)) AS amount FROM"
+    demo.lake.sql(
+        f"CREATE TABLE {totals} (PRIMARY KEY (country)) AS {summed} {orders} FOR VERSION AS OF 1 GROUP BY ALL"
+    )
+    changed = demo.lake.sql(
+        f"MERGE INTO {totals} t USING ({summed} {orders} GROUP BY ALL) s ON t.country = s.country "
+        "WHEN MATCHED AND t.amount <> s.amount THEN UPDATE SET amount = s.amount "
+        "WHEN NOT MATCHED THEN INSERT VALUES (s.country, s.amount) WHEN NOT MATCHED BY SOURCE THEN DELETE "
+        "RETURNING merge_action, country, amount"
+    )
+    output.rows("what the merge did", ("action", "country", "amount"), sorted(changed.rows(), key=str))
+    demo.lake.sql(f"CREATE VIEW {DATABASE}.best AS FROM {totals} ORDER BY amount DESC LIMIT 1")
+    output.rows("the view", ("country", "amount"), demo.lake.sql(f"FROM {DATABASE}.best").rows())
+    return "merge"
+
+
+def _check(demo: _Demo, number: int) -> str:
+    demo.output.note(f"[bold]{number}. Check[/bold]: every file is there, can be read and agrees with its metadata")
+    found = demo.orders.check()
+    demo.output.values(
+        "checked", {"versions": found.versions, "files": found.data_files, "damaged": len(found.damages)}
+    )
+    return "check"
 
 
 def _iceberg(demo: _Demo, number: int) -> str:
