@@ -66,7 +66,8 @@ def test_tables(demo: tuple[str, str]) -> None:
     }
     for arguments in ((), ("lakelet_demo",)):
         (found,) = printed(lakelet("tables", *arguments, "--warehouse", warehouse, "--json"))
-        assert found["rows"] == [row]
+        assert found["rows"][0] == row
+        assert [other["table"] for other in found["rows"][1:]] == ["totals", "best"]
     shown = lakelet("tables", "--warehouse", warehouse)
     assert shown.returncode == 0
     assert "orders" in shown.stdout
@@ -97,7 +98,7 @@ def test_what_there_is_none_of(demo: tuple[str, str]) -> None:
         found = printed(lakelet("inspect", ORDERS, what, "--warehouse", warehouse, "--json"))
         assert found == [{"title": ORDERS, "rows": []}]
     assert printed(lakelet("inspect", ORDERS, "options", "--warehouse", warehouse, "--json")) == [
-        {"title": ORDERS, "bucket": "2"}
+        {"title": ORDERS, "bucket": "2", "partition.legacy-name": "false"}
     ]
 
 

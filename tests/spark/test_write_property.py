@@ -73,6 +73,8 @@ class Turns:
         options = dict(layout.options)
         if layout.keys:
             options |= data.draw(keyed_strategies.bucket_options(layout), label="buckets")
+            # Rows may lack columns here, and the model fills in defaults.
+            options["write.missing-columns"] = "default"
         options |= data.draw(keyed_strategies.stored_options(most=3), label="options")
         if not all(_AVRO_NAME.fullmatch(column.name) for column in layout.columns):
             # Avro has no other names, and such a table is refused by every writer.
