@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakelet import connect
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from tests.unit.sql_session import SqlSession
 
@@ -84,3 +85,15 @@ def test_refused(sql: SqlSession) -> None:
     sql.fails("COPY a.b.c FROM 'x.csv'", "Iceberg", "a.b.c")
     sql.fails("COPY t TO x", "the name of a file in quotes", "x")
     sql.fails("COPY t TO 'x.csv' (DELIMITER getenv('x'))", "expected", None)
+
+
+@pytest.mark.parametrize("inside", ["d.db/t/snapshot/snapshot-9", "views/d/v.json", "catalogs/x.json", "../wh/d.db/x"])
+def test_no_file_is_written_among_those_of_the_lake(tmp_path: Path, inside: str) -> None:
+    lake = connect(str(tmp_path / "wh"))
+    lake.create_database("d")
+    (tmp_path / "link").symlink_to(tmp_path / "wh")
+    for path in (tmp_path / "wh" / inside, tmp_path / "link" / inside, f"file://{tmp_path}/wh/{inside}"):
+        with pytest.raises(InvalidError, match="among the files of the lake"):
+            lake.sql(f"COPY (SELECT 1) TO '{path}' (FORMAT csv)")
+    lake.sql(f"COPY (SELECT 1) TO '{tmp_path}/wh/mine.csv'")
+    assert (tmp_path / "wh" / "mine.csv").exists()
