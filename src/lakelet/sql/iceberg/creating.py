@@ -26,7 +26,7 @@ from lakelet.sql.iceberg.table_words import IcebergDefinition, read_iceberg_defi
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.clauses import placed
-from lakelet.sql.statements.query_rows import CheckedRows, query_columns, stored_types
+from lakelet.sql.statements.query_rows import CheckedRows, stored_types, table_columns
 from lakelet.storage.paths import check_name
 
 _VERSION = "format-version"
@@ -108,8 +108,8 @@ def _create_from_query(
     context, reader = given.context, given.reader
     assert definition.query is not None
     text = reader.source_in_place(*definition.query)
-    with context.query(text, statement.params, statement.frames) as result:
-        query_columns(result.schema)
+    with context.query(text, statement.params, statement.frames) as found:
+        result = table_columns(found, [word.text for word in definition.names])
         notes = stored_types(result)
         fields = [
             Field(-1, column.name, from_arrow(column.type, where=f"column {column.name!r}")) for column in result.schema

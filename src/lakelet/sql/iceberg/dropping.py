@@ -14,7 +14,7 @@ from lakelet.sql.iceberg.given_iceberg import read_iceberg
 from lakelet.sql.iceberg.partition_values import resolve_values
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.clauses import partition_words, read_partition
+from lakelet.sql.statements.clauses import partition_words, read_dependents, read_partition
 
 
 def run_drop_table(context: Context, statement: Statement, *, if_exists: bool) -> SqlResult:
@@ -24,6 +24,7 @@ def run_drop_table(context: Context, statement: Statement, *, if_exists: bool) -
     given.no_branch("a branch is dropped by ALTER TABLE … DROP BRANCH")
     # Files are always removed at once.
     reader.accept("PURGE")
+    read_dependents(reader)
     reader.finish()
     there = given.find()
     if there is None:

@@ -1,7 +1,7 @@
 """What stands in CREATE TABLE catalog.database.table: the parser, which looks at no table.
 
     CREATE TABLE [IF NOT EXISTS] name
-      [(column type [NOT NULL] [COMMENT 'text'], …)] [USING iceberg]
+      [(column type [NOT NULL] [COMMENT 'text'], …) | (column, …) where a query follows] [USING iceberg]
       [PARTITIONED BY (term, …)] [COMMENT 'text'] [WITH ('property' = 'value', …)] [LOCATION '…']
       [AS query [WITH [NO] DATA]]
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from lakelet.sql.errors import SqlError
 from lakelet.sql.iceberg.partition_words import GivenTerm, read_term
 from lakelet.sql.statements.clauses import COMMENT_KEY, read_pairs, read_table_query
-from lakelet.sql.statements.column_words import ColumnDefinition, ColumnPath, read_column
+from lakelet.sql.statements.column_words import ColumnDefinition, ColumnPath, at_bare_name, check_of_query, read_column
 from lakelet.sql.statements.type_words import read_type
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
@@ -43,6 +43,8 @@ class IcebergDefinition:
     """The parts of a definition, as they are found."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
+    # Names for the columns of a query.
+    names: list[Word] = field(default_factory=list)
     terms: list[GivenTerm] = field(default_factory=list)
     properties: dict[str, str] = field(default_factory=dict)
     properties_at: Word | None = None
@@ -72,6 +74,7 @@ def read_iceberg_definition(reader: WordReader) -> IcebergDefinition:
         seen.add(name)
         reader.take()
         read(reader, found)
+    check_of_query(reader, found.names, is_query=found.query is not None)
     if found.columns and found.query is not None:
         at = found.columns[0].name
         raise SqlError("the columns come from the query: give their names and types there", reader.text, at.start)
@@ -94,6 +97,9 @@ def _element(reader: WordReader, found: IcebergDefinition) -> None:
     for keywords, reason in _REFUSED.items():
         if reader.at(*keywords):
             raise SqlError(f"{' '.join(keywords).removesuffix(' (')}: {reason}", reader.text, reader.peek().start)
+    if at_bare_name(reader):
+        found.names.append(reader.take())
+        return
     column = read_column(reader)
     if column.key is not None:
         raise SqlError("PRIMARY KEY: an Iceberg table checks no keys", reader.text, column.key.start)

@@ -195,6 +195,12 @@ def read_if_exists(reader: WordReader) -> bool:
     return reader.accept("IF", "EXISTS")
 
 
+def read_dependents(reader: WordReader) -> None:
+    """Reads CASCADE or RESTRICT where nothing depends on what is dropped: a view finds out when it is read, as in DuckDB."""
+    if not reader.accept("CASCADE"):
+        reader.accept("RESTRICT")
+
+
 def read_if_not_exists(reader: WordReader) -> bool:
     """Reads IF NOT EXISTS where it stands."""
     return reader.accept("IF", "NOT", "EXISTS")

@@ -33,6 +33,23 @@ _REFUSED = {
 }
 
 
+def at_bare_name(reader: WordReader) -> bool:
+    """Whether a column's name without a type comes next."""
+    return reader.peek().is_name and reader.peek(1).keyword in (",", ")")
+
+
+def check_of_query(reader: WordReader, names: Sequence[Word], *, is_query: bool) -> None:
+    """SqlError at names without types where no query gives these, or at one that is given twice."""
+    if names and not is_query:
+        behind = next(word for word in reader.words if word.start >= names[0].end)
+        raise reader.error("a type", behind)
+    seen: set[str] = set()
+    for word in names:
+        if word.text.lower() in seen:
+            raise SqlError(f"column {word.text!r} is given twice", reader.text, word.start)
+        seen.add(word.text.lower())
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnPath:
     """A column by the words that name it; those after the first lead inside it."""

@@ -33,7 +33,7 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.clauses import placed, read_if_not_exists
 from lakelet.sql.statements.given_table import read_new_table
-from lakelet.sql.statements.query_rows import CheckedRows, query_columns, stored_types
+from lakelet.sql.statements.query_rows import CheckedRows, stored_types, table_columns
 from lakelet.sql.statements.refused import OBJECTS
 from lakelet.sql.statements.table_definition import TableDefinition, check_definition, key_name, read_definition
 from lakelet.sql.words import Word
@@ -228,8 +228,9 @@ class _NewTable:
         definition, reader = self.definition, self.statement.reader
         assert definition.query is not None
         text = reader.source_in_place(*definition.query)
-        with self.context.query(text, self.statement.params, self.statement.frames) as result:
-            names = query_columns(result.schema)
+        with self.context.query(text, self.statement.params, self.statement.frames) as found:
+            result = table_columns(found, [word.text for word in definition.names])
+            names = list(result.columns)
             notes = stored_types(result)
             check_definition(reader, definition, names)
             counted = CheckedRows(result.schema, result.to_batches)

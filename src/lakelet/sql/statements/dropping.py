@@ -14,6 +14,7 @@ from lakelet.sql.statement import Statement
 from lakelet.sql.statements.clauses import (
     partition_words,
     placed,
+    read_dependents,
     read_if_exists,
     read_partition,
     resolve_partition,
@@ -65,6 +66,7 @@ def _drop_table(context: Context, statement: Statement) -> SqlResult:
         raise SqlError("a branch is dropped by CALL sys.delete_branch", reader.text, given.word.start)
     # Files are always removed at once.
     reader.accept("PURGE")
+    read_dependents(reader)
     reader.finish()
     there = given.find()
     if there is None:

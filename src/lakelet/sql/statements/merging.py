@@ -1,8 +1,8 @@
 """MERGE INTO t [[AS] a] USING (query | table) [AS s] {ON condition | USING (column, …)} WHEN … THEN … [RETURNING …].
 
-WHEN MATCHED [AND condition] THEN UPDATE SET column = expression, … | UPDATE {SET * | BY NAME | BY POSITION} | DELETE
+WHEN MATCHED [AND condition] THEN UPDATE SET column = expression, … | UPDATE [SET * | BY NAME | BY POSITION] | DELETE
 WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT [(column, …)] VALUES (…)
-    | INSERT {* | BY NAME | BY POSITION | DEFAULT VALUES}
+    | INSERT [* | BY NAME | BY POSITION | DEFAULT VALUES]
 WHEN NOT MATCHED BY SOURCE [AND condition] THEN UPDATE SET column = expression, … | DELETE
 and of each THEN DO NOTHING | THEN ERROR [message]
 """
@@ -84,7 +84,7 @@ def _read_clause(reader: WordReader, target: ChangeTarget) -> Clause:
     if reader.accept("DO", "NOTHING"):
         return Clause(when, Action.NOTHING, condition, word=word)
     if reader.accept("ERROR"):
-        message = None if reader.at_end or reader.at("WHEN") or reader.at("RETURNING") else read_span(reader, *_ENDS)
+        message = None if _clause_ends(reader) else read_span(reader, *_ENDS)
         return Clause(when, Action.ERROR, condition, message=message, word=word)
     if when is When.NOT_MATCHED:
         reader.expect("INSERT")
@@ -102,12 +102,18 @@ def _read_clause(reader: WordReader, target: ChangeTarget) -> Clause:
 
 
 def _read_takes_all(reader: WordReader) -> TakesAll | None:
-    """Reads BY NAME or BY POSITION, behind which a star may stand."""
+    """Reads BY NAME or BY POSITION, behind which a star may stand; without a word more it is by position, as in DuckDB."""
+    if _clause_ends(reader):
+        return TakesAll.BY_POSITION
     if not reader.accept("BY"):
         return None
     how = TakesAll.BY_NAME if reader.one_of("NAME", "POSITION") == "NAME" else TakesAll.BY_POSITION
     reader.accept("*")
     return how
+
+
+def _clause_ends(reader: WordReader) -> bool:
+    return reader.at_end or reader.peek().keyword in _ENDS
 
 
 def _read_when(reader: WordReader) -> When:

@@ -45,16 +45,49 @@ _STORED = {
 _NESTED = ("LIST", "ARRAY", "STRUCT", "MAP")
 
 
-def query_columns(schema: pa.Schema) -> list[str]:
-    """The names of a query's columns; InvalidError where a table cannot have such columns."""
-    seen: set[str] = set()
-    for column in schema:
-        if column.name.lower() in seen:
-            raise InvalidError(f"column {column.name!r} of the query is given twice: name one of them by AS")
+def table_columns(result: SqlResult, given: Sequence[str]) -> SqlResult:
+    """The rows of a query under the names that a table of it has; InvalidError where a table cannot have such columns.
+
+    As in DuckDB: `given` are names for the first columns, and without any, names that come again get a number (`a`, `a_1`).
+    """
+    names = _given_names(result.columns, given) if given else _numbered_names(result.columns)
+    for name, column in zip(names, result.schema, strict=True):
         if pa.types.is_null(column.type):
-            raise InvalidError(f"column {column.name!r} of the query is NULL without a type: CAST gives it one")
-        seen.add(column.name.lower())
-    return list(schema.names)
+            raise InvalidError(f"column {name!r} of the query is NULL without a type: CAST gives it one")
+    if names == list(result.columns):
+        return result
+    schema = pa.schema([column.with_name(name) for name, column in zip(names, result.schema, strict=True)])
+    return SqlResult(
+        schema,
+        lambda: (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in result.to_batches()),
+        close=result.close,
+        duck_types=result.duck_types,
+    )
+
+
+def _given_names(columns: Sequence[str], given: Sequence[str]) -> list[str]:
+    if len(given) > len(columns):
+        raise InvalidError(f"expected names for at most the {len(columns)} columns of the query, found {len(given)}")
+    names = [*given, *columns[len(given) :]]
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise InvalidError(f"column {name!r} is given twice, by its name here or by the query")
+        seen.add(name.lower())
+    return names
+
+
+def _numbered_names(columns: Sequence[str]) -> list[str]:
+    seen: set[str] = set()
+    names = []
+    for column in columns:
+        name, number = column, 0
+        while name.lower() in seen:
+            number += 1
+            name = f"{column}_{number}"
+        seen.add(name.lower())
+        names.append(name)
+    return names
 
 
 def stored_types(result: SqlResult) -> str:

@@ -2,6 +2,7 @@
 
     CREATE TABLE [IF NOT EXISTS] name
       [(column type [NOT NULL] [DEFAULT literal] [COMMENT 'text'] [PRIMARY KEY], …, [PRIMARY KEY (column, …) [NOT ENFORCED]])]
+      [(column, …, [PRIMARY KEY (column, …)]) where a query follows]
       [COMMENT 'text'] [PARTITIONED BY (column [type], …)] [WITH ('option' = 'value', …)]
       [AS query | LIKE table [INCLUDING OPTIONS | EXCLUDING OPTIONS]]
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from lakelet.sql.errors import SqlError, nearest
 from lakelet.sql.names import matching
 from lakelet.sql.statements.clauses import GivenOptions, read_options, read_table_query
-from lakelet.sql.statements.column_words import ColumnDefinition, ColumnPath, read_column
+from lakelet.sql.statements.column_words import ColumnDefinition, ColumnPath, at_bare_name, check_of_query, read_column
 from lakelet.sql.statements.refused import CONSTRAINTS
 from lakelet.sql.statements.type_words import read_type
 from lakelet.sql.word_reader import WordReader
@@ -47,6 +48,8 @@ class TableDefinition:
     """The parts of a definition, as they are found."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
+    # Names for the columns of a query.
+    names: list[Word] = field(default_factory=list)
     primary_key: list[Word] = field(default_factory=list)
     key_at: Word | None = None
     partition_keys: list[Word] = field(default_factory=list)
@@ -94,6 +97,7 @@ def read_definition(reader: WordReader) -> TableDefinition:
         seen.add(name)
         reader.take()
         read(reader, found)
+    check_of_query(reader, found.names, is_query=found.query is not None)
     if found.columns and (found.query is not None or found.like is not None):
         source = "query" if found.query is not None else "other table"
         at = found.columns[0].name
@@ -148,6 +152,9 @@ def _element(reader: WordReader, found: TableDefinition) -> None:
             raise SqlError(f"{word.keyword}: {CONSTRAINTS[word.keyword]}", reader.text, word.start)
     if reader.at("PRIMARY", "KEY"):
         _set_key(reader, found, word, _key_columns(reader))
+        return
+    if at_bare_name(reader):
+        found.names.append(reader.take())
         return
     column = read_column(reader)
     found.columns.append(column)

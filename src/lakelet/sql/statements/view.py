@@ -1,6 +1,7 @@
 """CREATE VIEW, DROP VIEW and what SHOW and DESCRIBE tell of views.
 
-    CREATE [OR REPLACE] VIEW [IF NOT EXISTS] v [(column, …)] [COMMENT 'text'] AS query      DROP VIEW [IF EXISTS] v
+    CREATE [OR REPLACE] VIEW [IF NOT EXISTS] v [(column, …)] [COMMENT 'text'] AS query
+    DROP VIEW [IF EXISTS] v [CASCADE | RESTRICT]
 
 A view is checked when it is made: that it reads tables and views alone, and that it can be run.
 """
@@ -17,7 +18,7 @@ from lakelet.sql.names import DEFAULT_DATABASE, TableName
 from lakelet.sql.quoting import literal, quoted
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.clauses import placed, read_if_exists, read_if_not_exists
+from lakelet.sql.statements.clauses import placed, read_dependents, read_if_exists, read_if_not_exists
 from lakelet.sql.statements.given_table import read_new_table, read_table
 from lakelet.sql.statements.type_text import quoted_name
 from lakelet.sql.views.expand import ViewText
@@ -78,6 +79,7 @@ def run_drop_view(context: Context, statement: Statement) -> SqlResult:
     reader = statement.reader
     if_exists = read_if_exists(reader)
     given = read_table(context, reader)
+    read_dependents(reader)
     reader.finish()
     there = context.names.find_view(given.name)
     if there is None:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -253,6 +254,52 @@ class TestAsSelect:
         }
         assert len(table.snapshots()) == 1
 
+    @pytest.mark.parametrize(
+        ("text", "columns"),
+        [
+            ("(x, y) AS SELECT 1, 2", ("x", "y")),
+            ("(x, y,) AS VALUES (1, 2)", ("x", "y")),
+            ("(x) AS SELECT 1 AS a, 2 AS b", ("x", "b")),
+            ("(x) AS SELECT 1 AS b, 2 AS b", ("x", "b")),
+            ("(a, b_1) AS SELECT 1 AS b, 2 AS b, 3 AS b", ("a", "b_1", "b")),
+            ("AS SELECT 1 AS a, 2 AS a", ("a", "a_1")),
+            ("AS SELECT 1 AS a, 2 AS A, 3 AS a", ("a", "A_1", "a_2")),
+            ("AS SELECT 1 AS a, 2 AS a_1, 3 AS a", ("a", "a_1", "a_2")),
+            ("AS SELECT 1 AS a, 2 AS a, 3 AS a_1", ("a", "a_1", "a_1_1")),
+            ("AS SELECT 1, 1", ("1", "1_1")),
+        ],
+    )
+    def test_names_of_columns_are_duckdbs(self, sql: SqlSession, text: str, columns: tuple[str, ...]) -> None:
+        for create in ("CREATE TABLE shop.x", "CREATE OR REPLACE TABLE shop.x"):
+            sql.rows(f"{create} {text}")
+            assert sql.session.run("FROM shop.x").columns == columns
+        with duckdb.connect() as plain:
+            plain.execute(f"CREATE TABLE x {text}")
+            assert tuple(row[0] for row in plain.execute("DESCRIBE x").fetchall()) == columns
+            assert sql.rows("FROM shop.x") == plain.execute("FROM x").fetchall()
+
+    def test_names_with_a_key(self, sql: SqlSession) -> None:
+        sql.rows("CREATE TABLE shop.x (k, p, PRIMARY KEY (k, p)) PARTITIONED BY (p) AS SELECT 1 AS a, 2 AS b, 3 AS c")
+        schema = sql.lake.table("shop.x").schema
+        assert (schema.primary_keys, schema.partition_keys, schema.names) == (("k", "p"), ("p",), ("k", "p", "c"))
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("(a, b, c) AS SELECT 1, 2", "at most the 2 columns of the query, found 3"),
+            ("(a, A) AS SELECT 1, 2", "column 'A' is given twice"),
+            ("(b) AS SELECT 1 AS a, 2 AS b", "column 'b' is given twice"),
+            ("(x) AS SELECT 1 AS a, 2 AS b, 3 AS b", "column 'b' is given twice"),
+            ("(a, b INT) AS SELECT 1, 2", "the columns come from the query"),
+            ("(a, b INT)", "expected a type"),
+        ],
+    )
+    def test_names_that_are_refused(self, sql: SqlSession, text: str, reason: str) -> None:
+        sql.fails(f"CREATE TABLE shop.x {text}", reason, kind=InvalidError)
+        with duckdb.connect() as plain, pytest.raises(duckdb.Error):
+            plain.execute(f"CREATE TABLE x {text}")
+        assert sql.rows("SHOW TABLES IN shop LIKE 'x'") == []
+
     def test_with_keys_and_options(self, sql: SqlSession) -> None:
         sql.rows(
             """CREATE TABLE shop.t (PRIMARY KEY (K, p)) COMMENT 'c' PARTITIONED BY (P) WITH ('bucket' = '1')
@@ -307,7 +354,6 @@ class TestAsSelect:
             "SELECT CASE WHEN range = 300000 THEN error('boom') ELSE 1 END AS a FROM range(400000)",
             "SELECT nothing FROM range(3)",
             "SELECT * FROM shop.missing",
-            "SELECT 1 AS a, 2 AS A",
             "SELECT NULL AS a",
             "SELECT INTERVAL 1 DAY AS a",
             "SELECT 170141183460469231731687303715884105727 AS a",

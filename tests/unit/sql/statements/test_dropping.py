@@ -45,6 +45,16 @@ class TestDropTable:
         sql.fails("DROP", "expected TABLE, VIEW, DATABASE or CATALOG, found the end", "")
 
 
+@pytest.mark.parametrize("word", ["CASCADE", "RESTRICT"])
+def test_nothing_depends_on_a_table_or_a_view(sql: SqlSession, word: str) -> None:
+    sql.rows("CREATE TABLE shop.x (i INT)")
+    sql.rows("CREATE VIEW shop.vx AS FROM shop.x")
+    assert sql.done(f"DROP TABLE shop.x {word}") == "dropped table shop.x"
+    assert sql.done(f"DROP TABLE IF EXISTS shop.x {word}") == "table shop.x does not exist"
+    assert sql.done(f"DROP VIEW shop.vx {word}") == "dropped view shop.vx"
+    sql.fails(f"DROP TABLE shop.t {word} CASCADE", "the end of the statement")
+
+
 class TestDropDatabase:
     def test_with_tables_only_by_cascade(self, sql: SqlSession) -> None:
         sql.fails("DROP DATABASE shop", r"holds 2 tables \(plain, t\): drop them first, or say CASCADE", "shop")

@@ -54,6 +54,21 @@ class TestEveryTable:
         assert rows(sql)[0] == (1, "a", 100, "x")
         assert rows(sql)[-1] == (9, "a", 900, "z")
 
+    def test_without_a_word_more_all_columns_by_position(self, sql: SqlSession) -> None:
+        sql.rows(
+            "MERGE INTO t USING (VALUES (1, 'a', 100, 'x'), (9, 'b', 900, 'z')) AS q(id, p, s, v) ON t.id = q.id "
+            "WHEN MATCHED THEN UPDATE WHEN NOT MATCHED THEN INSERT"
+        )
+        assert rows(sql)[0] == (1, "a", 100, "x")
+        assert rows(sql)[-1] == (9, "b", 900, "z")
+        assert sql.rows(
+            "MERGE INTO t USING (VALUES (9, 'b', 901, 'q')) AS q ON t.id = q.col0 WHEN MATCHED THEN UPDATE RETURNING id, v"
+        ) == [(9, 901)]
+        few = "MERGE INTO t USING (VALUES (1, 'a'), (8, 'b')) AS q(id, p) ON t.id = q.id WHEN"
+        sql.fails(f"{few} MATCHED THEN UPDATE", "expected 4 columns of the source, found 2", kind=InvalidError)
+        sql.fails(f"{few} NOT MATCHED THEN INSERT", "expected 4 columns of the source, found 2", kind=InvalidError)
+        sql.fails(f"{few} NOT MATCHED BY SOURCE THEN UPDATE", "expected SET", "", kind=InvalidError)
+
     def test_the_first_clause_whose_condition_holds(self, sql: SqlSession) -> None:
         sql.rows(
             f"MERGE INTO t USING {SOURCE} ON t.id = q.id "
