@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from lakelet.callbacks.partition_registration import MarkerFiles
-from lakelet.commit.snapshots import snapshot_ids
+from lakelet.commit.metadata.version_ids import snapshot_ids
 from lakelet.errors import UnavailableError
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.storage.decorated import DecoratedStore

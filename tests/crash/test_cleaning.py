@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.catalog.lake import Lake
-from lakelet.commit.snapshots import read_hint, snapshot_ids
+from lakelet.commit.metadata.version_ids import read_hint, snapshot_ids
 from lakelet.errors import UnavailableError
 from lakelet.storage.instrumented import CountingStore, CrashStore, FailingStore, SimulatedCrash, changes
 from lakelet.storage.memory import MemoryStore

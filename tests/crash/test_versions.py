@@ -14,8 +14,8 @@ import pytest
 
 from lakelet.commit.holders import branch_homes
 from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.schemas import schema_ids
-from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_ids
+from lakelet.commit.metadata.version_ids import schema_ids, snapshot_ids
+from lakelet.commit.snapshots import latest_snapshot, read_snapshot
 from lakelet.commit.tags import all_tags
 from lakelet.errors import AlreadyExistsError, LakeletError, NotFoundError
 from lakelet.model.snapshot import Snapshot

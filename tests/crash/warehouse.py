@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from lakelet.catalog.lake import Lake
 from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.schemas import read_schema, schema_ids
-from lakelet.commit.snapshots import latest_id, read_snapshot, snapshot_ids
+from lakelet.commit.metadata.version_ids import latest_id, schema_ids, snapshot_ids
+from lakelet.commit.schemas import read_schema
+from lakelet.commit.snapshots import read_snapshot
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome

@@ -22,7 +22,8 @@ from lakelet.catalog.replacement import exchange
 from lakelet.catalog.views import View, read_view, remove_view, view_names, write_view
 from lakelet.clock import Clock, SystemClock
 from lakelet.commit.callback_classes import allowed_modules, check_callbacks
-from lakelet.commit.schemas import create_first_schema, latest_schema, schema_ids
+from lakelet.commit.metadata.version_ids import schema_ids
+from lakelet.commit.schemas import create_first_schema, latest_schema
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.format.table_metadata import TableMetadata, encode_metadata
 from lakelet.ids import Ids, RandomIds

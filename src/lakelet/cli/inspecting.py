@@ -9,10 +9,10 @@ from lakelet.cli.inspecting_file import inspect_file
 from lakelet.cli.output import Output
 from lakelet.clock import shown_time
 from lakelet.commit.manifests import read_manifest, read_manifest_list, snapshot_manifests
+from lakelet.commit.metadata.source import metadata
 from lakelet.commit.schemas import read_schema
 from lakelet.commit.snapshots import read_snapshot
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.format.index_manifest import decode_index_manifest
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.manifest import ManifestFile
@@ -112,8 +112,7 @@ def _manifest(table: Table, output: Output, name: str) -> None:
         output.rows(name, _MANIFEST_COLUMNS, _manifest_rows("", read_manifest_list(home, name)))
         return
     if name.startswith("index-manifest-"):
-        path = home.paths.manifest(name)
-        found = decode_index_manifest(home.store.get(path), path=home.where(path))
+        found = metadata(home).index_manifest(home, name)
         columns: Sequence[str] = ("kind", "partition", "bucket", "index", "file", "rows", "bytes")
         index_rows = [
             (

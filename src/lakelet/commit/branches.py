@@ -22,10 +22,10 @@ import logging
 from collections.abc import Sequence
 
 from lakelet.commit.holders import long_lived_changelogs, read_snapshots, tagged_snapshots
-from lakelet.commit.schemas import schema_ids
-from lakelet.commit.snapshots import listed_ids, try_snapshot, write_latest_hint
+from lakelet.commit.metadata.stored import Version, schema_bytes
+from lakelet.commit.metadata.version_ids import listed_ids, schema_ids
+from lakelet.commit.snapshots import try_snapshot, write_latest_hint
 from lakelet.commit.tags import (
-    Version,
     all_tags,
     delete_tag,
     find_version,
@@ -102,7 +102,7 @@ def create_branch(
     if origin is not None and tag is not None:
         _copy_version(home, home.on_branch(name), tag, origin)
     for number in sorted((number for number in ids if number <= newest), reverse=True):
-        put_new(home, home.on_branch(name).paths.schema(number), home.store.get(home.paths.schema(number)))
+        put_new(home, home.on_branch(name).paths.schema(number), schema_bytes(home, number))
     home.store.delete([_marker(home.on_branch(name))])
 
 

@@ -36,8 +36,9 @@ from lakelet.commit.callback_classes import COMMIT_METHODS, CallbackClass, commi
 from lakelet.commit.callback_files import CommitFiles, base_files, delta_files
 from lakelet.commit.callback_record import Record, Settled, extended, read_record, write_record
 from lakelet.commit.manifests import ManifestSettings
+from lakelet.commit.metadata.version_ids import snapshot_ids
 from lakelet.commit.schemas import SchemaVersions
-from lakelet.commit.snapshots import snapshot_ids, snapshot_is_gone, snapshots_backwards, try_snapshot
+from lakelet.commit.snapshots import snapshot_is_gone, snapshots_backwards, try_snapshot
 from lakelet.errors import NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from lakelet.commit.schemas import latest_schema, schema_ids
+from lakelet.commit.metadata.version_ids import schema_ids
+from lakelet.commit.schemas import latest_schema
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema

@@ -44,8 +44,9 @@ from lakelet.commit.holders import (
     read_snapshots,
     tagged_snapshots,
 )
+from lakelet.commit.metadata.version_ids import listed_ids, snapshot_ids
 from lakelet.commit.metadata_reader import MetadataReader, no_entries
-from lakelet.commit.snapshots import listed_ids, snapshot_ids, try_snapshot
+from lakelet.commit.snapshots import try_snapshot
 from lakelet.commit.used_files import (
     Held,
     additions,

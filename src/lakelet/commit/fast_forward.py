@@ -25,19 +25,13 @@ from dataclasses import dataclass
 
 from lakelet.commit.branches import branch_home
 from lakelet.commit.holders import read_snapshots
+from lakelet.commit.metadata.stored import Version, schema_bytes, stored_snapshot, tag_bytes
+from lakelet.commit.metadata.version_ids import listed_ids, schema_ids, snapshot_ids, tag_names
 from lakelet.commit.rollback import drop_newer, roll_back
-from lakelet.commit.schemas import schema_ids
-from lakelet.commit.snapshots import (
-    latest_snapshot,
-    listed_ids,
-    snapshot_ids,
-    try_snapshot,
-    write_latest_hint,
-)
+from lakelet.commit.snapshots import latest_snapshot, try_snapshot, write_latest_hint
 from lakelet.commit.standing import builds_on
-from lakelet.commit.tags import Version, all_tags, delete_tag_files, find_version, same_snapshot, tag_names
+from lakelet.commit.tags import all_tags, delete_tag_files, find_version, same_snapshot
 from lakelet.errors import ConflictError, InvalidError, NotFoundError
-from lakelet.format.snapshot_json import decode_snapshot
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import MAIN_BRANCH
@@ -85,12 +79,10 @@ def fast_forward(home: TableHome, name: str) -> Snapshot:
 
 def _read_line(theirs: TableHome) -> _Line:
     def read(number: int) -> Version | None:
-        path = theirs.paths.snapshot(number)
         try:
-            data = theirs.store.get(path)
+            return stored_snapshot(theirs, number)
         except NotFoundError:
             return None
-        return Version(decode_snapshot(data, path=theirs.where(path)), data)
 
     versions: list[Version] = []
     with ThreadPoolExecutor(_READERS) as pool:
@@ -156,10 +148,10 @@ def _drop_below_a_gap(home: TableHome) -> None:
 def _take_schemas(home: TableHome, theirs: TableHome) -> None:
     """Makes the schemas of the branch those of main: first the ones that differ go, newest first."""
     ours, wanted = set(schema_ids(home)), schema_ids(theirs)
-    data = {number: theirs.store.get(theirs.paths.schema(number)) for number in wanted}
+    data = {number: schema_bytes(theirs, number) for number in wanted}
     common = -1
     for number in wanted:
-        if number not in ours or home.store.get(home.paths.schema(number)) != data[number]:
+        if number not in ours or schema_bytes(home, number) != data[number]:
             break
         common = number
     for number in sorted(ours, reverse=True):
@@ -176,7 +168,7 @@ def _take_tags(home: TableHome, theirs: TableHome, line: _Line, *, up_to: int | 
     known = {version.snapshot.id: version.snapshot for version in line.versions}
     replaced = set(tag_names(theirs))
     for name in sorted(replaced):
-        home.store.put(home.paths.tag(name), theirs.store.get(theirs.paths.tag(name)))
+        home.store.put(home.paths.tag(name), tag_bytes(theirs, name))
     gone = [
         tag.name
         for tag in all_tags(home)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelet.commit.holders import long_lived_changelogs
-from lakelet.commit.snapshots import read_hint, snapshot_ids, write_hint
+from lakelet.commit.metadata.version_ids import read_hint, snapshot_ids
+from lakelet.commit.snapshots import write_hint
 from lakelet.storage.home import TableHome
 
 

@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from lakelet.commit.snapshots import snapshot_ids, try_snapshot
-from lakelet.errors import NotFoundError
-from lakelet.format.snapshot_json import decode_snapshot
+from lakelet.commit.metadata.stored import stored_snapshots
+from lakelet.commit.metadata.version_ids import snapshot_ids
+from lakelet.commit.snapshots import try_snapshot
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import MAIN_BRANCH
@@ -106,15 +106,4 @@ def distinct_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
 
 def _read_folder(home: TableHome, folder: str, wanted: re.Pattern[str]) -> list[Snapshot]:
     files = home.store.list_folder(folder).files
-    paths = [info.path for info in files if wanted.match(info.path.rsplit("/", 1)[-1])]
-
-    def read(path: str) -> Snapshot | None:
-        try:
-            return decode_snapshot(home.store.get(path), path=home.where(path))
-        except NotFoundError:
-            return None
-
-    if not paths:
-        return []
-    with ThreadPoolExecutor(_READERS) as pool:
-        return [snapshot for snapshot in pool.map(read, paths) if snapshot is not None]
+    return stored_snapshots(home, [info.path for info in files if wanted.match(info.path.rsplit("/", 1)[-1])])

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelet.commit.manifests import ManifestFiles, get_named
+from lakelet.commit.manifests import ManifestFiles, read_index_manifest
 from lakelet.format.hash_index import HASH_INDEX
-from lakelet.format.index_manifest import decode_index_manifest, encode_index_manifest
+from lakelet.format.index_manifest import encode_index_manifest
 from lakelet.format.manifest import avro_codec
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import EntryKind, IndexManifestEntry
@@ -25,8 +25,7 @@ def read_index_entries(home: TableHome, snapshot: Snapshot) -> list[IndexManifes
     """The index files of a snapshot."""
     if snapshot.index_manifest is None:
         return []
-    path = home.paths.manifest(snapshot.index_manifest)
-    return decode_index_manifest(get_named(home, path), path=home.where(path))
+    return read_index_manifest(home, snapshot.index_manifest)
 
 
 def carry_index_manifest(

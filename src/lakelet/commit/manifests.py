@@ -19,19 +19,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.commit.metadata.source import metadata
 from lakelet.errors import LakeletError, NotFoundError
 from lakelet.format.binary_row_columns import decode_rows, encode_rows
-from lakelet.format.block_directory import BlockFilter
 from lakelet.format.manifest import (
     ManifestFormat,
-    decode_manifest,
-    decode_manifest_list,
     encode_manifest,
     encode_manifest_list,
 )
 from lakelet.format.manifest_columns import EMPTY_ROW, ENTRY_SCHEMA, IDENTITY_COLUMNS
 from lakelet.model.data_file import Stats
-from lakelet.model.manifest import EntryKind, ManifestFile
+from lakelet.model.manifest import BlockFilter, EntryKind, IndexManifestEntry, ManifestFile
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import DataType
 from lakelet.options import (
@@ -73,8 +71,10 @@ class ManifestSettings:
 
 def read_manifest_list(home: TableHome, name: str, snapshot_id: int | None = None) -> list[ManifestFile]:
     """The manifests that a list names, which a snapshot names."""
-    path = home.paths.manifest(name)
-    return decode_manifest_list(get_named(home, path, snapshot_id), path=home.where(path))
+    try:
+        return list(metadata(home).manifest_list(home, name))
+    except NotFoundError as error:
+        raise _gone(home, home.paths.manifest(name), snapshot_id) from error
 
 
 def snapshot_manifests(home: TableHome, snapshot: Snapshot) -> list[ManifestFile]:
@@ -90,8 +90,18 @@ def read_manifest(
     keep_blocks: BlockFilter | None = None,
 ) -> pa.Table:
     """The entries of one manifest."""
-    path = home.paths.manifest(manifest.name)
-    return decode_manifest(get_named(home, path), path=home.where(path), columns=columns, keep=keep_blocks)
+    try:
+        return metadata(home).manifest(home, manifest.name, columns, keep_blocks)
+    except NotFoundError as error:
+        raise _gone(home, home.paths.manifest(manifest.name)) from error
+
+
+def read_index_manifest(home: TableHome, name: str) -> list[IndexManifestEntry]:
+    """The index files that an index manifest names, which a snapshot names."""
+    try:
+        return list(metadata(home).index_manifest(home, name))
+    except NotFoundError as error:
+        raise _gone(home, home.paths.manifest(name)) from error
 
 
 def read_entries(
@@ -320,6 +330,10 @@ def get_named(home: TableHome, path: str, snapshot_id: int | None = None) -> byt
     try:
         return home.store.get(path)
     except NotFoundError as error:
-        from lakelet.commit.expired import missing_file  # noqa: PLC0415 - it reads manifests itself, and is rarely needed.
+        raise _gone(home, path, snapshot_id) from error
 
-        raise missing_file(home, path, snapshot_id) from error
+
+def _gone(home: TableHome, path: str, snapshot_id: int | None = None) -> LakeletError:
+    from lakelet.commit.expired import missing_file  # noqa: PLC0415 - it reads manifests itself, and is rarely needed.
+
+    return missing_file(home, path, snapshot_id)

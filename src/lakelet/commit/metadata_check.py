@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from lakelet.commit.index_changes import DELETION_VECTORS
 from lakelet.commit.manifests import drop_removed
+from lakelet.commit.metadata.stored import manifest_bytes
 from lakelet.commit.schemas import read_schema
 from lakelet.commit.statistics import read_statistics
 from lakelet.errors import LakeletError, NotFoundError
@@ -129,7 +130,7 @@ class MetadataCheck:
         path = self.home.paths.manifest(name)
         self.read += 1
         try:
-            data = self.home.store.get(path)
+            data = manifest_bytes(self.home, name)
             if size is not None and len(data) != size:
                 self.note("manifest list", path, f"has {len(data)} bytes; its snapshot says {size}", snapshot.id)
                 return None
@@ -144,7 +145,7 @@ class MetadataCheck:
         self.read += 1
         problem: str | None = None
         try:
-            data = self.home.store.get(path)
+            data = manifest_bytes(self.home, manifest.name)
             entries = decode_manifest(data, path=self.home.where(path))
             added = int(pc.sum(pc.equal(entries.column("_KIND"), int(EntryKind.ADD))).as_py() or 0)
             counts = (added, entries.num_rows - added)
@@ -197,7 +198,7 @@ class MetadataCheck:
         if name not in self._index_manifests:
             self.read += 1
             try:
-                data = self.home.store.get(path)
+                data = manifest_bytes(self.home, name)
                 self._index_manifests[name] = decode_index_manifest(data, path=self.home.where(path))
             except LakeletError as error:
                 self._index_manifests[name] = None

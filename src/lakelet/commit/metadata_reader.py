@@ -15,10 +15,9 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.commit.metadata.source import metadata
 from lakelet.commit.missing_file import MissingFileError
 from lakelet.errors import NotFoundError
-from lakelet.format.index_manifest import decode_index_manifest
-from lakelet.format.manifest import decode_manifest, decode_manifest_list
 from lakelet.format.manifest_columns import ENTRY_SCHEMA, IDENTITY_COLUMNS
 from lakelet.storage.home import TableHome
 
@@ -71,32 +70,29 @@ class MetadataReader:
         return () if name is None else self._indexes[name]
 
     def _read_list(self, name: str) -> tuple[str, ...]:
-        path, data = self._get(name)
-        return () if data is None else tuple(manifest.name for manifest in decode_manifest_list(data, path=path))
+        found = self._ask(name, lambda: metadata(self.home).manifest_list(self.home, name))
+        return () if found is None else tuple(manifest.name for manifest in found)
 
     def _read_entries(self, name: str) -> pa.Table:
-        path, data = self._get(name)
-        if data is None:
+        entries = self._ask(name, lambda: metadata(self.home).manifest(self.home, name, FILE_COLUMNS))
+        if entries is None:
             return no_entries()
-        entries = decode_manifest(data, path=path, columns=FILE_COLUMNS)
         if self.only_files is None:
             return entries
         return entries.filter(pc.is_in(entries.column("_FILE_NAME"), value_set=self.only_files))
 
     def _read_index(self, name: str) -> tuple[str, ...]:
-        path, data = self._get(name)
-        if data is None:
-            return ()
-        return tuple(entry.file.name for entry in decode_index_manifest(data, path=path))
+        found = self._ask(name, lambda: metadata(self.home).index_manifest(self.home, name))
+        return () if found is None else tuple(entry.file.name for entry in found)
 
-    def _get(self, name: str) -> tuple[str, bytes | None]:
-        path = self.home.paths.manifest(name)
+    def _ask(self, name: str, read: Callable[[], T]) -> T | None:
         try:
-            return self.home.where(path), self.home.store.get(path)
+            return read()
         except NotFoundError as error:
-            if not self.partial:
-                raise MissingFileError(f"{self.home.where(path)} is missing, although a snapshot names it") from error
-            return self.home.where(path), None
+            if self.partial:
+                return None
+            where = self.home.where(self.home.paths.manifest(name))
+            raise MissingFileError(f"{where} is missing, although a snapshot names it") from error
 
 
 def _load(names: Iterable[str | None], known: dict[str, T], read: Callable[[str], T]) -> None:

@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 
 from lakelet.commit.empty_folders import remove_empty_folders
 from lakelet.commit.holders import branch_homes, branch_line, read_snapshots, table_holders
+from lakelet.commit.metadata.version_ids import listed_ids
 from lakelet.commit.metadata_reader import MetadataReader
 from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import listed_ids
 from lakelet.commit.used_files import Held, NamedFiles, delete_many, held_files, held_names, named_by
 from lakelet.errors import CorruptionError
 from lakelet.model.schema import TableSchema

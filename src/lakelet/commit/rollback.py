@@ -18,9 +18,11 @@ removal takes them after its safety age. Tags of deleted versions go, as do thei
 
 from __future__ import annotations
 
-from lakelet.commit.snapshots import listed_ids, snapshot_ids, try_snapshot, write_latest_hint
+from lakelet.commit.metadata.stored import Version
+from lakelet.commit.metadata.version_ids import listed_ids, snapshot_ids
+from lakelet.commit.snapshots import try_snapshot, write_latest_hint
 from lakelet.commit.standing import builds_on
-from lakelet.commit.tags import Version, all_tags, delete_tag_files, hold_by_tag, put_new, same_snapshot
+from lakelet.commit.tags import all_tags, delete_tag_files, hold_by_tag, put_new, same_snapshot
 from lakelet.errors import ConflictError
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome

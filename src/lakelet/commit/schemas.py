@@ -9,25 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from lakelet.commit.metadata.source import metadata
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, NotFoundError, UnavailableError
-from lakelet.format.schema_json import decode_schema, encode_schema
+from lakelet.format.schema_json import encode_schema
 from lakelet.model.schema import TableSchema
 from lakelet.storage.home import TableHome
-from lakelet.storage.paths import file_number
 
 _UNKNOWN_TRIES = 5
 
 
-def schema_ids(home: TableHome) -> list[int]:
-    """The ids of all schema versions, oldest first."""
-    listing = home.store.list_folder(home.paths.schema_folder)
-    return sorted(number for info in listing.files if (number := file_number(info.path, "schema")) is not None)
-
-
 def read_schema(home: TableHome, number: int) -> TableSchema:
     """One schema version."""
-    path = home.paths.schema(number)
-    return decode_schema(home.store.get(path), path=home.where(path))
+    return metadata(home).schema(home, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +39,7 @@ class SchemaVersions:
 
 def latest_schema(home: TableHome) -> TableSchema:
     """The newest schema version; NotFoundError where there is no table."""
-    ids = schema_ids(home)
-    while ids:
-        try:
-            return read_schema(home, ids[-1])
-        except NotFoundError:
-            # It was dropped in between, or the branch made anew.
-            before, ids = ids, schema_ids(home)
-            if ids == before:
-                raise
-    raise NotFoundError(f"{home.where(home.paths.branch_root)} is not a table: it has no schema")
+    return metadata(home).latest_schema(home)
 
 
 def create_first_schema(home: TableHome, schema: TableSchema, *, deferred: bool = False) -> None:

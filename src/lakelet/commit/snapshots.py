@@ -1,8 +1,6 @@
-"""Finding and reading snapshots.
+"""Snapshots by id, by time and in their order, and the hints that point at them.
 
-Snapshot ids are contiguous: N exists only after N-1 was made, the oldest are expired first, a rollback takes the newest
-first. `LATEST` and `EARLIEST` are hints that any crash can leave wrong, so an answer is always checked against the
-snapshots themselves; where the check fails the folder is listed.
+A snapshot is asked for through the door, `commit/metadata/source`; which ids there are is found in `commit/metadata/version_ids`.
 """
 
 from __future__ import annotations
@@ -12,81 +10,34 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from lakelet.clock import shown_time
+from lakelet.commit.metadata.source import metadata
+from lakelet.commit.metadata.version_ids import read_hint, snapshot_ids
 from lakelet.errors import NotFoundError
-from lakelet.format.snapshot_json import decode_snapshot
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
-from lakelet.storage.paths import file_number
 
-# A hint this many commits behind is followed step by step; one further behind costs a listing.
-_MAX_STEPS = 8
 _READERS = 16
 _LARGEST_GROUP = 64
-_MAX_DIGITS = 18
 
 
 def read_snapshot(home: TableHome, number: int) -> Snapshot:
     """The snapshot of that id; NotFoundError with the ids that exist."""
-    path = home.paths.snapshot(number)
-    try:
-        return decode_snapshot(home.store.get(path), path=home.where(path))
-    except NotFoundError as error:
-        ids = snapshot_ids(home)
-        there = f"snapshots {ids[0]} to {ids[-1]} exist" if ids else "the table has no snapshot"
-        raise NotFoundError(f"snapshot {number} is not in {home.where(home.paths.snapshot_folder)}: {there}") from error
+    found = metadata(home).snapshot(home, number)
+    if found is not None:
+        return found
+    ids = snapshot_ids(home)
+    there = f"snapshots {ids[0]} to {ids[-1]} exist" if ids else "the table has no snapshot"
+    raise NotFoundError(f"snapshot {number} is not in {home.where(home.paths.snapshot_folder)}: {there}")
 
 
 def try_snapshot(home: TableHome, number: int) -> Snapshot | None:
     """The snapshot of that id, or None."""
-    path = home.paths.snapshot(number)
-    try:
-        return decode_snapshot(home.store.get(path), path=home.where(path))
-    except NotFoundError:
-        return None
-
-
-def listed_ids(home: TableHome) -> set[int]:
-    """The ids of all snapshot files, stray ones included."""
-    files = home.store.list_folder(home.paths.snapshot_folder).files
-    return {number for info in files if (number := file_number(info.path, "snapshot")) is not None}
-
-
-def snapshot_ids(home: TableHome) -> range:
-    """The ids of the live snapshots: the contiguous run that ends in the greatest id."""
-    numbers = listed_ids(home)
-    if not numbers:
-        return range(0)
-    latest = earliest = max(numbers)
-    oldest = min(numbers)
-    # A listing is no point in time: commits made while it ran can show a newer snapshot and miss the one before it.
-    while earliest - 1 in numbers or (
-        earliest > oldest and home.store.head(home.paths.snapshot(earliest - 1)) is not None
-    ):
-        earliest -= 1
-    return range(earliest, latest + 1)
-
-
-def latest_id(home: TableHome) -> int | None:
-    """The id of the newest snapshot, None for a table without any."""
-    hint = read_hint(home, home.paths.latest_hint)
-    if hint is not None and _stands(home, hint):
-        for number in range(hint, hint + _MAX_STEPS):
-            if home.store.head(home.paths.snapshot(number + 1)) is None:
-                return number
-    ids = snapshot_ids(home)
-    return ids[-1] if ids else None
+    return metadata(home).snapshot(home, number)
 
 
 def latest_snapshot(home: TableHome) -> Snapshot | None:
     """The newest snapshot, None for a table without any."""
-    while True:
-        number = latest_id(home)
-        if number is None:
-            return None
-        found = try_snapshot(home, number)
-        # Only a rollback or a drop between the two calls makes it vanish; then look again.
-        if found is not None:
-            return found
+    return metadata(home).latest_snapshot(home)
 
 
 def snapshots_backwards(home: TableHome, newest: int) -> Iterator[Snapshot]:
@@ -157,19 +108,3 @@ def continues_the_line(home: TableHome, number: int) -> bool:
     if number > 1 and hint is not None and hint <= number:
         return True
     return number in snapshot_ids(home)
-
-
-def _stands(home: TableHome, number: int) -> bool:
-    """Whether a hinted snapshot exists and is not a stray one, left far below the live run by a late writer."""
-    if home.store.head(home.paths.snapshot(number)) is None:
-        return False
-    return number > 1 and home.store.head(home.paths.snapshot(number - 1)) is not None
-
-
-def read_hint(home: TableHome, path: str) -> int | None:
-    """The number in a hint; None where there is no hint or no number in it."""
-    try:
-        text = home.store.get(path).strip()
-    except NotFoundError:
-        return None
-    return int(text) if text.isdigit() and len(text) <= _MAX_DIGITS else None

@@ -18,8 +18,9 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from lakelet.commit.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
+from lakelet.commit.metadata.version_ids import listed_ids
 from lakelet.commit.missing_file import SnapshotExpiredError
-from lakelet.commit.snapshots import continues_the_line, listed_ids, try_snapshot
+from lakelet.commit.snapshots import continues_the_line, try_snapshot
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome

@@ -14,18 +14,11 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lakelet.clock import shown_time
-from lakelet.commit.snapshots import snapshot_ids, try_snapshot
+from lakelet.commit.metadata.stored import Version
+from lakelet.commit.metadata.version_ids import snapshot_ids
+from lakelet.commit.snapshots import try_snapshot
 from lakelet.commit.tag_periods import TagPeriods, local_time
-from lakelet.commit.tags import (
-    Version,
-    all_tags,
-    create_tag,
-    delete_tag,
-    expire_tags,
-    find_version,
-    replace_tag,
-    try_tag,
-)
+from lakelet.commit.tags import all_tags, create_tag, delete_tag, expire_tags, find_version, replace_tag, try_tag
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

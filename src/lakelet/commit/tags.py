@@ -18,11 +18,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 
-from lakelet.commit.snapshots import latest_id, snapshot_at, snapshot_ids, try_snapshot
+from lakelet.commit.metadata.source import metadata
+from lakelet.commit.metadata.stored import Version, stored_snapshot, tag_bytes, tag_of, tagged_bytes
+from lakelet.commit.metadata.version_ids import latest_id, snapshot_ids, tag_names
+from lakelet.commit.snapshots import snapshot_at, try_snapshot
 from lakelet.commit.tag_callbacks import notify_creation, notify_deletion
 from lakelet.commit.tag_periods import TagPeriods, local_time
 from lakelet.commit.used_files import remove_unused
@@ -35,36 +36,18 @@ from lakelet.errors import (
     NotFoundError,
     UnavailableError,
 )
-from lakelet.format.snapshot_json import decode_snapshot
 from lakelet.format.stored_json import load_json
-from lakelet.format.tag_json import decode_tag, encode_tag, tagged_snapshot_bytes
+from lakelet.format.tag_json import encode_tag
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.tag import Tag
 from lakelet.options import TAG_CREATE_SUCCESS_FILE, TAG_DEFAULT_TIME_RETAINED, TableOptions
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
-_PREFIX = "tag-"
 _UNKNOWN_TRIES = 5
-_READERS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A snapshot that can be named, with the bytes of its file."""
-
-    snapshot: Snapshot
-    data: bytes
 
 
 # ---------------------------------------------------------------- reading
-
-
-def tag_names(home: TableHome) -> list[str]:
-    """The names of all tags, sorted."""
-    files = home.store.list_folder(home.paths.tag_folder).files
-    names = [info.path.rsplit("/", 1)[-1] for info in files]
-    return sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
 
 
 def read_tag(home: TableHome, name: str) -> Snapshot:
@@ -84,21 +67,12 @@ def get_tag(home: TableHome, name: str) -> Tag:
 
 def try_tag(home: TableHome, name: str) -> Tag | None:
     """The tag of that name, or None."""
-    path = home.paths.tag(name)
-    try:
-        return decode_tag(home.store.get(path), name=name, path=home.where(path))
-    except NotFoundError:
-        return None
+    return metadata(home).tag(home, name)
 
 
 def all_tags(home: TableHome) -> list[Tag]:
     """All tags, by snapshot id and name; those deleted while they are read are left out."""
-    names = tag_names(home)
-    if not names:
-        return []
-    with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
-        found = pool.map(lambda name: try_tag(home, name), names)
-        return sorted((tag for tag in found if tag is not None), key=lambda tag: (tag.snapshot_id, tag.name))
+    return list(metadata(home).tags(home))
 
 
 def find_version(home: TableHome, number: int | None = None, time_ms: int | None = None) -> Version:
@@ -109,10 +83,8 @@ def find_version(home: TableHome, number: int | None = None, time_ms: int | None
         wanted = latest_id(home) if number is None else number
         if wanted is None:
             raise NotFoundError(f"{home.where(home.paths.branch_root)} has no snapshot yet")
-        path = home.paths.snapshot(wanted)
         try:
-            data = home.store.get(path)
-            return Version(decode_snapshot(data, path=home.where(path)), data)
+            return stored_snapshot(home, wanted)
         except NotFoundError as error:
             # The newest one only goes by a rollback, and then there is another.
             if number is not None:
@@ -122,7 +94,7 @@ def find_version(home: TableHome, number: int | None = None, time_ms: int | None
 def tagged_version(home: TableHome, name: str) -> Version:
     """The snapshot that a tag keeps, with the bytes that its own file has or had."""
     tag = get_tag(home, name)
-    return Version(tag.snapshot, tagged_snapshot_bytes(home.store.get(home.paths.tag(name))))
+    return Version(tag.snapshot, tagged_bytes(home, name))
 
 
 def same_snapshot(one: Snapshot | None, other: Snapshot) -> bool:
@@ -152,7 +124,7 @@ def create_tag(
             return get_tag(home, name)
         raise AlreadyExistsError(f"tag {name!r} exists in {home.where(home.paths.branch_root)}")
     _announce(home, options, name, version.snapshot.id)
-    return decode_tag(data, name=name, path=home.where(home.paths.tag(name)))
+    return tag_of(home, name, data)
 
 
 def hold_by_tag(home: TableHome, name: str, version: Version) -> bool:
@@ -188,7 +160,7 @@ def replace_tag(
         delete_tag_files(home, [guard])
         _let_go(home, old.snapshot)
     _announce(home, options, name, version.snapshot.id)
-    return decode_tag(data, name=name, path=home.where(path))
+    return tag_of(home, name, data)
 
 
 def rename_tag(home: TableHome, name: str, new_name: str) -> None:
@@ -196,7 +168,7 @@ def rename_tag(home: TableHome, name: str, new_name: str) -> None:
     get_tag(home, name)
     check_tag_name(new_name)
     path, new_path = home.paths.tag(name), home.paths.tag(new_name)
-    if not put_new(home, new_path, home.store.get(path)):
+    if not put_new(home, new_path, tag_bytes(home, name)):
         raise AlreadyExistsError(f"tag {new_name!r} exists in {home.where(home.paths.branch_root)}")
     tag = get_tag(home, new_name)
     if not _is_held(home, tag.snapshot, besides=new_name):

@@ -14,27 +14,18 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakelet.errors import CorruptionError
 from lakelet.format.stored_json import load_json
 from lakelet.model.data_file import Stats
+from lakelet.model.manifest import BlockPartitions
 
 BLOCKS_KEY = "lakelet.blocks"
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPartitions:
-    """How many entries a block holds, and the range of their partitions."""
-
-    entries: int
-    partitions: Stats
-
-
 Describer = Callable[[pa.Table, Sequence[int]], Sequence[Stats]]
-BlockFilter = Callable[[Sequence[BlockPartitions]], Sequence[bool]]
 
 
 def encode_directory(entries: pa.Table, counts: Sequence[int], describe: Describer) -> dict[str, bytes]:

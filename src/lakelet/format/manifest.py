@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from lakelet.errors import CorruptionError
 from lakelet.format import manifest_avro, manifest_json
-from lakelet.format.block_directory import BlockFilter, Describer
+from lakelet.format.block_directory import Describer
 from lakelet.format.manifest_columns import columns_to_manifests, manifests_to_columns
-from lakelet.model.manifest import ManifestFile
+from lakelet.model.manifest import BlockFilter, ManifestFile
 
 ManifestFormat = Literal["avro", "json"]
 _AVRO_MAGIC = b"Obj\x01"

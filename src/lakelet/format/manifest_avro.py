@@ -20,7 +20,7 @@ from lakelet.errors import CorruptionError
 from lakelet.format.avro.decode import decode
 from lakelet.format.avro.encode import encode
 from lakelet.format.avro.few_rows import MOST_ROWS, FewRows
-from lakelet.format.block_directory import BlockFilter, Describer, decode_directory, encode_directory
+from lakelet.format.block_directory import Describer, decode_directory, encode_directory
 from lakelet.format.manifest_columns import (
     ENTRY_SCHEMA,
     FILE_COLUMNS,
@@ -32,7 +32,7 @@ from lakelet.format.manifest_columns import (
     manifests_to_columns,
 )
 from lakelet.model.data_file import Stats
-from lakelet.model.manifest import ManifestFile
+from lakelet.model.manifest import BlockFilter, ManifestFile
 
 MANIFEST_VERSION = 2
 INDEX_MANIFEST_VERSION = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -56,3 +57,15 @@ class IndexManifestEntry:
     partition: bytes
     bucket: int
     file: IndexFile
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPartitions:
+    """How many entries a block of a manifest holds, and the range of their partitions."""
+
+    entries: int
+    partitions: Stats
+
+
+BlockFilter = Callable[[Sequence[BlockPartitions]], Sequence[bool]]
+"""Which blocks of a manifest may hold entries that are wanted."""

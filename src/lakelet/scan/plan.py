@@ -22,13 +22,12 @@ from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, read_manifest, snapshot_manifests
 from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import decode_bounds, decode_rows
-from lakelet.format.block_directory import BlockPartitions
 from lakelet.format.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.data_file import Stats
-from lakelet.model.manifest import EntryKind, ManifestFile
+from lakelet.model.manifest import BlockPartitions, EntryKind, ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import DeletionVector, Split

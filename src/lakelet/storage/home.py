@@ -2,7 +2,7 @@
 
 It also says whether new files, which nobody sees before a snapshot names them, are written deferred. They are where one process
 writes and commits: the commit syncs whatever its snapshot is the first to name. A home that is pickled writes durably
-again, for the messages of another process may outlive it.
+again, for the messages of another process may outlive it; and it brings no source of metadata, so that executors ask the store.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, fields, replace
 
 from lakelet.clock import Clock, SystemClock
 from lakelet.ids import Ids, RandomIds
+from lakelet.storage.metadata_source import MetadataSource
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore, OutputFile
+
+_LEFT_BEHIND = ("defers", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +28,21 @@ class TableHome:
     ids: Ids = field(default_factory=RandomIds)
     # The modules whose classes the program lets tables name as callbacks.
     callback_modules: tuple[str, ...] = ()
-    # Last, for what is pickled leaves it out.
+    # These come last, for what is pickled leaves them out.
     defers: bool = field(default=False, compare=False)
+    # What answers questions about the table's metadata in place of the store; `commit/metadata/source` is the door to it.
+    metadata: MetadataSource | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type[TableHome], tuple[object, ...]]:
-        return TableHome, tuple(getattr(self, one.name) for one in fields(self) if one.name != "defers")
+        return TableHome, tuple(getattr(self, one.name) for one in fields(self) if one.name not in _LEFT_BEHIND)
+
+    def fresh(self) -> TableHome:
+        """The same table for an operation that changes it: what is newest is asked of the store and never remembered."""
+        return self if self.metadata is None else replace(self, metadata=self.metadata.fresh())
+
+    def uncached(self) -> TableHome:
+        """The same table without a source of its own: the store itself is asked."""
+        return self if self.metadata is None else replace(self, metadata=None)
 
     def deferring(self) -> TableHome:
         """The same table, for files that this process syncs before anything names them."""

@@ -21,10 +21,11 @@ from lakelet.commit.conflicts import comparable_key
 from lakelet.commit.expired import is_named
 from lakelet.commit.holders import branch_homes
 from lakelet.commit.manifests import read_manifest_list
+from lakelet.commit.metadata.version_ids import listed_ids, snapshot_ids, tag_names
 from lakelet.commit.metadata_check import CheckedVersion, MetadataCheck
 from lakelet.commit.schemas import SchemaVersions, latest_schema
-from lakelet.commit.snapshots import listed_ids, read_snapshot, snapshot_ids, try_snapshot
-from lakelet.commit.tags import read_tag, tag_names
+from lakelet.commit.snapshots import read_snapshot, try_snapshot
+from lakelet.commit.tags import read_tag
 from lakelet.commit.used_files import distinct_files
 from lakelet.errors import CorruptionError, InvalidError, LakeletError, NotFoundError
 from lakelet.format.binary_row_columns import decode_rows
@@ -68,7 +69,8 @@ class Checks:
             raise InvalidError("a check is of one version: both a version and a tag were given")
         if threads is not None and (isinstance(threads, bool) or threads < 1):
             raise InvalidError(f"threads {threads!r}: expected a whole number from 1 on")
-        home = self._home if branch is None else branch_home(self._home, branch)
+        # What is checked is what lies in the store, whatever is remembered of it.
+        home = (self._home if branch is None else branch_home(self._home, branch)).uncached()
         schema = latest_schema(home)
         run = _Run(home, schema, quick, threads or _THREADS, progress)
         one = version is not None or tag is not None

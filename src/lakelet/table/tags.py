@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelet.commit.dropped import noticing_drop
+from lakelet.commit.metadata.stored import Version
 from lakelet.commit.schemas import latest_schema
 from lakelet.commit.snapshots import latest_snapshot
 from lakelet.commit.tag_creation import create_due_tags
 from lakelet.commit.tags import (
-    Version,
     all_tags,
     check_tag_name,
     create_tag,

@@ -11,7 +11,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.commit.commit_users import last_identifier
 from lakelet.commit.expiry import lost_rows
-from lakelet.commit.snapshots import read_hint
+from lakelet.commit.metadata.version_ids import read_hint
 from lakelet.errors import LakeletError, NotFoundError
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.instrumented import FailingStore

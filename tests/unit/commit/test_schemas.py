@@ -4,7 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakelet.commit.schemas import change_schema, create_first_schema, latest_schema, schema_ids
+from lakelet.commit.metadata.version_ids import schema_ids
+from lakelet.commit.schemas import change_schema, create_first_schema, latest_schema
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, InvalidError, NotFoundError, UnavailableError
 from lakelet.model.evolution import add_column, change_comment
 from lakelet.model.schema import TableSchema, new_schema

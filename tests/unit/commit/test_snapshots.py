@@ -2,13 +2,12 @@
 
 import pytest
 
+from lakelet.commit.metadata.version_ids import latest_id, snapshot_ids
 from lakelet.commit.snapshots import (
     continues_the_line,
-    latest_id,
     latest_snapshot,
     read_snapshot,
     snapshot_at,
-    snapshot_ids,
     snapshots_backwards,
     write_latest_hint,
 )

@@ -7,11 +7,11 @@ from lakelet.commit.manifests import partition_stats_of_groups, sorted_by_partit
 from lakelet.errors import CorruptionError
 from lakelet.format.avro.container import read_header
 from lakelet.format.binary_row_columns import encode_rows
-from lakelet.format.block_directory import BLOCKS_KEY, BlockPartitions, decode_directory
+from lakelet.format.block_directory import BLOCKS_KEY, decode_directory
 from lakelet.format.manifest_avro import decode_entries, encode_entries
 from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns
 from lakelet.model.data_file import DataFile, Stats
-from lakelet.model.manifest import EntryKind, ManifestEntry
+from lakelet.model.manifest import BlockPartitions, EntryKind, ManifestEntry
 from lakelet.model.type_parser import parse_type
 
 TYPES = [parse_type("INT")]

@@ -1,0 +1,93 @@
+"""Where the metadata of tables comes from: the protocol behind the one door, `commit/metadata/source`.
+
+Everything that is asked of a table's metadata is asked here, of the store itself (`commit/metadata/uncached`) or of a source
+that remembers. Two kinds of questions are kept apart:
+
+- **Pointers** may have another answer at every call: which snapshot and schema are newest, which snapshot has an id (a rollback
+  uses ids again), what a tag names. A source that remembers them must revalidate them, or be told to by its owner.
+- **Values** never change under their key: manifest lists, manifests and index manifests, whose names hold a random part, and
+  schema versions as long as the newest one is known to be the same. They may be remembered for as long as there is room. A
+  snapshot is a value once it is known by its id and its delta manifest list.
+
+Schemas, snapshots and tags belong to a branch, so that a key of theirs has `paths.branch_root` in it; manifests belong to the
+table. A source serves any number of tables: each question comes with the home it is about. What it gives is shared between
+callers and never changed by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from lakelet.model.manifest import BlockFilter, IndexManifestEntry, ManifestFile
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.tag import Tag
+
+if TYPE_CHECKING:
+    from lakelet.storage.home import TableHome
+
+
+class MetadataSource(Protocol):
+    """Answers questions about the metadata of tables; safe to share between threads.
+
+    A file that is not there is NotFoundError, unless None is said to stand for it; damaged bytes are CorruptionError.
+    """
+
+    def fresh(self) -> MetadataSource:
+        """The same source for those who change tables: its pointers are read from the store at every call.
+
+        A commit that relied on a remembered pointer could take a table for older than it is. Values may still be remembered.
+        """
+        ...
+
+    # ------------------------------------------------------------------ pointers
+
+    def latest_snapshot(self, home: TableHome) -> Snapshot | None:
+        """The newest snapshot of the branch, None before the first commit."""
+        ...
+
+    def latest_schema(self, home: TableHome) -> TableSchema:
+        """The newest schema version of the branch; NotFoundError where there is no table."""
+        ...
+
+    def snapshot(self, home: TableHome, number: int) -> Snapshot | None:
+        """The snapshot that has this id now, None where there is none."""
+        ...
+
+    def tag(self, home: TableHome, name: str) -> Tag | None:
+        """The tag of that name, None where there is none."""
+        ...
+
+    def tags(self, home: TableHome) -> tuple[Tag, ...]:
+        """All tags of the branch, by snapshot id and name."""
+        ...
+
+    # ------------------------------------------------------------------ values
+
+    def schema(self, home: TableHome, number: int) -> TableSchema:
+        """One schema version."""
+        ...
+
+    def manifest_list(self, home: TableHome, name: str) -> tuple[ManifestFile, ...]:
+        """The manifests that a list names, oldest first."""
+        ...
+
+    def manifest(
+        self,
+        home: TableHome,
+        name: str,
+        columns: Sequence[str] | None = None,
+        keep_blocks: BlockFilter | None = None,
+    ) -> pa.Table:
+        """The entries of a manifest: these columns of them, all where none are named.
+
+        Blocks that fail `keep_blocks` may be left out, and may as well be there: who gives it filters the entries after that.
+        """
+        ...
+
+    def index_manifest(self, home: TableHome, name: str) -> tuple[IndexManifestEntry, ...]:
+        """The index files that an index manifest names."""
+        ...
