@@ -26,7 +26,8 @@ from lakelet.compact.task import CompactionTask
 from lakelet.format import deletion_vectors
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.levels import level_runs
-from lakelet.lsm.run_merge import MergeSpec, merge_runs
+from lakelet.lsm.merge_spec import MergeSpec
+from lakelet.lsm.run_merge import merge_runs
 from lakelet.lsm.sections import sections
 from lakelet.model.data_file import DataFile, DeletionVectorRange, IndexFile
 from lakelet.model.schema import TableSchema
@@ -58,8 +59,7 @@ class Outdating:
     @property
     def columns(self) -> list[str]:
         """The columns of the table that decide between rows."""
-        spec = MergeSpec.of(self.schema)
-        return list(dict.fromkeys(name for name, _ in (*spec.key, *spec.versions)))
+        return list(MergeSpec.of(self.schema).deciding)
 
     def winning(self, group: Sequence[DataFile], coming: Iterator[pa.RecordBatch]) -> Alive | None:
         """Which rows of a group of files win, by their merged deciding columns; None where all of them do.

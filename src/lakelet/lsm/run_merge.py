@@ -1,7 +1,8 @@
-"""Sorted runs to the rows that count: of every key the newest, unless that is a retract.
+"""Sorted runs to merged rows: of every key the one that the merge engine selects or folds, unless that is a retract.
 
-`surviving_rows` decides over runs that are held as a whole, `merge_runs` over runs of any length in bounded memory. Both
-look only at the key, sequence, kind and version columns; every other column is carried along.
+`surviving_rows` (select engines) and `grouped_rows` (fold engines) decide over runs that are held as a whole, `merge_runs`
+over runs of any length in bounded memory, for both. Only key, sequence, kind and version columns decide; every other column
+is carried along, or folded by the engine.
 
 `merge_runs` works in steps. Of every run it holds a window, the rows that come next:
 
@@ -19,27 +20,22 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lakelet.lsm.engine.fold import folded_batches
+from lakelet.lsm.engine.key_groups import KeyGroups, key_groups
+from lakelet.lsm.engine.merge_engine import SelectEngine
+from lakelet.lsm.engine.row_order import rows_by_key
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelet.lsm.key_words import Words, encode_keys, encode_versions
+from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.ordered_rows import rows_in_order
 from lakelet.lsm.winners import SortedRun, winners
 from lakelet.model.arrow_types import to_arrow
-from lakelet.model.schema import TableSchema
 from lakelet.model.types import DataType
-from lakelet.options import (
-    FIRST_ROW,
-    IGNORE_DELETE,
-    MERGE_ENGINE,
-    SEQUENCE_FIELD,
-    SEQUENCE_FIELD_SORT_ORDER,
-    TableOptions,
-)
 
 # A step over fewer rows costs more than it saves memory, one over more falls out of the processor's caches.
 STEP_ROWS = 524_288
@@ -50,43 +46,18 @@ _SMALL_BYTES = 64 << 20
 _BATCH_ROWS = 131_072
 
 
-@dataclass(frozen=True, slots=True)
-class MergeSpec:
-    """The columns that decide, as (name, type), and what retracts do.
-
-    `versions` are the columns of `sequence.field`. With `first` the oldest row of a key counts instead of the newest. Where a run
-    has no `_SEQUENCE_NUMBER`, its rows are older than those of every later run; where it has no `_VALUE_KIND`, it holds no
-    retracts.
-    """
-
-    key: tuple[tuple[str, DataType], ...]
-    versions: tuple[tuple[str, DataType], ...] = ()
-    descending: bool = False
-    ignore_delete: bool = False
-    drop_deletes: bool = True
-    first: bool = False
-
-    @staticmethod
-    def of(schema: TableSchema, *, drop_deletes: bool = True) -> MergeSpec:
-        """What decides between rows of a table, by its key and its options."""
-        options = TableOptions(schema.options)
-        versions = options.get(SEQUENCE_FIELD) or ()
-        return MergeSpec(
-            key=tuple((field.name, field.type) for field in schema.trimmed_key_fields),
-            versions=tuple((name, schema.field(name).type) for name in versions),
-            descending=options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending",
-            ignore_delete=options.get(IGNORE_DELETE),
-            drop_deletes=drop_deletes,
-            first=options.get(MERGE_ENGINE) == FIRST_ROW,
-        )
-
-
 def surviving_rows(runs: Sequence[pa.Table], spec: MergeSpec, *, ordered: bool) -> NDArray[np.int64]:
-    """The rows that count, numbered through all runs in the order given: in key order if `ordered`, else ascending."""
+    """The rows that a select engine keeps, numbered through all runs in the order given: in key order if `ordered`, else
+    ascending."""
     if not any(run.num_rows for run in runs):
         return np.empty(0, np.int64)
-    words = encode_keys([_columns(run, spec.key) for run in runs], [data_type for _, data_type in spec.key])
-    return _surviving(runs, words, spec, ordered=ordered)
+    return _surviving(runs, _words(runs, spec), spec, ordered=ordered)
+
+
+def grouped_rows(runs: Sequence[pa.Table], spec: MergeSpec, batch_rows: int) -> Iterator[KeyGroups]:
+    """The rows of runs that are held, grouped by key for a fold engine, in parts of about so many."""
+    filled = [run for run in runs if run.num_rows]
+    return _grouped(filled, _words(filled, spec), spec, batch_rows) if filled else iter(())
 
 
 def merge_runs(
@@ -98,19 +69,19 @@ def merge_runs(
     step_rows: int = STEP_ROWS,
     step_bytes: int = STEP_BYTES,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that count, batch by batch, in key order if `ordered`.
+    """The merged rows, batch by batch, in key order if `ordered`; folded rows always are.
 
-    Each run is sorted by key, and all batches of all runs share one schema. `columns` are those of the results, all unless told.
-    `step_rows` and `step_bytes` are how much a step looks at, over all runs, about; runs hold their batches besides.
+    Each run is sorted by key, and all batches of all runs share one schema. `columns` are those of the results, all unless
+    told. `step_rows` and `step_bytes` are how much a step looks at, over all runs, about; runs hold their batches besides.
     """
     cursors = [_Cursor(run, max(1, step_rows // len(runs)), max(1, step_bytes // len(runs))) for run in runs]
-    packer = _Packer(columns)
-    types = [data_type for _, data_type in spec.key]
+    packer = _Packer()
+    engine = spec.engine
     while True:
         windows = [cursor.window() for cursor in cursors]
         if not any(window.num_rows for window in windows):
             break
-        words = encode_keys([_columns(window, spec.key) for window in windows], types)
+        words = _words(windows, spec)
         counts = _complete(cursors, words)
         if not any(counts):
             for cursor in cursors:
@@ -118,8 +89,13 @@ def merge_runs(
             continue
         taken = [window.slice(0, count) for window, count in zip(windows, counts, strict=True)]
         ready = [run_words[:count] for run_words, count in zip(words, counts, strict=True)]
-        rows = _surviving(taken, ready, spec, ordered=ordered)
-        yield from packer.pack(taken, rows, ordered=ordered)
+        if isinstance(engine, SelectEngine):
+            rows = _surviving(taken, ready, spec, ordered=ordered)
+            chosen = _chosen(taken, columns)
+            batches = _in_order(chosen, rows) if ordered else _in_place(chosen, rows)
+        else:
+            batches = folded_batches(_grouped(taken, ready, spec, _BATCH_ROWS), engine, spec, columns)
+        yield from packer.pack(batches, ordered=ordered)
         total = sum(counts)
         for cursor, count in zip(cursors, counts, strict=True):
             cursor.advance(count, step_rows * max(count / total, _LEAST_SHARE))
@@ -181,14 +157,13 @@ class _Cursor:
 class _Packer:
     """Rows of one step after the other as batches of a good size."""
 
-    def __init__(self, columns: Sequence[str] | None) -> None:
-        self._columns = columns
+    def __init__(self) -> None:
         self._small: list[pa.RecordBatch] = []
         self._small_rows = 0
 
-    def pack(self, runs: Sequence[pa.Table], rows: NDArray[np.int64], *, ordered: bool) -> Iterator[pa.RecordBatch]:
-        """The surviving rows of a step. Small batches wait until they are many, which keeps their order."""
-        for batch in _in_order(self._chosen(runs), rows) if ordered else _in_place(self._chosen(runs), rows):
+    def pack(self, batches: Iterator[pa.RecordBatch], *, ordered: bool) -> Iterator[pa.RecordBatch]:
+        """The merged rows of a step. Small batches wait until they are many, which keeps their order."""
+        for batch in batches:
             if self._small_rows + batch.num_rows > _BATCH_ROWS or (ordered and batch.num_rows >= _MIN_BATCH_ROWS):
                 yield from self.rest()
             if batch.num_rows >= _MIN_BATCH_ROWS:
@@ -206,9 +181,10 @@ class _Packer:
                 yield self._small[0] if len(self._small) == 1 else pa.concat_batches(self._small)
         self._small, self._small_rows = [], 0
 
-    def _chosen(self, runs: Sequence[pa.Table]) -> list[pa.Table]:
-        filled = [run for run in runs if run.num_rows]
-        return filled if self._columns is None else [run.select(list(self._columns)) for run in filled]
+
+def _chosen(runs: Sequence[pa.Table], columns: Sequence[str] | None) -> list[pa.Table]:
+    filled = [run for run in runs if run.num_rows]
+    return filled if columns is None else [run.select(list(columns)) for run in filled]
 
 
 def _in_place(runs: Sequence[pa.Table], rows: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
@@ -248,24 +224,34 @@ def _below(words: Words, bound: tuple[int, ...]) -> int:
     return bisect_left(range(len(words)), bound, key=lambda row: tuple(words[row].tolist()))
 
 
-def _surviving(
-    runs: Sequence[pa.Table], words: Sequence[Words], spec: MergeSpec, *, ordered: bool
-) -> NDArray[np.int64]:
+def _words(runs: Sequence[pa.Table], spec: MergeSpec) -> list[Words]:
+    return encode_keys([_columns(run, spec.key) for run in runs], [data_type for _, data_type in spec.key])
+
+
+def _sorted_runs(
+    runs: Sequence[pa.Table], words: Sequence[Words], retracts: Sequence[NDArray[np.bool_] | None], spec: MergeSpec
+) -> list[SortedRun]:
     versions: Sequence[Words | None] = [None] * len(runs)
     if spec.versions:
         parts = [_columns(run, spec.versions) for run in runs]
         versions = encode_versions(parts, [data_type for _, data_type in spec.versions], descending=spec.descending)
-    retracts = [_retracts(run) for run in runs]
-    sorted_runs = [
+    keeps_first = isinstance(spec.engine, SelectEngine) and spec.engine.keeps_first
+    return [
         SortedRun(
             words=words[place],
-            sequences=-_sequences(run, place) if spec.first else _sequences(run, place),
+            sequences=-_sequences(run, place) if keeps_first else _sequences(run, place),
             versions=versions[place],
             absent=retracts[place] if spec.ignore_delete else None,
         )
         for place, run in enumerate(runs)
     ]
-    rows = winners(sorted_runs, ordered=ordered)
+
+
+def _surviving(
+    runs: Sequence[pa.Table], words: Sequence[Words], spec: MergeSpec, *, ordered: bool
+) -> NDArray[np.int64]:
+    retracts = [_retracts(run) for run in runs]
+    rows = winners(_sorted_runs(runs, words, retracts, spec), ordered=ordered)
     if not spec.drop_deletes or spec.ignore_delete or all(part is None for part in retracts):
         return rows
     flags = [
@@ -274,6 +260,12 @@ def _surviving(
     retracted: NDArray[np.bool_] = np.concatenate(flags)[rows]
     kept: NDArray[np.int64] = rows[~retracted]
     return kept
+
+
+def _grouped(runs: Sequence[pa.Table], words: Sequence[Words], spec: MergeSpec, batch_rows: int) -> Iterator[KeyGroups]:
+    retracts = [_retracts(run) for run in runs] if spec.ignore_delete else [None] * len(runs)
+    order, starts = rows_by_key(_sorted_runs(runs, words, retracts, spec))
+    return key_groups(pa.concat_tables([run for run in runs if run.num_rows]), order, starts, batch_rows)
 
 
 def _columns(run: pa.Table, columns: Sequence[tuple[str, DataType]]) -> list[pa.ChunkedArray]:

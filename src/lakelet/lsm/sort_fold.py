@@ -45,6 +45,19 @@ def sort_and_fold(words: Words, versions: Words | None, *, first: bool = False) 
     return rows[begins] if first else last_of_groups(rows, begins, versions)
 
 
+def sort_groups(words: Words, versions: Words | None) -> tuple[Rows, Flags]:
+    """All rows in key order, those of a key by version and arrival, and which of them begin a key."""
+    rows = np.arange(len(words))
+    begins, ascending = neighbours(words)
+    if not ascending:
+        begins = np.zeros(len(words), np.bool_)
+        begins[:1] = True
+        rows, begins = refine(rows, begins, words)
+    if versions is not None and versions.shape[1]:
+        rows, _ = refine(rows, begins, versions)
+    return rows, begins
+
+
 def last_of_groups(rows: Rows, first: Flags, versions: Words | None) -> Rows:
     """Of each group of rows the one with the greatest version, ties to the later one.
 

@@ -68,7 +68,7 @@ def winners(runs: Sequence[SortedRun], *, ordered: bool = False) -> NDArray[np.i
     return np.flatnonzero(marks)
 
 
-def _sequence_words(run: SortedRun) -> Words:
+def sequence_words(run: SortedRun) -> Words:
     """What decides between rows of one key, as words."""
     sequences = (run.sequences.view(np.uint64) ^ _SIGN).reshape(-1, 1)
     return sequences if run.versions is None else np.hstack([run.versions, sequences])
@@ -83,10 +83,11 @@ def _folded(run: SortedRun, first: NDArray[np.bool_]) -> NDArray[np.int64]:
         keys = np.cumsum(first)[rows]
         first = np.ones(len(rows), np.bool_)
         np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    return rows if first.all() else last_of_groups(rows, first, _sequence_words(run))
+    return rows if first.all() else last_of_groups(rows, first, sequence_words(run))
 
 
-def _require_order(ascending: bool, place: int) -> None:
+def require_order(ascending: bool, place: int) -> None:
+    """CorruptionError for a run that is not sorted."""
     if not ascending:
         raise CorruptionError(f"rows of sorted run {place} are not in key order")
 
@@ -98,12 +99,12 @@ def _sorted(runs: Sequence[SortedRun]) -> NDArray[np.int64]:
     rows, at = [], 0
     for place, run in enumerate(runs):
         first, ascending = neighbours(run.words)
-        _require_order(ascending, place)
+        require_order(ascending, place)
         rows.append(_folded(run, first) + at)
         at += len(run.words)
     if len(runs) == 1:
         return rows[0]
-    ranges = [_range(run) for run in runs]
+    ranges = [sequence_range(run) for run in runs]
     order = sorted(range(len(runs)), key=lambda place: ranges[place])
     present = [ranges[place] for place in order if len(runs[place].words)]
     apart = all(older[1] < newer[0] for older, newer in pairwise(present))
@@ -113,14 +114,15 @@ def _sorted(runs: Sequence[SortedRun]) -> NDArray[np.int64]:
         ranks = None
     else:
         all_rows = np.concatenate(rows)
-        ranks = np.concatenate([_sequence_words(run) for run in runs])
+        ranks = np.concatenate([sequence_words(run) for run in runs])
     first = np.zeros(len(all_rows), np.bool_)
     first[:1] = True
     all_rows, first = refine(all_rows, first, np.concatenate([run.words for run in runs]))
     return last_of_groups(all_rows, first, ranks)
 
 
-def _range(run: SortedRun) -> tuple[int, int]:
+def sequence_range(run: SortedRun) -> tuple[int, int]:
+    """The least and the greatest sequence of a run."""
     return (int(run.sequences.min()), int(run.sequences.max())) if len(run.sequences) else (0, 0)
 
 
@@ -225,13 +227,13 @@ def _source(run: SortedRun, place: int, at: int, head: _Head, counts: NDArray[np
     # One word is a head as it is: bits that all keys share do no harm.
     room = heads if words.shape[1] > 1 else np.empty(0, np.uint64)
     scan(words, np.uint64(head.word), np.uint64(head.shift), head.example, room, counts)
-    _require_order(not counts[1], place)
+    require_order(not counts[1], place)
     rows = None
     if counts[0] or run.absent is not None:
         first = neighbours(words)[0] if counts[0] else np.ones(len(words), np.bool_)
         folded = _folded(run, first)
         heads, rows = heads[folded], (folded + at).astype(np.int32)
-    return _Source(heads, rows, at, *_range(run))
+    return _Source(heads, rows, at, *sequence_range(run))
 
 
 def _lookup(runs: Sequence[SortedRun], sources: Sequence[_Source], word: int, *, exact: bool) -> _Lookup:

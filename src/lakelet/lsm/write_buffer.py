@@ -2,10 +2,11 @@
 
     add       rows are numbered per bucket in the order of their arrival and held as they came, with lists of which are whose
     drain     what is held, all buckets at once, as columns of one piece each
-    sorted    the rows of one bucket in key order, of each key the one that wins, with the number it got when it arrived
+    sorted    the rows of one bucket in key order, of each key the one that the merge engine selects or folds, with the number
+              that it, or the newest of the folded rows, got when it arrived
 
-Rows are copied once, when they are taken out in key order: until then a bucket is a list of row numbers. The winner of a
-key is the row with the greatest `sequence.field` columns (NULL is least), and the later of two that are equal.
+Rows are copied once, when they are taken out in key order: until then a bucket is a list of row numbers. The rows of a
+key are ordered by their `sequence.field` columns (NULL is least), and by arrival where these are equal.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.format.nan_columns import nan_columns
+from lakelet.lsm.engine.fold import folded_batches
+from lakelet.lsm.engine.key_groups import KeyGroups, key_groups
+from lakelet.lsm.engine.merge_engine import SelectEngine
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
-from lakelet.lsm.key_words import encode_keys, encode_versions
-from lakelet.lsm.run_merge import MergeSpec
-from lakelet.lsm.winners import sort_and_fold
+from lakelet.lsm.key_words import Words, encode_keys, encode_versions
+from lakelet.lsm.merge_spec import MergeSpec
+from lakelet.lsm.sort_fold import sort_and_fold, sort_groups
 
 Place = tuple[bytes, int]
 """A partition and a bucket in it."""
@@ -121,19 +125,24 @@ class BufferedRows:
         return frozenset() if self._rows is None else nan_columns(self._rows)
 
     def sorted(self, place: Place, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The winners of a bucket in key order, with their sequence numbers and kinds in front."""
+        """The merged rows of a bucket in key order, with their sequence numbers and kinds in front."""
         bucket = self._buckets[place]
         own = _numbers(bucket)
-        winners = self._winners(own)
+        engine = self._spec.engine
+        if not isinstance(engine, SelectEngine):
+            if len(own):
+                yield from folded_batches(self._groups(own, bucket.first, batch_rows), engine, self._spec)
+            return
+        winners = self._winners(own, keeps_first=engine.keeps_first)
         yield from self._batches(own[winners], bucket.first + winners, batch_rows)
 
     def repeated(self, place: Place, most: int) -> list[dict[str, object]]:
-        """Keys of rows that lost to another row of their key in this buffer, at most so many."""
+        """Keys that have more than one row in this buffer, one for each row too many, at most so many."""
         if place not in self._buckets:
             return []
         assert self._rows is not None
         own = _numbers(self._buckets[place])
-        lost = np.setdiff1d(np.arange(len(own)), self._winners(own))[:most]
+        lost = np.setdiff1d(np.arange(len(own)), self._winners(own, keeps_first=False))[:most]
         keys = self._rows.select([name for name, _ in self._spec.key])
         found: list[dict[str, object]] = keys.take(pa.array(own[lost])).to_pylist()
         return found
@@ -143,7 +152,18 @@ class BufferedRows:
         own = _numbers(self._buckets[place])
         yield from self._batches(own, np.full(len(own), sequence, np.int64), batch_rows)
 
-    def _winners(self, own: Rows) -> Rows:
+    def _winners(self, own: Rows, *, keeps_first: bool) -> Rows:
+        return sort_and_fold(*self._words(own), first=keeps_first)
+
+    def _groups(self, own: Rows, first_sequence: int, batch_rows: int) -> Iterator[KeyGroups]:
+        """The rows of a bucket, grouped by key, with their sequence numbers and kinds in front."""
+        assert self._rows is not None
+        order, begins = sort_groups(*self._words(own))
+        rows = pa.Table.from_batches(self._batches(own, first_sequence + np.arange(len(own)), len(own)))
+        return key_groups(rows, order, np.flatnonzero(begins), batch_rows)
+
+    def _words(self, own: Rows) -> tuple[Words, Words | None]:
+        """What orders the rows of a bucket: their keys and their versions."""
         assert self._rows is not None
         taken = pa.array(own)
 
@@ -159,7 +179,7 @@ class BufferedRows:
             parts = [columns([name for name, _ in spec.versions])]
             types = [data_type for _, data_type in spec.versions]
             (versions,) = encode_versions(parts, types, descending=spec.descending)
-        return sort_and_fold(words, versions, first=spec.first)
+        return words, versions
 
     def _batches(self, rows: Rows, sequences: NDArray[np.int64], batch_rows: int) -> Iterator[pa.RecordBatch]:
         assert self._rows is not None

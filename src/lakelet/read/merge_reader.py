@@ -27,8 +27,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
+from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.ordered_rows import fits_one_piece, rows_in_order
-from lakelet.lsm.run_merge import STEP_ROWS, MergeSpec, kept_rows, merge_runs, surviving_rows
+from lakelet.lsm.run_merge import STEP_ROWS, kept_rows, merge_runs, surviving_rows
 from lakelet.lsm.sections import Section, may_hold_retracts, needs_merge, sections
 from lakelet.lsm.spilled_runs import MOST_RUNS, SpilledRuns
 from lakelet.model.arrow_types import arrow_schema, to_arrow

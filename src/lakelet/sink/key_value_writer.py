@@ -24,7 +24,8 @@ from lakelet.errors import InvalidError
 from lakelet.format.file_settings import FileSettings
 from lakelet.format.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.lsm.run_merge import MergeSpec, merge_runs
+from lakelet.lsm.merge_spec import MergeSpec
+from lakelet.lsm.run_merge import merge_runs
 from lakelet.lsm.sorted_file import SortedFileSpec, SortedFileWriter
 from lakelet.lsm.spilled_runs import BATCH_BYTES, SpilledRuns
 from lakelet.lsm.write_buffer import BufferedRows, Kinds, Place, WriteBuffer
@@ -101,11 +102,8 @@ class KeyValueWriter:
             raise InvalidError(f"{len(kinds)} row kinds were given for {batch.num_rows} rows")
         with self._all_or_nothing():
             batch, kinds = self._without_ignored(batch, kinds)
-            if self._merge.first and kinds is not None and (kinds & 1).any():
-                raise InvalidError(
-                    f"row {int((kinds & 1).argmax())} takes a row away, but the table keeps the first row of each key "
-                    "('merge-engine' = 'first-row'); with 'ignore-delete' = 'true' such rows are dropped"
-                )
+            if kinds is not None:
+                self._merge.engine.check_kinds(kinds)
             start = 0
             for piece in pieces(batch, self._settings.memory_bytes):
                 end = start + piece.num_rows

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelet.lsm.run_merge import MergeSpec, merge_runs, surviving_rows
+from lakelet.lsm.engine.fold import fold_groups
+from lakelet.lsm.merge_spec import MergeSpec
+from lakelet.lsm.run_merge import grouped_rows, merge_runs, surviving_rows
 from lakelet.model.type_parser import parse_type
+from tests.unit.lsm.engine.column_fold import ColumnFold, Values, folded_row
 
 SCHEMA = pa.schema(
     [
@@ -98,6 +101,55 @@ def test_what_comes_out_is_what_a_dict_holds(
     tables = [pa.Table.from_batches(batches(run, 4), SCHEMA) for run in numbered]
     held = surviving_rows(tables, spec, ordered=ordered).tolist()
     assert held == (wanted if ordered else sorted(wanted))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    runs=st.lists(st.lists(rows, max_size=15), min_size=1, max_size=6),
+    batch_rows=st.integers(1, 6),
+    step_rows=st.integers(1, 40),
+    versions=st.booleans(),
+    ignore_delete=st.booleans(),
+    removes_zeros=st.booleans(),
+    drop_deletes=st.booleans(),
+)
+def test_what_is_folded_is_what_a_dict_adds_up(
+    runs: list[list[Row]],
+    batch_rows: int,
+    step_rows: int,
+    versions: bool,
+    ignore_delete: bool,
+    removes_zeros: bool,
+    drop_deletes: bool,
+) -> None:
+    runs = [sorted(run, key=lambda row: row[0].encode()) for run in runs]
+    engine = ColumnFold(("row",), removes_zeros=removes_zeros)
+    spec = MergeSpec(KEY, VERSIONS if versions else (), False, ignore_delete, drop_deletes, engine)
+    groups: dict[str, list[tuple[Any, int, Values]]] = {}
+    numbered: list[list[tuple[Any, ...]]] = []
+    for number, run in enumerate(runs):
+        numbered.append([])
+        for place, (key, sequence, kind, version) in enumerate(run):
+            value = sequence - 2
+            numbered[-1].append((key, sequence, kind, version, value))
+            if not (ignore_delete and kind & 1):
+                newer = (version is not None, version or 0) if versions else ()
+                rank = (newer, sequence, number, place)
+                groups.setdefault(key, []).append((rank, kind, {"k": key, "version": version, "row": value}))
+    wanted = []
+    for key, members in sorted(groups.items(), key=lambda item: item[0].encode()):
+        state = folded_row(engine, [(kind, row) for _, kind, row in sorted(members, key=lambda one: one[0])], ["k"])
+        if state is not None or not drop_deletes:
+            wanted.append((key, 0 if state is not None else 3, state))
+    streams = [batches(run, batch_rows) for run in numbered]
+    merged = merge_runs(streams, spec, ordered=True, step_rows=step_rows)
+    found = [row for batch in merged for row in batch.to_pylist()]
+    assert [(row["k"], row["_VALUE_KIND"]) for row in found] == [(key, kind) for key, kind, _ in wanted]
+    for row, (_, _, state) in zip(found, wanted, strict=True):
+        assert state is None or {name: row[name] for name in state} == state
+    tables = [pa.Table.from_batches(batches(run, 4), SCHEMA) for run in numbered]
+    held = [row for part in grouped_rows(tables, spec, 5) for row in fold_groups(part, engine, spec).to_pylist()]
+    assert held == found
 
 
 def plain(keys: list[str], *, first: int = 0) -> pa.RecordBatch:

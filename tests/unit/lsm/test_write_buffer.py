@@ -1,16 +1,21 @@
 """A write buffer: rows in as they come, out in key order with the numbers of their arrival."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lakelet.lsm.run_merge import MergeSpec
+from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.write_buffer import WriteBuffer
 from lakelet.model.type_parser import parse_type
+from tests.unit.lsm.engine.column_fold import ColumnFold, Values, folded_row
 
 SPEC = MergeSpec(key=(("id", parse_type("INT")),), drop_deletes=False)
+FOLD = ColumnFold(("v",))
 ONE, TWO = (b"one", 0), (b"two", 3)
 
 
@@ -95,3 +100,50 @@ def test_nan_columns(parts: int) -> None:
         made = pa.record_batch({"id": pa.array([number, number + 9], pa.int32()), "x": x, "y": y})
         buffer.add(made, None, [(ONE, None)])
     assert buffer.drain().nan_columns == {"x"}
+
+
+@given(
+    batches=st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from([0, 1, 3]), st.none() | st.integers(-3, 3)),
+            min_size=1,
+            max_size=6,
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    versions=st.booleans(),
+    batch_rows=st.integers(1, 8),
+)
+def test_a_fold_engine_folds_the_rows_of_each_key(
+    batches: list[list[tuple[int, int, int, int | None]]], versions: bool, batch_rows: int
+) -> None:
+    spec = replace(SPEC, engine=FOLD, versions=(("version", parse_type("INT")),) if versions else ())
+    buffer = WriteBuffer(spec, lambda place: 100)
+    model: dict[int, list[tuple[int, int, int, Values]]] = {}
+    arrived = 100
+    for part in batches:
+        columns = {
+            "id": pa.array([row[0] for row in part], pa.int32()),
+            "version": pa.array([row[1] for row in part], pa.int32()),
+            "v": pa.array([row[3] for row in part], pa.int32()),
+        }
+        kinds = np.array([row[2] for row in part], np.int8)
+        # The row in the middle goes to another bucket.
+        own = np.delete(np.arange(len(part)), len(part) // 2)
+        buffer.add(pa.record_batch(columns), kinds, [(ONE, own), (TWO, np.array([len(part) // 2]))])
+        for number in own.tolist():
+            key, version, kind, value = part[number]
+            values = {"id": key, "version": version, "v": value}
+            model.setdefault(key, []).append((version if versions else 0, arrived, kind, values))
+            arrived += 1
+    wanted = []
+    for key in sorted(model):
+        members = sorted(model[key], key=lambda one: one[:2])
+        state = folded_row(FOLD, [(kind, values) for _, _, kind, values in members], ["id"])
+        assert state is not None
+        wanted.append((members[-1][1], 0, key, state["version"], state["v"]))
+    drained = buffer.drain()
+    assert rows(drained.sorted(ONE, batch_rows)) == wanted
+    repeated = sum(len(members) - 1 for members in model.values())
+    assert len(drained.repeated(ONE, 100)) == repeated
