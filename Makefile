@@ -9,6 +9,8 @@ SHELL := /bin/bash
 .ONESHELL:
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Compiled modules are kept, also where the environment asks for none: every worker and every child process loads them again.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,14 +22,23 @@ ICEBERG_LOCK := tests/conformance/iceberg_spark/requirements.lock
 
 PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
-# What the tests in the machine's own zone get besides; CI leaves out what `make check` has just run.
-OWN_ZONE_ARGS ?=
+# The tests of one file, and all that share a Spark session or a Java process, stay on one worker (tests/tiers/schedule.py).
+PYTEST := $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile
+# What `make test` gets besides; CI leaves out what `make check` has just run.
+TEST_ARGS ?=
+# The part of the random examples that `make check` and `make test` draw.
+SHARE ?= 0.25
+# Where the random examples of `make test-all` begin; it prints the number, which repeats them.
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+# The commit that chooses the slice, and the seconds within which a slice begins its last test.
+SLICE ?= $(shell git rev-parse HEAD 2>/dev/null || echo none)
+SLICE_SECONDS ?= 540
 # A zone that is no whole number of hours away from UTC, so that nothing is right there by luck.
 SECOND_ZONE ?= Asia/Kolkata
 SOAK_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help setup setup-java setup-services setup-conformance demo check test test-all bench soak fmt lock clean
+.PHONY: help setup setup-java setup-services setup-conformance demo check test test-slice test-all bench soak fmt lock clean
 
 help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "; print "Usage: make TARGET\n"} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,26 +80,31 @@ fmt: setup ## Format the code and fix what ruff can fix.
 	@$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-check: setup ## Format, lint, types, imports, unit and tidy tests; under two minutes.
+check: setup ## Format, lint, types, imports, cheap unit tests, tidy tests; under two minutes.
 	@scripts/step.sh "format" $(BIN)/ruff format --check --quiet --output-format concise
 	scripts/step.sh "lint" $(BIN)/ruff check --quiet --output-format concise
 	scripts/step.sh "types" $(BIN)/mypy
 	scripts/step.sh "imports" $(BIN)/lint-imports --no-cache --no-logo
-	scripts/step.sh "unit and tidy tests" $(BIN)/pytest -q -n $(PYTEST_WORKERS) tests/unit tests/tidy $(PYTEST_ARGS)
+	LAKELET_CASES=$(SHARE) scripts/step.sh "unit and tidy tests" $(PYTEST) -q --depth check tests/unit tests/tidy $(PYTEST_ARGS)
 
-# The tests of one file stay on one worker, so that its fixtures are made once.
-test: setup ## Everything: all set-up, then all tests, those without services in a second time zone too. Without CI=true, what cannot be had is skipped.
+test: setup ## All set-up, then every capability and every peer once, times in a second zone too. Without CI=true, what cannot be had is skipped.
+	@scripts/optional-setup.sh setup-conformance setup-services
+	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true) LAKELET_CASES=$(SHARE)
+	scripts/step.sh "tests" $(PYTEST) --depth test $(TEST_ARGS) $(PYTEST_ARGS)
+	TZ=$(SECOND_ZONE) scripts/step.sh "tests in $(SECOND_ZONE)" \
+	  $(PYTEST) --depth test --zone-tests tests/unit tests/property tests/sql $(PYTEST_ARGS)
+
+test-slice: setup ## A part of what `make test` leaves out, chosen by the commit SLICE=, within ten minutes.
 	@scripts/optional-setup.sh setup-conformance setup-services
 	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true)
-	scripts/step.sh "all tests" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile $(OWN_ZONE_ARGS) $(PYTEST_ARGS)
-	TZ=$(SECOND_ZONE) scripts/step.sh "tests in $(SECOND_ZONE)" \
-	  $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile tests/unit tests/property tests/sql $(PYTEST_ARGS)
+	scripts/slice.sh "$(SLICE)" "$(SECOND_ZONE)" $(PYTEST) --slice "$(SLICE)" --within $(SLICE_SECONDS) $(PYTEST_ARGS)
 
-test-all: setup ## Everything in both zones, with new random examples in each; hours.
+test-all: setup ## Everything at full depth in both zones, random examples from a new SEED=, which is printed; hours.
 	@scripts/optional-setup.sh setup-conformance setup-services
-	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true) LAKELET_NEW_EXAMPLES=1
-	scripts/step.sh "all tests" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
-	TZ=$(SECOND_ZONE) scripts/step.sh "all tests in $(SECOND_ZONE)" $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+	echo "== to repeat these examples: make test-all SEED=$(SEED)"
+	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true) LAKELET_SEED=$(SEED)
+	scripts/step.sh "all tests" $(PYTEST) --hypothesis-seed $(SEED) $(PYTEST_ARGS)
+	TZ=$(SECOND_ZONE) scripts/step.sh "all tests in $(SECOND_ZONE)" $(PYTEST) --hypothesis-seed $(SEED) $(PYTEST_ARGS)
 
 bench: setup $(PYPAIMON_STAMP) ## Measure against peers in the same run; writes JSON results.
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

@@ -1,0 +1,186 @@
+"""Which tests a run takes, how a sample is drawn, and how work is spread over workers."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.tiers.cost_table import averages, cost_key
+from tests.tiers.processor_time import processor_seconds
+from tests.tiers.sample import filled, sampled, stable_order
+from tests.tiers.schedule import dearest_first, work_unit
+from tests.tiers.selection import TimeLimit
+from tests.tiers.zone_tests import zone_matters
+
+CASES = {f"{a}-{b}-{c}": {"a": a, "b": b, "c": c} for a, b, c in product(range(4), range(3), range(2))}
+
+MODULE = """
+import pytest
+from hypothesis import given, strategies as st
+
+@pytest.mark.deep
+def test_deep(): ...
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("a", range(4))
+@pytest.mark.parametrize("b", range(3))
+def test_sampled(a, b): ...
+
+@given(st.none())
+def test_random(none): ...
+
+@pytest.mark.parametrize("seed", [7])
+def test_seeded(seed): ...
+
+@pytest.mark.soak
+@pytest.mark.deep
+def test_long(): ...
+
+def test_plain(): ...
+"""
+
+
+class Collected:
+    """Remembers the names of the tests that a run took."""
+
+    names: tuple[str, ...] = ()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.names = tuple(item.nodeid.rpartition("::")[2] for item in session.items)
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    target = tmp_path / "tests" / "unit" / "test_module.py"
+    target.parent.mkdir(parents=True)
+    target.write_text(MODULE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = soak\n")
+    return target
+
+
+def taken(module: Path, *arguments: str) -> tuple[str, ...]:
+    collected = Collected()
+    root = module.parents[2]
+    options = [
+        "--collect-only",
+        "-qq",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.tiers.selection",
+        "--import-mode=importlib",
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTEST_ADDOPTS", "")
+        status = pytest.main(
+            [*options, *arguments, f"--rootdir={root}", "-c", str(root / "pytest.ini"), str(module)],
+            plugins=[collected],
+        )
+    assert status in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
+    return collected.names
+
+
+def test_a_plain_run_takes_everything(module: Path) -> None:
+    assert len(taken(module)) == 1 + 12 + 1 + 1 + 1 + 1
+
+
+def test_make_test_takes_a_sample_and_nothing_deep(module: Path) -> None:
+    names = taken(module, "--depth=test")
+    assert [name for name in names if "sampled" not in name] == ["test_random", "test_seeded[7]", "test_plain"]
+    shown = [name[len("test_sampled[") : -1].split("-") for name in names if "sampled" in name]
+    assert len(shown) < 12
+    assert {b for b, _ in shown} == {"0", "1", "2"}
+    assert {a for _, a in shown} == {"0", "1", "2", "3"}
+
+
+def test_what_check_runs_is_left_out_after_it(module: Path) -> None:
+    assert taken(module, "--depth=test", "--after-check") == ()
+    assert taken(module, "--depth=check") == taken(module, "--depth=test")
+
+
+def test_a_slice_holds_what_make_test_leaves_out_or_draws(module: Path) -> None:
+    names = set(taken(module, "--slice=abc"))
+    assert names == set(taken(module)) - set(taken(module, "--depth=test")) - {"test_long"} | {
+        "test_random",
+        "test_seeded[7]",
+    }
+
+
+def test_slices_of_all_commits_hold_everything_and_repeat(module: Path) -> None:
+    small = [taken(module, f"--slice={commit}", "--slice-seconds=0.25") for commit in range(25)]
+    assert all(len(names) == 5 for names in small)
+    assert {name for names in small for name in names} == set(taken(module, "--slice=abc"))
+    assert taken(module, "--slice=3", "--slice-seconds=0.25") == small[3]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_a_sample_shows_every_meeting(at_once: int) -> None:
+    names = sampled(CASES, at_once=at_once)
+    pairs = {(CASES[name]["a"], CASES[name]["b"]) for name in names}
+    assert {a for a, _ in pairs} == set(range(4))
+    assert at_once == 1 or pairs == set(product(range(4), range(3)))
+    assert len(names) < 24 if at_once < 3 else len(names) == 24
+    assert names == sampled(dict(reversed(CASES.items())), at_once=at_once)
+
+
+def test_a_sample_has_as_many_as_asked_for() -> None:
+    assert len(sampled(CASES, at_least=20)) == 20
+    assert len(sampled({"only": {}}, at_least=20)) == 1
+
+
+def test_orders_differ_by_salt_and_stay() -> None:
+    names = [str(number) for number in range(50)]
+    assert stable_order(names, "a") == stable_order(reversed(names), "a")
+    assert stable_order(names, "a") != stable_order(names, "b")
+
+
+def test_a_slice_ends_where_its_time_is_spent() -> None:
+    assert filled([("a", 3), ("b", 4), ("c", 1)], 7.5) == {"a", "b"}
+
+
+def test_a_cost_goes_with_the_file_wherever_it_is() -> None:
+    assert cost_key("tests/unit/lsm/test_winners.py::test_y[a::b-1]") == "test_winners::test_y"
+    assert cost_key("tests/unit/test_winners.py::TestX::test_y") == "test_winners::test_y"
+    lines = [
+        json.dumps({"test": f"a/test_x.py::test_{name}", "setup": 0, "call": call, "teardown": 1})
+        for name, call in (("y[1]", 1), ("y[2]", 3), ("z", -0.99))
+    ]
+    assert averages(lines) == {"test_x::test_y": 3.0}
+
+
+def test_all_that_share_a_session_are_one_piece_of_work() -> None:
+    assert work_unit("tests/spark/test_read.py::test_a") == work_unit("tests/spark/sql/test_b.py::test_b[x]")
+    assert work_unit("tests/conformance/test_iceberg_rest.py::t") != work_unit("tests/conformance/test_random.py::t")
+    assert work_unit("tests/unit/test_a.py::TestB::test_c") == "tests/unit/test_a.py"
+
+
+def test_the_dearest_piece_begins() -> None:
+    tests = [
+        "tests/unit/test_a.py::t",
+        *(f"tests/unit/test_b.py::t[{number}]" for number in range(3)),
+        "tests/unit/test_c.py::t",
+    ]
+    assert dearest_first(tests) == [*tests[1:4], tests[0], tests[4]]
+
+
+def test_zones_matter_where_times_are_spoken_of(tmp_path: Path) -> None:
+    (tmp_path / "test_t.py").write_text("column = 'TIMESTAMP(3)'")
+    (tmp_path / "test_n.py").write_text("column = 'INT'")
+    assert zone_matters(tmp_path / "test_t.py", tmp_path)
+    assert not zone_matters(tmp_path / "test_n.py", tmp_path)
+    assert zone_matters(tmp_path / "tests" / "sql" / "test_scripts.py", tmp_path)
+
+
+def test_nothing_begins_after_the_limit() -> None:
+    now = iter([0.0, 5.0, 10.5])
+    limit = TimeLimit(10, clock=lambda: next(now))
+    limit.pytest_runtest_setup()
+    with pytest.raises(pytest.skip.Exception):
+        limit.pytest_runtest_setup()
+
+
+def test_processor_time_grows_with_work() -> None:
+    before = processor_seconds()
+    sum(number * number for number in range(500_000))
+    assert processor_seconds() > before

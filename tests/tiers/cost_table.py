@@ -1,0 +1,53 @@
+"""Recorded processor seconds per test function, from which slices are filled and the work is spread.
+
+The table is keyed by the file's stem and the function's name, so that a file that moves keeps its costs. It is a guide, never a
+judge: a test that is not in it counts as cheap.
+
+    python -m tests.tiers.cost_table LINES...    writes the table anew from files of `--costs`
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path, PurePath
+
+TABLE = Path(__file__).with_name("costs.json")
+UNKNOWN_SECONDS = 0.05
+
+
+@cache
+def recorded_costs() -> Mapping[str, float]:
+    """Processor seconds per case of every function that costs more than an unknown one."""
+    table: dict[str, float] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def cost_key(nodeid: str) -> str:
+    """`tests/unit/lsm/test_winners.py::TestX::test_y[a-1]` gives `test_winners::test_y`."""
+    path, *names = nodeid.partition("[")[0].split("::")
+    return f"{PurePath(path).stem}::{names[-1] if names else ''}"
+
+
+def seconds_of(nodeid: str) -> float:
+    return recorded_costs().get(cost_key(nodeid), UNKNOWN_SECONDS)
+
+
+def averages(lines: Iterable[str]) -> dict[str, float]:
+    """The table of measured lines: the average over the cases of a function, those as cheap as unknown ones left out."""
+    measured = defaultdict(list)
+    for line in lines:
+        case = json.loads(line)
+        measured[cost_key(case["test"])].append(case["setup"] + case["call"] + case["teardown"])
+    means = {key: round(sum(costs) / len(costs), 2) for key, costs in measured.items()}
+    return {key: mean for key, mean in sorted(means.items()) if mean > UNKNOWN_SECONDS}
+
+
+def main(names: list[str]) -> None:
+    table = averages(line for name in names for line in Path(name).read_text(encoding="utf-8").splitlines())
+    TABLE.write_text(json.dumps(table, indent=0) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,49 @@
+"""A sample of a test's cases that shows every value, or every pair of values, of its parameters.
+
+case        store   format   mode
+a-1-x       a       1        x        taken: three new values
+a-1-y       a       1        y        taken: y is new
+a-2-x       a       2        x        taken: 2 is new
+a-2-y       a       2        y        left out: nothing new; taken where every pair counts (2 with y)
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+Values = Mapping[str, int]
+
+
+def stable_order(names: Iterable[str], salt: str = "") -> list[str]:
+    """The names in an order that looks random, and is the same on every machine for one salt."""
+    return sorted(names, key=lambda name: hashlib.sha256(f"{salt}\0{name}".encode()).digest())
+
+
+def sampled(cases: Mapping[str, Values], *, at_once: int = 1, at_least: int = 1) -> set[str]:
+    """Names of cases in which every `at_once` values of different parameters that meet in some case meet in one.
+
+    `cases` gives each value of a parameter a number.
+    """
+    taken: list[str] = []
+    rest: list[str] = []
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for name in stable_order(cases):
+        shown = set(_meetings(cases[name], at_once))
+        (rest if shown <= seen else taken).append(name)
+        seen |= shown
+    return {*taken, *rest[: max(0, at_least - len(taken))]}
+
+
+def filled(costs: Sequence[tuple[str, float]], seconds: float) -> set[str]:
+    """The first names whose costs fit into the time."""
+    names, spent = set(), 0.0
+    for name, cost in costs:
+        spent += cost
+        if spent > seconds:
+            break
+        names.add(name)
+    return names
+
+
+def _meetings(values: Values, at_once: int) -> Iterator[tuple[tuple[str, int], ...]]:
+    yield from combinations(sorted(values.items()), min(at_once, len(values)))

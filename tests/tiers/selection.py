@@ -1,0 +1,131 @@
+"""Which of the collected tests a run takes: `--depth`, `--after-check`, `--zone-tests`, `--slice` and `--within`.
+
+Every test is in one tier:
+
+- *check*: cheap unit tests and all tidy tests; `make check`.
+- *test*: everything else but what is deep; `make test` takes it with the first.
+- *deep*: marked `deep`, or one of the cases of a `sampled` test that are not in its sample; `make test-all`, and slices.
+
+A plain `pytest` takes all of them. A sample always shows every value of every parameter (tests/tiers/sample.py), and is the same
+in every run, so that a test that fails fails again.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tests.tiers.cost_table import seconds_of
+from tests.tiers.sample import filled, sampled, stable_order
+from tests.tiers.zone_tests import zone_matters
+
+CHECK_FOLDERS = ("tests/unit/", "tests/tidy/")
+# What a case of a unit test may cost in `make check`; a dearer one waits for `make test`.
+CHECK_SECONDS = 0.25
+
+Wanted = Callable[[pytest.Item], bool]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tiers", "which tests to take (docs/testing.md)")
+    group.addoption("--depth", choices=("check", "test", "all"), default="all", help="the deepest tier to run")
+    group.addoption("--after-check", action="store_true", help="leave out what --depth=check runs")
+    group.addoption("--zone-tests", action="store_true", help="only tests that a time zone can matter to")
+    group.addoption(
+        "--slice", metavar="COMMIT", help="a part, chosen by the commit, of what --depth=test does not run whole"
+    )
+    group.addoption("--slice-seconds", type=float, default=700.0, help="processor seconds that a slice may cost")
+    group.addoption("--within", type=float, metavar="SECONDS", help="skip what has not begun by then")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "deep: left to `make test-all` and to slices; something shallower covers it")
+    config.addinivalue_line(
+        "markers", "sampled(pairs=False, at_least=1): `make test` runs cases that show every value of every parameter"
+    )
+    within = config.getoption("--within")
+    if within is not None:
+        config.pluginmanager.register(TimeLimit(within), "lakelet-within")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = _wanted(config, items)
+    taken = [item for item in items if all(want(item) for want in wanted)]
+    if len(taken) < len(items):
+        kept = set(map(id, taken))
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+        items[:] = taken
+
+
+class TimeLimit:
+    """Skips every test that would begin after the limit."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._end = clock() + seconds
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        if self._clock() > self._end:
+            pytest.skip(f"the {self._seconds:.0f} s of this run have passed")
+
+
+def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
+    deep = _deep(items)
+    found: list[Wanted] = []
+    if config.getoption("--depth") != "all":
+        found.append(lambda item: item.nodeid not in deep)
+    if config.getoption("--depth") == "check":
+        found.append(_cheap)
+    if config.getoption("--after-check"):
+        found.append(lambda item: item.nodeid in deep or not _cheap(item))
+    if config.getoption("--zone-tests"):
+        found.append(lambda item: zone_matters(item.path, config.rootpath))
+    commit = config.getoption("--slice")
+    if commit is not None:
+        chosen = _slice(items, deep, commit, config.getoption("--slice-seconds"))
+        found.append(lambda item: item.nodeid in chosen)
+    return found
+
+
+def _cheap(item: pytest.Item) -> bool:
+    return item.nodeid.startswith(CHECK_FOLDERS) and seconds_of(item.nodeid) <= CHECK_SECONDS
+
+
+def _slice(items: list[pytest.Item], deep: set[str], commit: str, seconds: float) -> set[str]:
+    """Deep tests, and random ones, whose examples are fewer in `make test`; soak tests have a target of their own."""
+    rest = [
+        item.nodeid
+        for item in items
+        if (item.nodeid in deep or _draws_examples(item)) and item.get_closest_marker("soak") is None
+    ]
+    return filled([(name, seconds_of(name)) for name in stable_order(rest, commit)], seconds)
+
+
+def _draws_examples(item: pytest.Item) -> bool:
+    """By Hypothesis, or from a seed that it is given as a parameter."""
+    drawn = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
+    return bool(drawn) or "seed" in _parameters(item)
+
+
+def _parameters(item: pytest.Item) -> Mapping[str, object]:
+    return getattr(getattr(item, "callspec", None), "params", {})
+
+
+def _deep(items: list[pytest.Item]) -> set[str]:
+    found = {item.nodeid for item in items if item.get_closest_marker("deep") is not None}
+    functions = defaultdict(dict)
+    for item in items:
+        if item.nodeid not in found and item.get_closest_marker("sampled") is not None:
+            functions[item.nodeid.partition("[")[0]][item.nodeid] = item
+    for cases in functions.values():
+        mark = next(iter(cases.values())).get_closest_marker("sampled")
+        assert mark is not None
+        # The cases of a test share the values of a parameter, so that the object itself tells which one it is.
+        values = {name: {key: id(value) for key, value in _parameters(item).items()} for name, item in cases.items()}
+        at_once = 2 if mark.kwargs.get("pairs") else 1
+        found |= set(cases) - sampled(values, at_once=at_once, at_least=mark.kwargs.get("at_least", 1))
+    return found
