@@ -7,7 +7,6 @@ rows of the model. LAKELET_CASES multiplies the number of tables, and LAKELET_SE
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
@@ -20,9 +19,9 @@ from lakelet.model.snapshot import CommitKind
 from tests.conformance.keyed_tables import Model
 from tests.conformance.tables import JAVA, LAKELET, NATIVE, PYTHON, Rows, Warehouse
 from tests.conformance.test_keyed_random import KEY_TYPES, KEYS, Run
+from tests.tiers.examples import FIRST_SEED, examples
 
-CASES = round(float(os.environ.get("LAKELET_CASES", "1")))
-SEED = int(os.environ.get("LAKELET_SEED", "0"))
+CASES = examples(1)
 STEPS = 10
 ENGINES: dict[str, dict[str, str]] = {
     "merged": {},
@@ -183,7 +182,7 @@ def _older_runs_are_large() -> AbstractContextManager[object]:
 
 
 @pytest.mark.parametrize(("engine", "mode"), KINDS)
-@pytest.mark.parametrize("seed", range(SEED, SEED + max(1, CASES)))
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + CASES))
 def test_compactors_take_turns_on_random_tables(warehouse: Warehouse, seed: int, engine: str, mode: str) -> None:
     run = None
     try:

@@ -7,7 +7,6 @@ seeds from there on.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -17,9 +16,9 @@ import pytest
 from tests.conformance import random_tables
 from tests.conformance.keyed_tables import KeyedTable
 from tests.conformance.tables import JAVA, LAKELET, NATIVE, PYTHON, READERS, Rows, Warehouse, json_type
+from tests.tiers.examples import FIRST_SEED, examples
 
-CASES = round(2 * float(os.environ.get("LAKELET_CASES", "1")))
-SEED = int(os.environ.get("LAKELET_SEED", "0"))
+CASES = examples(2)
 STEPS = 9
 KEYS = 30
 
@@ -294,7 +293,7 @@ class Run(KeyedTable):
 
 
 @pytest.mark.parametrize("mode", ["fixed", "dynamic", "cross", "pypaimon"])
-@pytest.mark.parametrize("seed", range(SEED, SEED + max(1, CASES)))
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + CASES))
 def test_random_keyed_tables(warehouse: Warehouse, seed: int, mode: str) -> None:
     run = None
     try:

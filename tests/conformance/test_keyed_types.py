@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from typing import Any
 
@@ -24,9 +23,10 @@ from tests.conformance.tables import (
     arrow_rows,
     spell_table,
 )
+from tests.tiers.examples import examples
 
 FORMATS = ("parquet", "orc", "avro")
-EXAMPLES = round(60 * float(os.environ.get("LAKELET_CASES", "1")))
+EXAMPLES = examples(60)
 
 
 def key_columns(file_format: str) -> list[tuple[str, str, list[Any]]]:

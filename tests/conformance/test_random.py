@@ -5,7 +5,6 @@ LAKELET_CASES multiplies the number of tables; a failure names its seed, and LAK
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
@@ -14,9 +13,9 @@ import pytest
 from lakelet.model.types import Row
 from tests.conformance import random_tables
 from tests.conformance.tables import JAVA, LAKELET, NATIVE, PYTHON, Rows, Warehouse, json_type, same
+from tests.tiers.examples import FIRST_SEED, examples
 
-CASES = round(8 * float(os.environ.get("LAKELET_CASES", "1")))
-SEED = int(os.environ.get("LAKELET_SEED", "0"))
+CASES = examples(8)
 STEPS = 12
 
 
@@ -177,7 +176,7 @@ class Run:
             self.warehouse.agree(self.name, readers=(LAKELET, JAVA), snapshot=version)
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + CASES))
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + CASES))
 def test_random_tables(warehouse: Warehouse, seed: int) -> None:
     run = Run(warehouse, seed)
     try:
@@ -186,7 +185,7 @@ def test_random_tables(warehouse: Warehouse, seed: int) -> None:
         raise AssertionError(f"seed {seed}:\n  " + "\n  ".join(run.log)) from error
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + max(1, CASES // 4)))
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + max(1, CASES // 4)))
 def test_random_rows_read_by_pypaimon(warehouse: Warehouse, seed: int) -> None:
     """Plain Parquet tables, where pypaimon's readers are at their best."""
     source = random.Random(seed + 1_000_000)

@@ -51,6 +51,7 @@ import lakelet
 from lakelet import Lake
 from lakelet.iceberg.scan import scan_of
 from tests.iceberg.delete_commits import commit_deletes, equality_deletes, position_deletes
+from tests.tiers.examples import examples
 
 _MOMENTS = st.datetimes(dt.datetime(1890, 1, 1), dt.datetime(2100, 1, 1))
 _VALUES: dict[str, tuple[IcebergType, st.SearchStrategy[Any]]] = {
@@ -307,7 +308,7 @@ def _text(row: list[Any]) -> str:
 _STEPS = ("append", "rename", "add", "drop", "widen", "_partition", "delete_positions", "delete_values")
 
 
-@settings(max_examples=25, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_tables_read_like_a_model(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

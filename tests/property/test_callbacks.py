@@ -19,6 +19,7 @@ from lakelet.model.types import Field
 from lakelet.storage.instrumented import CrashStore, SimulatedCrash
 from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import home_on
+from tests.tiers.examples import examples
 
 CLASS = f"{__name__}.Counted"
 
@@ -113,7 +114,7 @@ steps = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(steps, max_size=25))
 def test_no_snapshot_is_passed_over(chosen: list[tuple[str, int]]) -> None:
     Counted.calls.clear()

@@ -10,7 +10,6 @@ counts as too large to join, and rows pass through all levels.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 from unittest.mock import patch
 
@@ -27,8 +26,8 @@ from tests.property import keyed_strategies
 from tests.property.keyed_model import KeyedModel, Record, same, shown
 from tests.property.table_model import Row, Struct, unsigned
 from tests.property.test_keyed_tables import KeyedTables
+from tests.tiers.examples import examples
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
 _TAGS = ["one", "two", "three"]
 _HOUR_MS = 3_600_000
 
@@ -256,7 +255,7 @@ class CompactedTables(KeyedTables):
 
 TestCompactedTables = CompactedTables.TestCase
 TestCompactedTables.settings = settings(
-    max_examples=max(1, int(14 * CASES)),
+    max_examples=examples(14),
     stateful_step_count=14,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

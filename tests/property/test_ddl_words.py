@@ -10,6 +10,7 @@ from lakelet.errors import InternalError
 from lakelet.sql.session import Session
 from lakelet.sql.words import words_of
 from lakelet.storage.memory import MemoryStore
+from tests.tiers.examples import examples
 
 SCRIPT = [
     "CREATE DATABASE shop",
@@ -95,7 +96,7 @@ def contents(store: MemoryStore) -> dict[str, bytes]:
     return {info.path: store.get(info.path) for info in store.list("")}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(mangled())
 def test_a_mangled_statement_runs_or_is_refused(text: str) -> None:
     store = MemoryStore()

@@ -16,6 +16,7 @@ import lakelet
 from lakelet.cli import main
 from lakelet.model.arrow_types import arrow_schema
 from tests.property.every_value import VALUES, bits, wrapped
+from tests.tiers.examples import examples
 
 _TEXTS = [
     "",
@@ -92,7 +93,7 @@ def _came_back(location: str, folder: Path, table: pa.Table, name: str, *options
     ],
     ids=["csv", "csv-null", "csv-no-header", "tsv", "json", "ndjson", "parquet"],
 )
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(data=st.data())
 def test_export_and_import_are_the_identity(
     monkeypatch: pytest.MonkeyPatch, name: str, options: list[str], data: st.DataObject

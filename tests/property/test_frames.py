@@ -22,6 +22,7 @@ from lakelet.sink.cast import RowCaster
 from lakelet.sink.input import batches_of
 from lakelet.table.data_frames import pandas_frame, polars_frame
 from tests.property.every_value import NESTED, VALUES, bits, wrapped
+from tests.tiers.examples import examples
 
 
 def _again(frame: Any, fields: list[Field]) -> pa.Table:
@@ -38,7 +39,7 @@ def _is_nan(value: Any) -> bool:
 
 @pytest.mark.parametrize("type_text", VALUES)
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_frame_that_is_written_back_changes_nothing(library: str, type_text: str, data: st.DataObject) -> None:
     nesting = data.draw(st.sampled_from((*NESTED, "ARRAY<ROW<a INT, b {}>>")), label="nesting")

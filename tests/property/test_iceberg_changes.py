@@ -24,7 +24,8 @@ from lakelet.iceberg.scan import scan_of
 from lakelet.iceberg.table import IcebergTable
 from lakelet.sql.session import Session
 from tests.iceberg.delete_commits import commit_deletes, equality_deletes, position_deletes
-from tests.property.test_sql_changes import CASES, Both, _delete, _insert, _merge, _update, _update_from
+from tests.property.test_sql_changes import Both, _delete, _insert, _merge, _update, _update_from
+from tests.tiers.examples import examples
 from tests.unit.iceberg.commit.tables import check_sums, set_partitions
 
 _NAME = "iceberg.d.t"
@@ -126,7 +127,7 @@ _STEPS: list[Callable[[Both, st.DataObject], None]] = [
 
 @settings(
     deadline=None,
-    max_examples=max(1, int(12 * CASES)),
+    max_examples=examples(12),
     phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
 )

@@ -7,7 +7,6 @@ by a condition; at the end every snapshot that there is. `LAKELET_CASES` multipl
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -44,8 +43,8 @@ from tests.property.iceberg_model import (
     sql_term,
     sql_type,
 )
+from tests.tiers.examples import examples
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
 TYPES = ["int", "string", "date", "timestamp", "float", "decimal(9, 2)", "binary"]
 BRANCHES = st.sampled_from(["main", "main", "dev"])
 NUMBERS = st.integers(0, 99)
@@ -350,7 +349,7 @@ class IcebergTables(RuleBasedStateMachine):
 
 
 IcebergTables.TestCase.settings = settings(
-    max_examples=max(1, int(8 * CASES)),
+    max_examples=examples(8),
     stateful_step_count=16,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],

@@ -43,6 +43,7 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import DateType, DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
 
+from tests.tiers.examples import examples
 from tests.unit.iceberg.ice_tables import committed, ice_table, spec_of
 
 _SCHEMA = Schema(
@@ -126,7 +127,7 @@ def _conditions(draw: st.DrawFn) -> tuple[BooleanExpression, Callable[[dict[str,
             return expression(name, literal), lambda row: row[name] is not None and compare(row[name], literal)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(_rows, _specs, st.lists(_conditions(), min_size=3, max_size=10))
 def test_no_row_is_pruned(
     rows: list[dict[str, Any]],

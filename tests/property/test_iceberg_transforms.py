@@ -47,6 +47,7 @@ from pyiceberg.types import (
 from lakelet.errors import InvalidError
 from lakelet.iceberg.transforms import PartitionTransform, transform_of
 from lakelet.iceberg.transforms.murmur import _hash_loop
+from tests.tiers.examples import examples
 
 _DAYS = 3_652_059 - 719_163 - 1
 _FIRST_DAY = -719_162
@@ -127,7 +128,7 @@ _CASES = [
 
 
 @pytest.mark.parametrize(("transform", "kind", "values"), _CASES)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_equal_to_pyiceberg(
     transform: Transform[Any, Any], kind: IcebergType, values: st.SearchStrategy[Any], data: st.DataObject

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lakelet.catalog.lake import Lake
 from lakelet.storage.memory import MemoryStore
+from tests.tiers.examples import examples
 
 _VALUES = ("a", "b", "c")
 _OPTIONS: tuple[dict[str, str], ...] = (
@@ -32,7 +33,7 @@ def _writes(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]], list[str]]:
     return missing, rows, kinds
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.sampled_from(_OPTIONS),
     st.sampled_from(((), ("p",))),

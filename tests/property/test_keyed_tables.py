@@ -7,7 +7,6 @@ a partition column make both tables KEY_DYNAMIC. Nothing is compacted here. `LAK
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,9 +25,9 @@ from tests.crash.warehouse import SteppingClock
 from tests.property import keyed_strategies, strategies
 from tests.property.keyed_model import KeyedModel, same, shown
 from tests.property.table_model import Column, Leaf, Row, Shown, Struct, found, plain, shown_rows, type_text, unsigned
+from tests.tiers.examples import examples
 from tests.unit.hooked_store import HookedStore
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
 _NAMES = ["alpha", "beta", "gamma", "delta"]
 _QUERIES = ["where", "columns", "limit", "changes", "changes", "ordered", "get", "get_many", "splits"]
 
@@ -493,7 +492,7 @@ class KeyedTables(RuleBasedStateMachine):
 
 TestKeyedTables = KeyedTables.TestCase
 TestKeyedTables.settings = settings(
-    max_examples=max(1, int(16 * CASES)),
+    max_examples=examples(16),
     stateful_step_count=12,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

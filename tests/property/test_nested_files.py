@@ -17,6 +17,7 @@ from lakelet.model.types import Field, renumber
 from lakelet.storage.memory import MemoryStore
 from tests.property import strategies
 from tests.property.table_model import Column, Leaf, ListOf, MapOf, Struct, Type, found, plain, show, type_text
+from tests.tiers.examples import examples
 
 _LEAVES = ["INT", "STRING", "BOOLEAN", "DOUBLE", "DECIMAL(20, 4)", "TIMESTAMP(3)"]
 
@@ -37,7 +38,7 @@ def _deep_types() -> st.SearchStrategy[Type]:
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_nested_values_survive(file_format: str, data: st.DataObject) -> None:
     kind = data.draw(_deep_types(), label="type")

@@ -11,10 +11,10 @@ from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import SteppingClock
 from tests.property import keyed_strategies
 from tests.property.table_model import Struct, plain
-from tests.property.test_keyed_tables import CASES
+from tests.tiers.examples import examples
 
 
-@settings(deadline=None, max_examples=max(1, int(12 * CASES)), suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_postponed_rows_are_never_seen(data: st.DataObject) -> None:
     """Whatever is written to a table with postponed buckets, no reader shows it, and each write is a version."""

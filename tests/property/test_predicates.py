@@ -31,6 +31,7 @@ from lakelet.predicate.pruning import (
 )
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.where import parse_where
+from tests.tiers.examples import examples
 
 DAY = dt.date(2024, 1, 1)
 NOON = 1_704_110_400
@@ -227,7 +228,7 @@ def judge() -> Judge:
     return Judge()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(case=cases())
 def test_row_filter_keeps_the_rows_duckdb_keeps(judge: Judge, case: tuple[pa.Table, str]) -> None:
     table, condition = case
@@ -238,7 +239,7 @@ def test_row_filter_keeps_the_rows_duckdb_keeps(judge: Judge, case: tuple[pa.Tab
         assert chosen.apply(batch)["row_number"].to_pylist() == np.flatnonzero(expected).tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(case=cases())
 def test_pushdown_and_residual_together_keep_the_same_rows(judge: Judge, case: tuple[pa.Table, str]) -> None:
     table, condition = case
@@ -300,7 +301,7 @@ def statistics(files: list[pa.Table], known: Callable[[], bool]) -> dict[str, Co
     return ranges
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(case=cases(), data=st.data())
 def test_pruning_never_loses_a_row_nor_claims_too_much(
     judge: Judge, case: tuple[pa.Table, str], data: st.DataObject
@@ -318,7 +319,7 @@ def test_pruning_never_loses_a_row_nor_claims_too_much(
         assert rows.all() or not always[number]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(case=cases())
 def test_exact_ranges_decide_both_ways(judge: Judge, case: tuple[pa.Table, str]) -> None:
     table, condition = case
@@ -344,7 +345,7 @@ def expressions(draw: st.DrawFn, names: list[str]) -> pc.Expression:
     return draw(st.sampled_from([left, left & right, left | right, ~(left & right), ~(left | right)]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(names=some_columns, data=st.data())
 def test_pruning_by_arrow_expression_never_loses_a_row(names: list[str], data: st.DataObject) -> None:
     table, expression = data.draw(tables(names)), data.draw(expressions(names))

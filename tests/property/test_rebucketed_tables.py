@@ -20,12 +20,12 @@ from tests.crash.warehouse import SteppingClock
 from tests.property import keyed_strategies
 from tests.property.keyed_model import KeyedModel, same, shown
 from tests.property.table_model import Row, Struct, plain
-from tests.property.test_keyed_tables import CASES
+from tests.tiers.examples import examples
 
 _KINDS = ["+I", "+U", "-D", "-U"]
 
 
-@settings(deadline=None, max_examples=max(1, int(20 * CASES)), suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_rows_stay_the_same_in_whatever_buckets(data: st.DataObject) -> None:
     layout = data.draw(keyed_strategies.layouts().filter(lambda layout: not layout.crosses), label="layout")
@@ -78,7 +78,7 @@ def test_rows_stay_the_same_in_whatever_buckets(data: st.DataObject) -> None:
             assert table.get_many(wanted).num_rows == len(wanted)
 
 
-@settings(deadline=None, max_examples=max(1, int(20 * CASES)), suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_partitions_are_rescaled_one_by_one(data: st.DataObject) -> None:
     """A dict is the model. A partition that is left behind is read, and refuses rows until its turn comes."""

@@ -12,6 +12,7 @@ from lakelet.model.schema import SPECIAL_NAMES, TableSchema
 from lakelet.model.types import Array, Atomic, DataType, Field, Kind, Map, Multiset, Row, with_nullable
 from lakelet.sql.session import Session
 from lakelet.storage.memory import MemoryStore
+from tests.tiers.examples import examples
 
 _LETTERS = st.one_of(
     st.characters(exclude_categories=["Cs"]), st.sampled_from("`'\"\\;-/*$.,()<>:?%_ \n\tAb1é"), st.sampled_from("ab")
@@ -140,7 +141,7 @@ def timeless(lake: Lake) -> TableSchema:
     return replace(lake.table("d.t").schema, time_ms=0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tables())
 def test_the_statement_makes_the_same_table(lake: Lake) -> None:
     [(text,)] = Session(lake).run("SHOW CREATE TABLE d.t").rows()
@@ -150,7 +151,7 @@ def test_the_statement_makes_the_same_table(lake: Lake) -> None:
     assert timeless(again) == timeless(lake)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(tables())
 def test_a_table_like_another_is_the_same(lake: Lake) -> None:
     before = timeless(lake)

@@ -7,7 +7,6 @@ compared after every statement, and so is how many rows it says it changed. `LAK
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +19,8 @@ from hypothesis.core import given
 from lakelet import Lake
 from lakelet.sql.session import Session
 from lakelet.storage.memory import MemoryStore
+from tests.tiers.examples import examples
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
 _COLUMNS = [("id", "INT NOT NULL"), ("p", "INT"), ("v", "BIGINT"), ("s", "STRING")]
 _LAYOUTS: list[dict[str, Any]] = [
     {},
@@ -167,7 +166,7 @@ _STATEMENTS: list[Callable[[Both, st.DataObject], None]] = [
 
 @settings(
     deadline=None,
-    max_examples=max(1, int(12 * CASES)),
+    max_examples=examples(12),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(st.sampled_from(_LAYOUTS), st.data())

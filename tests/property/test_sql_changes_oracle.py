@@ -18,6 +18,7 @@ from lakelet.errors import InternalError, LakeletError
 from lakelet.sql.session import Session
 from lakelet.storage.memory import MemoryStore
 from tests.property.sql_changes import ChangeMaker, RandomChange
+from tests.tiers.examples import examples
 
 STATEMENTS = 12
 LAYOUTS: list[tuple[Any, ...]] = [
@@ -101,7 +102,7 @@ def _judged(duck: duckdb.DuckDBPyConnection, change: RandomChange) -> list[tuple
     return found
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(seed=st.integers(0, 2**40))
 def test_a_statement_changes_the_rows_that_it_changes_in_duckdb(seed: int) -> None:
     judge_changes(seed)

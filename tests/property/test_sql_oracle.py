@@ -25,6 +25,7 @@ from tests.property.sql_queries import QueryMaker, RandomQuery
 from tests.property.sql_tables import RandomTable, Source
 from tests.property.test_predicates import KINDS, conditions, some_columns
 from tests.property.test_predicates import tables as typed_rows
+from tests.tiers.examples import examples
 
 QUERIES = 20
 
@@ -97,7 +98,7 @@ def all_sources(tables: list[RandomTable], judge: duckdb.DuckDBPyConnection) -> 
     return [*found, *shorter]
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(seed=st.integers(0, 2**40))
 def test_a_query_over_the_lake_gives_the_rows_of_plain_tables(seed: int) -> None:
     judge_queries(seed)
@@ -137,7 +138,7 @@ def conditioned(draw: st.DrawFn) -> tuple[pa.Table, list[str]]:
 LAYOUTS = ["append", "append", "keyed", "compacted"]
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(case=conditioned(), layout=st.sampled_from(LAYOUTS))
 def test_a_condition_prunes_no_row_that_it_keeps(case: tuple[pa.Table, list[str]], layout: str) -> None:
     judge_conditions(case, layout)

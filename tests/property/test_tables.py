@@ -7,7 +7,6 @@ multiplies the number of runs.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -36,8 +35,8 @@ from tests.property.table_model import (
     type_text,
     unsigned,
 )
+from tests.tiers.examples import examples
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
 _NAMES = ["alpha", "beta", "gamma", "delta"]
 
 
@@ -361,7 +360,7 @@ def _rows(arrow: pa.Table, columns: Struct, names: Sequence[str] | None = None) 
 
 TestTables = Tables.TestCase
 TestTables.settings = settings(
-    max_examples=max(1, int(40 * CASES)),
+    max_examples=examples(40),
     stateful_step_count=14,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

@@ -25,6 +25,7 @@ from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, renumber
 from lakelet.storage.memory import MemoryStore
 from tests.property.every_value import NESTED, VALUES, bits, wrapped
+from tests.tiers.examples import examples
 
 FORMATS = ("parquet", "orc", "avro")
 
@@ -41,7 +42,7 @@ def _written(file_format: str, fields: list[Field], table: pa.Table) -> pa.Table
 
 @pytest.mark.parametrize("type_text", VALUES)
 @pytest.mark.parametrize("file_format", FORMATS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(data=st.data())
 def test_a_file_gives_values_back_or_refuses_them(file_format: str, type_text: str, data: st.DataObject) -> None:
     nesting = data.draw(st.sampled_from(NESTED), label="nesting")

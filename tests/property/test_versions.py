@@ -6,7 +6,6 @@ the tables have a primary key. `LAKELET_CASES` multiplies the number of runs.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lakelet import AlreadyExistsError, InvalidError, Lake, NotFoundError, Table
 from lakelet.storage.memory import MemoryStore
+from tests.tiers.examples import examples
 from tests.unit.versioned_table import COLUMNS, HOUR_MS, SetClock
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
 NAMES = st.sampled_from(["one", "two", "three"])
 BRANCHES = st.sampled_from(["main", "dev", "test"])
 OTHERS = st.sampled_from(["dev", "test"])
@@ -250,7 +249,7 @@ def found(table: Table, **version: object) -> Rows:
 
 TestVersions = Versions.TestCase
 TestVersions.settings = settings(
-    max_examples=max(1, int(15 * CASES)),
+    max_examples=examples(15),
     stateful_step_count=25,
     suppress_health_check=list(HealthCheck),
     deadline=None,

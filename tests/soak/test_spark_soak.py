@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.spark.conftest import java, spark  # noqa: F401 - fixtures
-from tests.spark.test_write_property import CASES, take_turns
+from tests.spark.test_write_property import take_turns
+from tests.tiers.examples import examples
 
 pytestmark = [
     pytest.mark.soak,
@@ -19,8 +20,6 @@ pytestmark = [
 
 
 @given(data=st.data())
-@settings(
-    max_examples=max(1, int(150 * CASES)), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
-)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 def test_many_turns(spark: SparkSession, data: st.DataObject) -> None:  # noqa: F811
     take_turns(spark, data, steps=12)

@@ -39,6 +39,7 @@ from lakelet.spark.hash_expression import (
     row_hash,
 )
 from lakelet.spark.types import spark_schema, to_spark_arrow
+from tests.tiers.examples import examples
 
 pytestmark = [pytest.mark.spark]
 
@@ -62,7 +63,7 @@ IN_THE_JVM = (
     *(f"TIMESTAMP({precision}){zone}" for precision in (0, 3, 4, 6, 9) for zone in ("", ZONE)),
 )
 IN_PYTHON = ("FLOAT", "DOUBLE", "DECIMAL(19, 3)", "DECIMAL(38, 10)", "DECIMAL(38, 38)")
-FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
 ROWS = 60
 # What Spark takes as a timestamp without a doubt: the years 1 to 9999, and 1678 to 2262 where nanoseconds must hold them.
 MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)

@@ -1,7 +1,6 @@
 """Conditions on files that Spark reads itself: the rows are those that our own filter keeps."""
 
 import math
-import os
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from lakelet.spark.read import table as read
 from lakelet.spark.session import settings as spark_settings
 from tests.property.test_predicates import KINDS, conditions
 from tests.spark.same_rows import plan_text
+from tests.tiers.examples import examples
 
 pytestmark = [pytest.mark.spark]
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
 # Spark reads no TIME and no nanoseconds; files that have them are tested with the random tables.
 _NATIVE = {name: kind for name, kind in KINDS.items() if name not in ("time", "ts9", "tz9")}
 
@@ -80,7 +79,7 @@ def _assert_same_rows(spark: SparkSession, table: Table, conditions: list[str]) 
         assert [n for place, n in found if place == number] == kept, condition
 
 
-@settings(max_examples=max(1, int(6 * CASES)), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_conditions(spark: SparkSession, every_kind: Table, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(list(_NATIVE)), min_size=1, max_size=3, unique=True), label="columns")

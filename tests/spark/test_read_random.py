@@ -1,6 +1,5 @@
 """Random tables, histories and conditions: a frame holds what `table.scan()` gives. `LAKELET_CASES` multiplies the runs."""
 
-import os
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -16,14 +15,12 @@ from lakelet import Table
 from tests.property import keyed_strategies, strategies
 from tests.property.table_model import Column, Leaf, Row, Struct, Type, plain, structs, type_text
 from tests.spark.same_rows import assert_reads_like_scan, assert_same, counted
+from tests.tiers.examples import examples
 from tests.unit.read.test_split_reader import delete_rows
 
 pytestmark = [pytest.mark.spark]
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
-_SETTINGS = settings(
-    max_examples=max(1, int(12 * CASES)), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
-)
+_SETTINGS = settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 _NAMES = ["alpha", "beta", "Gamma", "de`l.ta", "_metadata"]
 _STEPS = ["write", "write", "write", "delete", "delete", "add", "drop", "rename", "widen", "move"]
 

@@ -7,7 +7,6 @@ partitions. `LAKELET_CASES` multiplies the number of tables.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import tempfile
@@ -35,13 +34,11 @@ from tests.property.keyed_model import KeyedModel, Record, same, shown
 from tests.property.keyed_strategies import Layout
 from tests.property.table_model import Column, Leaf, Row, Struct, plain, type_text
 from tests.spark.same_rows import assert_reads_like_scan
+from tests.tiers.examples import examples
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
-SETTINGS = settings(
-    max_examples=max(1, int(4 * CASES)), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
-)
+SETTINGS = settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 # By what is added, no two names differ by case alone and none is taken twice.
 _ODD_NAMES = ["{}", "{}", "{}.x", "{} y", "`{}`", "{}é数", "UP{}", "{}'", "{}\\", "${{{}}}"]
 _AVRO_NAME = re.compile(r"[A-Za-z0-9_]+")

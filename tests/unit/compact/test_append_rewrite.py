@@ -23,6 +23,7 @@ from lakelet.commit.vector_conflicts import check_vectors
 from lakelet.compact.progress import CompactionCancelled, CompactionProgress, Watch
 from lakelet.model.data_file import FILE_SOURCE_COMPACT
 from lakelet.model.snapshot import CommitKind
+from tests.tiers.examples import examples
 from tests.unit.compact.append_tables import append_table, compact, delete_rows, files_of, home_of, planned, rewritten
 
 BUCKETED = {"bucket": "2", "bucket-key": "k"}
@@ -279,7 +280,7 @@ COMMIT = st.lists(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     commits=st.lists(COMMIT, min_size=1, max_size=8),
     compactions=st.lists(st.sampled_from(["none", "small", "full", "inline"]), min_size=8, max_size=8),

@@ -18,6 +18,7 @@ from lakelet.model.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
 from tests.golden.binary_rows import FOLDER, column_of, from_json, golden_rows
+from tests.tiers.examples import examples
 
 EVERY_TYPE = [
     parse_type(text)
@@ -103,7 +104,7 @@ moments = st.one_of(st.none(), st.datetimes())
 MIXED = tuple(map(parse_type, ["STRING", "BIGINT", "DECIMAL(30, 5)", "TIMESTAMP(6)", "STRING"]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=st.lists(st.tuples(texts, longs, wide, moments, texts), min_size=1, max_size=30), cut=st.integers(0, 5))
 def test_columns_equal_row_by_row(rows: list[tuple[object, ...]], cut: int) -> None:
     expected = [encode_row(row, MIXED) for row in rows][cut:]
@@ -201,7 +202,7 @@ def test_another_arity_is_corruption() -> None:
         decode_rows(pa.array([encode_row([1], [number]), encode_row([1, 2], [number] * 2)]), [number])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_damaged_rows_decode_alike_or_are_refused(data: st.DataObject) -> None:
     row = bytearray(encode_row(("a longer text", 5, None, None, "b"), MIXED))

@@ -11,6 +11,7 @@ from pyroaring import BitMap, BitMap64
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.deletion_vectors import MAGIC_32, MAGIC_64, READ_SLACK, decode, encode
+from tests.tiers.examples import examples
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "deletion-vectors.json").read_text())
 SMALL = np.array([1, 5, 70000])
@@ -51,7 +52,7 @@ def test_the_next_vector_may_follow() -> None:
 blocks = st.tuples(st.integers(0, 40), st.integers(0, 60000), st.integers(1, 9000), st.sampled_from([1, 1, 2, 3, 7]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(parts=st.lists(blocks, max_size=6), optimized=st.booleans())
 def test_equals_another_implementation(parts: list[tuple[int, int, int, int]], optimized: bool) -> None:
     positions = sorted({key * 65536 + start + i * step for key, start, n, step in parts for i in range(n)})
@@ -64,7 +65,7 @@ def test_equals_another_implementation(parts: list[tuple[int, int, int, int]], o
     assert decode(encoded, path="index-1").tolist() == positions
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(positions=st.sets(st.integers(0, 2**40), max_size=50))
 def test_64_bits_equal_another_implementation(positions: set[int]) -> None:
     assert decode(vector_64(BitMap64(positions).serialize()), path="index-1").tolist() == sorted(positions)

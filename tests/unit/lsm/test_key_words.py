@@ -11,6 +11,7 @@ from lakelet.errors import InvalidError
 from lakelet.lsm import key_words
 from lakelet.lsm.key_words import encode_keys, encode_versions
 from lakelet.model.types import Array, Atomic, Kind, string
+from tests.tiers.examples import examples
 from tests.unit.lsm.key_model import TYPES, column_of, numbers_of, places, row_key, values
 
 BIGINT, INT, SMALLINT = Atomic(Kind.BIGINT), Atomic(Kind.INT), Atomic(Kind.SMALLINT)
@@ -41,7 +42,7 @@ def columns_of(types: list[Atomic], rows: list[tuple[object, ...]]) -> list[pa.A
 
 
 @given(keyed_parts())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_words_compare_like_keys(drawn: tuple[list[Atomic], list[list[tuple[object, ...]]]]) -> None:
     types, parts = drawn
     encoded = encode_keys([columns_of(types, rows) for rows in parts], types)
@@ -54,7 +55,7 @@ def test_words_compare_like_keys(drawn: tuple[list[Atomic], list[list[tuple[obje
 @pytest.mark.parametrize("data_type", TYPES, ids=str)
 def test_every_type_alone(data_type: Atomic) -> None:
     @given(st.lists(values(data_type), max_size=12))
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(15), deadline=None)
     def check(cells: list[object]) -> None:
         (words,) = encode_keys([[column_of(data_type, cells)]], [data_type])
         assert places(numbers_of(words)) == places([row_key((cell,)) for cell in cells])
@@ -64,7 +65,7 @@ def test_every_type_alone(data_type: Atomic) -> None:
 
 @pytest.mark.parametrize("descending", [False, True])
 @given(drawn=keyed_parts(), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_rule_16_null_is_the_lowest_version_in_either_order(
     descending: bool, drawn: tuple[list[Atomic], list[list[tuple[object, ...]]]], data: st.DataObject
 ) -> None:

@@ -14,6 +14,7 @@ from lakelet.lsm.engine.fold import fold_groups
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.run_merge import grouped_rows, merge_runs, surviving_rows
 from lakelet.model.type_parser import parse_type
+from tests.tiers.examples import examples
 from tests.unit.lsm.engine.column_fold import ColumnFold, Values, folded_row
 
 SCHEMA = pa.schema(
@@ -66,7 +67,7 @@ rows = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     runs=st.lists(st.lists(rows, max_size=15), min_size=1, max_size=6),
     batch_rows=st.integers(1, 6),

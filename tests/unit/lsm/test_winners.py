@@ -10,6 +10,7 @@ from lakelet.lsm import sort_fold, union_kernels
 from lakelet.lsm import winners as winners_module
 from lakelet.lsm.key_words import Words
 from lakelet.lsm.winners import SortedRun, sort_and_fold, winners
+from tests.tiers.examples import examples
 from tests.unit.lsm.key_model import words_of
 
 LOOPS = (
@@ -97,13 +98,13 @@ def sorted_runs(draw: st.DrawFn) -> list[SortedRun]:
 
 
 @given(sorted_runs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_winners_are_those_of_the_model(runs: list[SortedRun]) -> None:
     check(runs)
 
 
 @given(sorted_runs())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_runs_that_lie_in_one_array_give_the_same(runs: list[SortedRun]) -> None:
     joined = np.concatenate([run.words for run in runs])
     joined.flags.writeable = False
@@ -187,7 +188,7 @@ def folded(words: Words, versions: Words | None) -> list[int]:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_sort_and_fold_is_that_of_the_model(data: st.DataObject) -> None:
     width, version_width = data.draw(st.integers(1, 3)), data.draw(st.integers(0, 2))
     pool = data.draw(st.lists(st.tuples(*([WORD] * width)), min_size=1, max_size=20, unique=True))

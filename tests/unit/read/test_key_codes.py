@@ -16,6 +16,7 @@ from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
 from lakelet.read.key_bounds import KeyBounds, WantedKeys
 from lakelet.read.key_codes import CUT_BYTES, KeyCoder
+from tests.tiers.examples import examples
 
 TEXT = st.text(st.sampled_from("\0ab\x7fé"), max_size=5) | st.sampled_from(["x" * CUT_BYTES, "x" * (CUT_BYTES + 1)])
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -46,7 +47,7 @@ def columns_of(rows: list[tuple[Any, ...]], types: list[DataType]) -> list[pa.Ar
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(keys())
 def test_codes_never_contradict_the_order_of_keys(
     drawn: tuple[list[DataType], list[tuple[Any, ...]], list[tuple[Any, ...]]],
@@ -66,7 +67,7 @@ def test_codes_never_contradict_the_order_of_keys(
                 assert code == other_code
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(keys())
 def test_a_key_inside_a_range_is_always_a_candidate(
     drawn: tuple[list[DataType], list[tuple[Any, ...]], list[tuple[Any, ...]]],

@@ -19,6 +19,7 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import And, Comparison, InList, IsNull, Or, Predicate
 from lakelet.read.merge_reader import BUDGET_BYTES, MergeReader
 from lakelet.storage.memory import MemoryStore
+from tests.tiers.examples import examples
 from tests.unit.read.key_value_table import FOLDER, KeyValueTable, Row, schema_of_columns
 
 STREAMED = 1
@@ -177,7 +178,7 @@ conditions: st.SearchStrategy[tuple[Predicate | pc.Expression, Any]] = st.sample
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     case=cases(),
     condition=st.one_of(st.none(), conditions),

@@ -20,6 +20,7 @@ from lakelet.model.evolution import add_column, change_type, rename_column
 from lakelet.model.type_parser import parse_type
 from lakelet.read.block_cache import BlockCache
 from lakelet.read.point_reader import PointReader
+from tests.tiers.examples import examples
 from tests.unit.read.key_value_table import FOLDER, KeyValueTable, schema_of_columns
 
 COLUMNS = {"id": "BIGINT", "name": "STRING", "v": "INT"}
@@ -295,7 +296,7 @@ def tables(draw: st.DrawFn) -> tuple[KeyValueTable, list[Any], dict[Any, Any]]:
     return table, draw(st.lists(st.sampled_from(pool), min_size=1)), model
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(tables())
 def test_lookups_give_what_a_dictionary_has(drawn: tuple[KeyValueTable, list[Any], dict[Any, Any]]) -> None:
     table, asked, model = drawn

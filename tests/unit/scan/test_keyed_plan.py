@@ -20,6 +20,7 @@ from lakelet.model.split import Split
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.predicate.where import parse_where
+from tests.tiers.examples import examples
 from tests.unit.scan.keyed_manifests import KeyedManifests
 
 COLUMNS = {"id": "BIGINT", "name": "STRING", "v": "INT", "day": "INT"}
@@ -292,7 +293,7 @@ FILES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     FILES,
     st.integers(0, 45),

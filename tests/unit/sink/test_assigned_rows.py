@@ -24,6 +24,7 @@ from lakelet.sink.refused_rows import RefusedRowsError
 from lakelet.storage.home import TableHome
 from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import home_on
+from tests.tiers.examples import examples
 from tests.unit.sink.test_dynamic_buckets import Row, batch, committed, messages, schema_of
 
 Place = tuple[bytes, int]
@@ -82,7 +83,7 @@ def written_by_groups(
     return outcome, tuple(done)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     commits=st.lists(ROWS, max_size=4),
     groups=st.lists(st.integers(1, 5), min_size=4, max_size=4),

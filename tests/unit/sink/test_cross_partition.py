@@ -21,6 +21,7 @@ from lakelet.sink.cross_partition import CrossPartitionAssigner, LiveKeys
 from lakelet.sink.placing import Placed
 from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import home_on
+from tests.tiers.examples import examples
 from tests.unit.sink.keyed_tables import batch_of, keyed_schema
 
 SNAPSHOT = Snapshot(7, 0, "b", "d", "u", 1, CommitKind.APPEND, 1, 0, 0)
@@ -98,7 +99,7 @@ def write(store: Store, batches: list[list[Row]], *, announced: bool = False) ->
     return assigner
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(COMMITS, st.booleans())
 def test_deduplicate_shows_the_last_row_of_each_key(commits: list[list[list[Row]]], announced: bool) -> None:
     store, model = Store(schema_of("deduplicate")), {}  # type: ignore[var-annotated]
@@ -111,7 +112,7 @@ def test_deduplicate_shows_the_last_row_of_each_key(commits: list[list[list[Row]
         assert store.rows() == model
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(COMMITS)
 def test_first_row_leaves_out_rows_for_other_partitions(commits: list[list[list[Row]]]) -> None:
     store, model = Store(schema_of("first-row")), {}  # type: ignore[var-annotated]
@@ -125,7 +126,7 @@ def test_first_row_leaves_out_rows_for_other_partitions(commits: list[list[list[
 
 
 @pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(commits=COMMITS)
 def test_merged_rows_join_the_key_where_it_stands(engine: str, commits: list[list[list[Row]]]) -> None:
     store, model = Store(schema_of(engine)), {}  # type: ignore[var-annotated]
@@ -142,7 +143,7 @@ def test_merged_rows_join_the_key_where_it_stands(engine: str, commits: list[lis
         assert store.rows() == model
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(ROW, max_size=12), st.integers(0, 12))
 def test_where_batches_end_does_not_change_the_places(rows: list[Row], cut: int) -> None:
     whole, parts = Store(schema_of("deduplicate")), Store(schema_of("deduplicate"))

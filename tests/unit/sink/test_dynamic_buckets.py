@@ -27,6 +27,7 @@ from lakelet.sink.hash_indexes import HashIndexes
 from lakelet.storage.home import TableHome
 from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import home_on, listing
+from tests.tiers.examples import examples
 from tests.unit.sink.keyed_tables import batch_of, keyed_schema
 
 Row = tuple[int, int]
@@ -70,7 +71,7 @@ def stored(home: TableHome, index: IndexFile) -> list[int]:
     return decode_hash_index(home.store.get(path), path=path, expected=index.row_count).tolist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     commits=st.lists(st.lists(ROWS, max_size=3), max_size=4),
     target=st.sampled_from([1, 3, 10]),
@@ -105,7 +106,7 @@ def test_a_key_has_one_bucket_for_ever(
             assert counts == {bucket: size for (own, bucket), size in sizes.items() if own == partition}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(ROWS, st.lists(st.integers(0, 25), max_size=4), st.sampled_from([-1, 2]))
 def test_rule_21_where_batches_end_does_not_matter(rows: list[Row], cuts: list[int], most: int) -> None:
     schema = schema_of(**options_of(3, most, 2))
@@ -117,7 +118,7 @@ def test_rule_21_where_batches_end_does_not_matter(rows: list[Row], cuts: list[i
     assert [place for part in parts for place in part] == whole
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(ROWS, st.randoms(use_true_random=False), st.sampled_from([-1, 2]))
 def test_rule_21_announced_keys_are_assigned_by_their_set_alone(rows: list[Row], chance, most: int) -> None:  # type: ignore[no-untyped-def]
     schema = schema_of(**options_of(3, most, 2))
@@ -133,7 +134,7 @@ def test_rule_21_announced_keys_are_assigned_by_their_set_alone(rows: list[Row],
     assert outcomes[0] == outcomes[1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(commits=st.lists(ROWS, max_size=4), counts=st.lists(st.integers(1, 4), min_size=4, max_size=4))
 def test_several_assigners_never_give_a_key_two_buckets(commits: list[list[Row]], counts: list[int]) -> None:
     schema = schema_of(**{"target-row-num": "3"})

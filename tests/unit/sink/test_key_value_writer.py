@@ -19,6 +19,7 @@ from lakelet.format.binary_row import decode_row
 from lakelet.model.commit_message import CommitMessage
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import OutputFile
+from tests.tiers.examples import examples
 from tests.unit.keyed_table import KeyedTable, without_kind
 
 COLUMNS = {"id": "BIGINT", "v": "STRING"}
@@ -408,7 +409,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     ROWS,
     st.lists(st.integers(0, 40), max_size=4),

@@ -12,6 +12,7 @@ from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.spark.jobs.row_checksums import row_numbers
+from tests.tiers.examples import examples
 
 pytest.importorskip("pyspark")
 
@@ -101,7 +102,7 @@ def test_values_that_change_rows_or_columns_are_noticed() -> None:
     assert total([1, 1], [3, 3]) != total([1, 2], [3, 4])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=40)), max_size=30))
 def test_bytes_have_the_numbers_that_they_have_alone(values: list[bytes | None]) -> None:
     together = numbers("BYTES", list(values))

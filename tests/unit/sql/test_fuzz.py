@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lakelet
 from lakelet import Lake
+from tests.tiers.examples import examples
 from tests.unit.sql.sql_soup import STATEMENTS, Soup, is_refusal
 
 STATEMENTS_EACH = 60
@@ -28,7 +29,7 @@ def filled(folder: str | Path) -> Lake:
     return lake
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(seed=st.integers(0, 2**40))
 def test_no_statement_ends_in_an_error_of_another_kind(seed: int) -> None:
     stir(seed)

@@ -18,6 +18,7 @@ from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.avro import decode, decode_batches, encode
 from lakelet.format.avro.container import write_block, write_header, write_varint
 from lakelet.format.avro.program import compile_program
+from tests.tiers.examples import examples
 
 SYNC = bytes(16)
 
@@ -238,7 +239,7 @@ def _small_manifest(schema_text: str, make: Callable[..., Any]) -> bytes:
     return encode(rows, schema, codec="null", sync=SYNC)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(seed=st.integers(0, 2**32), changes=st.integers(1, 4))
 def test_damaged_bytes_never_escape_the_block(
     engine: str, entry_schema: dict[str, Any], make_entries: Callable[..., Any], seed: int, changes: int

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lakelet.errors import InvalidError
 from lakelet.format.avro import decode, encode, read_schema
 from lakelet.format.avro.container import read_blocks, read_header
+from tests.tiers.examples import examples
 
 SYNC = b"0123456789abcdef"
 
@@ -110,7 +111,9 @@ def files(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return schema, draw(rows)
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None, max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(file=files(), codec=st.sampled_from(["null", "deflate", "zstandard"]), cut=st.integers(0, 3))
 def test_both_directions_agree_with_fastavro(
     engine: str, file: tuple[dict[str, Any], list[dict[str, Any]]], codec: str, cut: int

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.avro import avro_schema, encode, read_schema, read_table, write_table
+from tests.tiers.examples import examples
 
 JAVA_FILE = Path(__file__).parent / "data" / "paimon-1.4.2-all-types.avro"
 ROW = {"x": 5, "y": None, "t": dt.datetime(2024, 1, 1, 10, 11, 12, 345678)}
@@ -113,7 +114,7 @@ def test_columns_come_in_the_order_asked_for(engine: str) -> None:
     assert read_table(JAVA_FILE.read_bytes(), path="f", columns=[]).num_rows == 3
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.none() | st.integers(-(10**38) + 1, 10**38 - 1), max_size=20), st.integers(0, 3))
 def test_decimals_round_trip_and_agree_with_fastavro(engine: str, unscaled: list[int | None], cut: int) -> None:
     values = [None if number is None else Decimal(number) for number in unscaled]

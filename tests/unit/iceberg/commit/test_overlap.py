@@ -32,6 +32,7 @@ from pyiceberg.types import (
 from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.commit.overlap import Fit, reach_of
 from lakelet.iceberg.commit.partition_keys import value_key
+from tests.tiers.examples import examples
 from tests.unit.iceberg.commit.tables import NAME, begin, new_catalog, set_partitions, write
 
 KINDS: dict[str, tuple[PrimitiveType, Any, list[str]]] = {
@@ -66,7 +67,7 @@ def data_file(kind: PrimitiveType, rows: list[Any], partition: tuple[Any, ...], 
     return DataFile.from_args(partition=Record(*partition), record_count=len(rows), **given)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("name", KINDS)
 def test_the_answer_is_never_wrong(name: str, data: st.DataObject) -> None:
