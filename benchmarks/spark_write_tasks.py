@@ -22,7 +22,7 @@ from table_copies import linked
 
 import lakelet
 import lakelet.spark as ls
-from lakelet.spark.hash_expression import channel_expression
+from lakelet.spark.route.hash_expression import channel_expression
 from lakelet.table import Table
 
 INPUT_FILES = 8

@@ -6,6 +6,6 @@ Spark imports all of them and fails if one cannot be imported, so that without p
 from importlib.util import find_spec
 
 if find_spec("pyiceberg") is not None:
-    from lakelet.spark.iceberg_source import IcebergDataSource as DefaultSource
+    from lakelet.spark.iceberg.data_source import IcebergDataSource as DefaultSource
 
     __all__ = ["DefaultSource"]

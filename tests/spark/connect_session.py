@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 
 import lakelet
 from lakelet.errors import LakeletError
-from lakelet.spark.iceberg_read import iceberg_table
-from lakelet.spark.iceberg_write import insert_iceberg
-from lakelet.spark.read import table
-from lakelet.spark.registration import register
+from lakelet.spark.iceberg.insert import insert_iceberg
+from lakelet.spark.iceberg.table_frame import iceberg_table
+from lakelet.spark.read.table_frame import table
 from lakelet.spark.session import is_connect
-from lakelet.spark.sql import sql
-from lakelet.spark.views import views
-from lakelet.spark.write import write
+from lakelet.spark.source.registration import register
+from lakelet.spark.sql.statement import sql
+from lakelet.spark.sql.views import views
+from lakelet.spark.write.table_write import write
 
 
 def main(warehouse: str) -> dict[str, object]:

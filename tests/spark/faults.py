@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from lakelet.errors import UnavailableError
-from lakelet.spark.opened import OpenedTable, open_table
+from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.store import ObjectStore
@@ -141,7 +141,7 @@ def writes_through(patch: "pytest.MonkeyPatch", decorate: Callable[[ObjectStore]
 
 def write_module() -> ModuleType:
     """The module, of which `lakelet.spark` exports the function of the same name."""
-    return importlib.import_module("lakelet.spark.write")
+    return importlib.import_module("lakelet.spark.write.table_write")
 
 
 def _itself(store: ObjectStore) -> ObjectStore:

@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 import lakelet
-from lakelet.spark.iceberg_task import InsertTask, TaskFiles
+from lakelet.spark.iceberg.insert_task import InsertTask, TaskFiles
 from tests.spark.faults import Fault
 from tests.spark.same_rows import counted
 
@@ -83,7 +83,7 @@ class FaultyTask(InsertTask):
 
 
 def write_module() -> ModuleType:
-    return importlib.import_module("lakelet.spark.iceberg_write")
+    return importlib.import_module("lakelet.spark.iceberg.insert")
 
 
 def tasks_suffer(patch: "pytest.MonkeyPatch", fault: Fault) -> None:

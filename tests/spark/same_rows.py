@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-import lakelet.spark.read as spark_read
+import lakelet.spark.read.table_frame as spark_read
 from lakelet import Table
 from lakelet.spark.types import spark_schema, to_spark_arrow
 

@@ -13,10 +13,10 @@ from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.spark.columns import matched
 from lakelet.spark.failures import readable
 from lakelet.spark.session import settings
 from lakelet.spark.types import spark_type
+from lakelet.spark.write.matched_columns import matched
 
 pytestmark = [pytest.mark.spark]
 

@@ -14,8 +14,8 @@ from lakelet.model.snapshot import CommitKind
 from lakelet.spark.jobs import compact as compact_job
 from lakelet.spark.jobs.compact import compact, rescale
 from lakelet.spark.jobs.orphans import remove_orphan_files
-from lakelet.spark.read import table as spark_table
-from lakelet.spark.write import write
+from lakelet.spark.read.table_frame import table as spark_table
+from lakelet.spark.write.table_write import write
 from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.store import ObjectStore
 from tests.spark.faults import Fault, OnExecutors, opening_with

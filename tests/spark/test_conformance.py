@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.spark import write_job
-from lakelet.spark.read import table as spark_table
+from lakelet.spark.read.table_frame import table as spark_table
 from lakelet.spark.session import settings
 from lakelet.spark.types import from_spark_arrow, spark_schema, to_spark_arrow
-from lakelet.spark.write import write as spark_write
+from lakelet.spark.write import write_job
+from lakelet.spark.write.table_write import write as spark_write
 from tests.conformance import every_type
 from tests.conformance.conftest import java_paimon, pypaimon  # noqa: F401 - fixtures
 from tests.conformance.java.client import JavaPaimon

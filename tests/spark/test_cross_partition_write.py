@@ -15,9 +15,9 @@ from lakelet.commit.snapshots import latest_snapshot
 from lakelet.format.binary_row import encode_row
 from lakelet.sink.assigned_rows import NEW
 from lakelet.sink.cross_partition import Crossing
-from lakelet.spark import write_job
-from lakelet.spark.crossing import CrossingTable, crossed
-from lakelet.spark.write import write
+from lakelet.spark.route.cross_partition import CrossingTable, crossed
+from lakelet.spark.write import write_job
+from lakelet.spark.write.table_write import write
 from tests.spark.dynamic_tables import merged, rows_by_key
 
 pytestmark = [pytest.mark.spark]

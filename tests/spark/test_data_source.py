@@ -13,8 +13,8 @@ from pyspark.errors import AnalysisException, PySparkException
 
 import lakelet
 from lakelet.catalog.lake import Lake
-from lakelet.spark.registration import register
 from lakelet.spark.session import settings
+from lakelet.spark.source.registration import register
 from lakelet.table import Table
 
 if TYPE_CHECKING:

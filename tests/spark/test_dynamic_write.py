@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lakelet
 from lakelet import ConflictError, CorruptionError, InvalidError, Table
-from lakelet.spark import alignment, assigning, write_job
-from lakelet.spark.write import write
+from lakelet.spark.route import alignment, dynamic_buckets
+from lakelet.spark.write import write_job
+from lakelet.spark.write.table_write import write
 from tests.spark.dynamic_tables import buckets_of_keys, check_indexes, merged, rows_by_key
 from tests.spark.faults import Fault, OnExecutors, writes_through
 
@@ -60,13 +61,13 @@ def files(table: Table) -> set[str]:
 
 def count_calls(patch: pytest.MonkeyPatch, name: str) -> list[None]:
     calls: list[None] = []
-    real: Callable[..., Any] = getattr(assigning, name)
+    real: Callable[..., Any] = getattr(dynamic_buckets, name)
 
     def counted(*arguments: Any) -> Any:
         calls.append(None)
         return real(*arguments)
 
-    patch.setattr(assigning, name, counted)
+    patch.setattr(dynamic_buckets, name, counted)
     return calls
 
 
@@ -87,7 +88,7 @@ def test_upserts_by_hash_by_look_up_and_by_join_equal_a_dictionary(
     table.write([{"k": key, "v": text} for key, text in local.items()])
     model = merged(model, local)
     for tag, most in (("c", 1 << 20), ("d", 10)):
-        monkeypatch.setattr(assigning, "MOST_KEYS_IN_MEMORY", most)
+        monkeypatch.setattr(dynamic_buckets, "MOST_KEYS_IN_MEMORY", most)
         monkeypatch.setattr(alignment, "MOST_KEYS_ON_DRIVER", most)
         given = chosen(chance, tag, 250, 600)
         write(frame(spark, given), lake.location, "d.t")

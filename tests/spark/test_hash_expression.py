@@ -26,7 +26,7 @@ from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, Field, Ki
 from lakelet.sink.channels import partition_hashes, select_assigners, select_channels
 from lakelet.sink.extractors import extractor_for
 from lakelet.spark import session
-from lakelet.spark.hash_expression import (
+from lakelet.spark.route.hash_expression import (
     assigner_expression,
     binary_row,
     bucket_expression,
@@ -319,7 +319,7 @@ def test_channels_are_those_of_the_sink(spark: SparkSession, data: st.DataObject
 
 
 def test_the_least_hash_has_a_channel(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakelet.spark import hash_expression
+    from lakelet.spark.route import hash_expression
 
     hashes = np.array([-(2**31), -(2**31) + 1, -1, 0, 2**31 - 1], np.int32)
     monkeypatch.setattr(hash_expression, "row_hash", lambda columns: F.col("h"))

@@ -34,8 +34,8 @@ from pyiceberg.types import (
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from lakelet.spark.iceberg_fields import TransformedField
-from lakelet.spark.iceberg_transforms import Keyed
+from lakelet.spark.iceberg.fields import TransformedField
+from lakelet.spark.iceberg.transforms import Keyed
 from lakelet.spark.session import settings
 
 pytestmark = [pytest.mark.spark]

@@ -17,7 +17,7 @@ from lakelet.catalog.migration import adopted_file, migrating
 from lakelet.catalog.migration.journal import NAME, Journal, begin_journal, read_journal
 from lakelet.catalog.migration.source_files import SourceFile, open_folder
 from lakelet.spark.jobs.migrate import migrate
-from lakelet.spark.read import table
+from lakelet.spark.read.table_frame import table
 from lakelet.storage.open import open_store
 from tests.services.server import S3Service
 

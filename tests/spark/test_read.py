@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 import lakelet
 from lakelet import InvalidError, Lake, NotFoundError, Table
-from lakelet.spark.read import table as read
+from lakelet.spark.read.table_frame import table as read
 from lakelet.spark.session import settings
 from tests.spark.same_rows import assert_reads_like_scan, assert_same, counted, plan_text
 from tests.unit.read.test_split_reader import delete_rows
@@ -180,8 +180,8 @@ def test_many_deleted_rows_are_looked_up_too(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is too long for a plan comes from a task; of files of one size only one is looked up."""
-    monkeypatch.setattr("lakelet.spark.deletions._FEW_POSITIONS", 3)
-    monkeypatch.setattr("lakelet.spark.deletions._MOST_SHARE", 1.0)
+    monkeypatch.setattr("lakelet.spark.read.deleted_rows._FEW_POSITIONS", 3)
+    monkeypatch.setattr("lakelet.spark.read.deleted_rows._MOST_SHARE", 1.0)
     table = lake.create_table("d.t", [("id", "BIGINT")])
     for first in (0, 1000, 2000):
         _numbers(table, first, first + 1000)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 import lakelet
 from lakelet import Table
-from lakelet.spark.read import table as read
+from lakelet.spark.read.table_frame import table as read
 from lakelet.spark.session import settings as spark_settings
 from tests.property.test_predicates import KINDS, conditions
 from tests.spark.same_rows import plan_text

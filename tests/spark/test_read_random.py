@@ -149,7 +149,7 @@ def _options(data: st.DataObject) -> dict[str, str]:
 def test_append_tables(spark: SparkSession, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as warehouse, pytest.MonkeyPatch.context() as patch:
         # Files are small here, and one row is a large share.
-        patch.setattr("lakelet.spark.deletions._MOST_SHARE", data.draw(st.sampled_from([0.02, 0.5, 1.0])))
+        patch.setattr("lakelet.spark.read.deleted_rows._MOST_SHARE", data.draw(st.sampled_from([0.02, 0.5, 1.0])))
         partitions = data.draw(st.lists(st.sampled_from(strategies.PARTITION_TYPES), max_size=2), label="partitions")
         others: list[Type] = data.draw(st.lists(strategies.types(), min_size=1, max_size=4), label="types")
         columns = [Column("id", Leaf("BIGINT"))]
@@ -191,7 +191,7 @@ def test_primary_key_tables(spark: SparkSession, data: st.DataObject) -> None:
 
 
 def _check_changes(spark: SparkSession, data: st.DataObject, warehouse: str, table: Table) -> None:
-    from lakelet.spark.read import table as read
+    from lakelet.spark.read.table_frame import table as read
     from lakelet.spark.types import to_spark_arrow
 
     latest = table.latest_snapshot()

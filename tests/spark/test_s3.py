@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 import lakelet
 from lakelet.errors import LakeletError
-from lakelet.spark.read import table as read_table
-from lakelet.spark.write import write
+from lakelet.spark.read.table_frame import table as read_table
+from lakelet.spark.write.table_write import write
 from tests.services.server import S3Service
 
 pytestmark = [pytest.mark.spark]

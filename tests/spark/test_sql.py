@@ -16,9 +16,9 @@ from pyspark.errors import AnalysisException, PySparkException
 import lakelet
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.spark.read import scan_frame
+from lakelet.spark.read.table_frame import scan_frame
 from lakelet.spark.session import settings
-from lakelet.spark.sql import sql
+from lakelet.spark.sql.statement import sql
 from lakelet.table import Table
 from lakelet.table.scanning import TableScan
 

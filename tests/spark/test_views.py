@@ -10,7 +10,7 @@ import pytest
 
 import lakelet
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.spark.views import views
+from lakelet.spark.sql.views import views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ import lakelet
 from lakelet import ConflictError, InvalidError, NotFoundError, Table
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.spark import write_job
-from lakelet.spark.write import write
+from lakelet.spark.write import write_job
+from lakelet.spark.write.table_write import write
 
 pytestmark = [pytest.mark.spark]
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lakelet
 from lakelet import LakeletError, Table
 from lakelet.errors import NotFoundError
-from lakelet.spark.write import write
+from lakelet.spark.write.table_write import write
 from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash
 from lakelet.storage.local import LocalStore
 from tests.spark.faults import Fault, OnDriver, OnExecutors, writes_through

@@ -28,7 +28,7 @@ from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.sink.extractors import FixedBucketRowKeyExtractor
 from lakelet.spark.session import settings as spark_settings
 from lakelet.spark.types import arrow_of_spark, spark_schema, to_spark_arrow
-from lakelet.spark.write import write
+from lakelet.spark.write.table_write import write
 from tests.property import keyed_strategies, strategies
 from tests.property.keyed_model import KeyedModel, Record, same, shown
 from tests.property.keyed_strategies import Layout

@@ -87,8 +87,8 @@ class SparkEngine:
 
     def double_amounts(self, orders: Table, up_to: int, new: Iterator[pa.RecordBatch]) -> Snapshot | None:
         """Reads the table as a DataFrame, changes a column with SQL, and writes it back."""
-        from lakelet.spark.read import table  # noqa: PLC0415 - as above.
-        from lakelet.spark.write import write  # noqa: PLC0415
+        from lakelet.spark.read.table_frame import table  # noqa: PLC0415 - as above.
+        from lakelet.spark.write.table_write import write  # noqa: PLC0415
 
         old = table(self._spark, self._warehouse, orders.name, where=f"order_id <= {up_to}", options=self._options)
         changed = old.selectExpr(
@@ -101,8 +101,8 @@ class SparkEngine:
 
     def insert_iceberg(self, lake: Lake, orders: Table, name: str) -> None:
         """The plan is made here, executors find each row's partition and write, and one snapshot is committed here."""
-        from lakelet.spark.iceberg_write import insert_iceberg  # noqa: PLC0415 - as above.
-        from lakelet.spark.read import table  # noqa: PLC0415
+        from lakelet.spark.iceberg.insert import insert_iceberg  # noqa: PLC0415 - as above.
+        from lakelet.spark.read.table_frame import table  # noqa: PLC0415
 
         rows = table(self._spark, self._warehouse, orders.name, where=_BIG, options=self._options)
         with self._watched("inserting"):

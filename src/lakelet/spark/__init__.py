@@ -17,17 +17,17 @@ from lakelet.spark.jobs.copy_table import copy_table
 from lakelet.spark.jobs.count import count
 from lakelet.spark.jobs.migrate import migrate
 from lakelet.spark.jobs.orphans import remove_orphan_files
-from lakelet.spark.read import table
-from lakelet.spark.registration import register
+from lakelet.spark.read.table_frame import table
 from lakelet.spark.session import local_session
-from lakelet.spark.sql import sql
-from lakelet.spark.views import views
-from lakelet.spark.write import write
+from lakelet.spark.source.registration import register
+from lakelet.spark.sql.statement import sql
+from lakelet.spark.sql.views import views
+from lakelet.spark.write.table_write import write
 from lakelet.sql.execution import EngineInsert, register_engine
 
 if TYPE_CHECKING:
-    from lakelet.spark.iceberg_read import iceberg_table
-    from lakelet.spark.iceberg_write import insert_iceberg
+    from lakelet.spark.iceberg.insert import insert_iceberg
+    from lakelet.spark.iceberg.table_frame import iceberg_table
 
 __all__ = [
     "bulk_load",
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 # pyiceberg loads with them, and need not be there.
-_ICEBERG = {"iceberg_table": "lakelet.spark.iceberg_read", "insert_iceberg": "lakelet.spark.iceberg_write"}
+_ICEBERG = {"iceberg_table": "lakelet.spark.iceberg.table_frame", "insert_iceberg": "lakelet.spark.iceberg.insert"}
 
 
 def __getattr__(name: str) -> Any:
@@ -59,7 +59,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _insert_rows_of_query(insert: EngineInsert) -> tuple[int | None, int]:
-    found: tuple[int | None, int] = import_module("lakelet.spark.iceberg_engine").insert_rows_of_query(insert)
+    found: tuple[int | None, int] = import_module("lakelet.spark.iceberg.engine").insert_rows_of_query(insert)
     return found
 
 

@@ -17,7 +17,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField
 from pyspark.sql import SparkSession
 
-from lakelet.spark.iceberg_write import insert_iceberg
+from lakelet.spark.iceberg.insert import insert_iceberg
 from tests.spark.faults import Fault
 from tests.spark.iceberg_lakes import IcebergLake, tasks_suffer
 from tests.unit.iceberg.ice_tables import spec_of

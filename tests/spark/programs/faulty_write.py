@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import lakelet
-from lakelet.spark.write import write
+from lakelet.spark.write.table_write import write
 from tests.spark.faults import Fault, OnExecutors, opening_with, write_module
 
 ROWS = 4_000

@@ -6,7 +6,7 @@ killed_driver.py WAREHOUSE TABLE before|after
 import sys
 
 from lakelet.spark.session import local_session
-from lakelet.spark.write import write
+from lakelet.spark.write.table_write import write
 from tests.spark.faults import KillAround, OnDriver, opening_with, write_module
 
 

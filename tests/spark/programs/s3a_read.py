@@ -12,8 +12,8 @@ from contextlib import redirect_stdout
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.spark.read import table
-from lakelet.spark.write import write
+from lakelet.spark.read.table_frame import table
+from lakelet.spark.write.table_write import write
 
 
 def plan(frame: DataFrame) -> str:

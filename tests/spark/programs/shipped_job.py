@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import lakelet
-from lakelet.spark.read import table
-from lakelet.spark.write import write
+from lakelet.spark.read.table_frame import table
+from lakelet.spark.write.table_write import write
 
 ROWS = 20_000
 

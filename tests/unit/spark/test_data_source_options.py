@@ -11,8 +11,8 @@ from pyspark.sql import types as T
 
 import lakelet
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
-from lakelet.spark.data_source import LakeletDataSource
-from lakelet.spark.source_writer import TaskFiles
+from lakelet.spark.source.data_source import LakeletDataSource
+from lakelet.spark.source.writer import TaskFiles
 from lakelet.table import Table
 
 ROWS = T.StructType([T.StructField("id", T.LongType()), T.StructField("DT", T.StringType())])
@@ -92,7 +92,7 @@ def test_tables_with_routing_are_refused(tmp_path: Path, bucket: int) -> None:
 
 
 def test_options_show_no_secrets(orders: Table, tmp_path: Path) -> None:
-    from lakelet.spark.source_options import SourceOptions
+    from lakelet.spark.source.options import SourceOptions
 
     given = {"warehouse": str(tmp_path), "table": "shop.orders", "s3.secret-key": "do-not-show"}
     options = SourceOptions.of(given)

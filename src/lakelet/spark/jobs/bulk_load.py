@@ -22,10 +22,10 @@ from lakelet.model.types import Field
 from lakelet.options.connection import CONNECTION_OPTIONS
 from lakelet.spark.jobs.source_frame import FORMATS, SourceFrame, check_read_options
 from lakelet.spark.jobs.stored_frame import stored_frame
-from lakelet.spark.opened import open_table
 from lakelet.spark.opened_lake import open_lake
-from lakelet.spark.raw_scan import spark_location
-from lakelet.spark.write import write
+from lakelet.spark.opened_table import open_table
+from lakelet.spark.read.raw_scan import spark_location
+from lakelet.spark.write.table_write import write
 from lakelet.storage.home import TableHome
 from lakelet.storage.open import open_store
 from lakelet.storage.paths import TablePaths

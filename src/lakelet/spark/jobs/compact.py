@@ -14,8 +14,8 @@ from lakelet.compact.running import Compaction
 from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.snapshot import Snapshot
-from lakelet.spark.compact_tasks import CompactTasks
-from lakelet.spark.opened import OpenedTable, open_table
+from lakelet.spark.jobs.compact_tasks import CompactTasks
+from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.table.compaction_scope import partition_scope
 from lakelet.table.table import check_usable
 

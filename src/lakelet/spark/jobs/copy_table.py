@@ -19,8 +19,8 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Map, Multiset, Row
 from lakelet.spark.jobs.pinned import Where, pinned_scan
 from lakelet.spark.opened_lake import open_lake
-from lakelet.spark.read import scan_frame
-from lakelet.spark.write import write
+from lakelet.spark.read.table_frame import scan_frame
+from lakelet.spark.write.table_write import write
 
 _MICRO = 6
 

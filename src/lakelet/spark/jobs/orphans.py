@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from lakelet.commit.orphans import OrphanReport
 from lakelet.spark.jobs.spread import spread
-from lakelet.spark.opened import open_table
+from lakelet.spark.opened_table import open_table
 from lakelet.storage.home import TableHome
 from lakelet.storage.store import Listing
 from lakelet.table.ages import Age

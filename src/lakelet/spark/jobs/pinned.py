@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow.compute as pc
 
-from lakelet.spark.opened import open_table
+from lakelet.spark.opened_table import open_table
 from lakelet.table.scanning import TableScan
 
 Where: TypeAlias = str | pc.Expression | None

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.task_outcome import outcome_batches
-from lakelet.spark.write_job import collected, raise_first
+from lakelet.spark.write.write_job import collected, raise_first
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")

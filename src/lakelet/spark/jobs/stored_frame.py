@@ -20,7 +20,7 @@ from lakelet.format.parquet_file import ParquetFormat
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.partition_path import parse_partition_value
 from lakelet.model.types import Field, string
-from lakelet.spark.merge_scan import small_batches
+from lakelet.spark.read.merge_scan import small_batches
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.spark.workers import prepare_workers
 from lakelet.storage.open import open_store

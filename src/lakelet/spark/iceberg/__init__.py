@@ -1,0 +1,1 @@
+"""Iceberg tables on Spark: frames, inserts, the data source "lakelet-iceberg"."""

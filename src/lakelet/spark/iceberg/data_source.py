@@ -1,0 +1,96 @@
+"""The source "lakelet-iceberg" of Spark's own API: `spark.read.format(…)`, `df.write.format(…)`, `USING "lakelet-iceberg"`.
+
+    spark.read.format("lakelet-iceberg").option("catalog", "ice").load("shop.orders")
+
+As with "lakelet" (`data_source`), the snapshot is pinned when the frame is made, Spark asks for all columns unless option
+`columns` or a schema says otherwise, and takes no filters: option `where` prunes. `iceberg_table` reads faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.types import StructType
+
+from lakelet.errors import InvalidError
+from lakelet.iceberg.scan import ScanFile
+from lakelet.spark.iceberg.source_options import IcebergSourceOptions
+from lakelet.spark.iceberg.source_writer import IcebergSourceWriter
+from lakelet.spark.iceberg.table_frame import PlannedRead
+from lakelet.spark.iceberg.types import spark_fields
+from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, dealt, small_batches
+from lakelet.spark.types import spark_schema
+from lakelet.spark.workers import told_plainly
+
+
+class IcebergDataSource(DataSource):
+    """One table, as Spark's options describe it."""
+
+    _pinned: PlannedRead | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format(…)` and `USING` call it."""
+        return "lakelet-iceberg"
+
+    def schema(self) -> StructType:
+        """The columns that will be read; from here on the snapshot is fixed."""
+        with told_plainly():
+            self._pinned = IcebergSourceOptions.of(self.options).planned()
+            return spark_schema(spark_fields(self._pinned.fields))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What plans and reads; a schema that the caller gave chooses columns."""
+        with told_plainly():
+            return _Reader(_chosen(self._pinned or IcebergSourceOptions.of(self.options).planned(), schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """What writes, row by row where the rows stand."""
+        with told_plainly():
+            return IcebergSourceWriter.of(IcebergSourceOptions.of(self.options), schema, overwrite=overwrite)
+
+
+class _Part(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, files: Sequence[ScanFile]) -> None:
+        super().__init__(None)
+        self.files = tuple(files)
+
+
+class _Reader(DataSourceReader):
+    """Reads a plan, task by task."""
+
+    def __init__(self, read: PlannedRead) -> None:
+        self._read = read
+
+    def partitions(self) -> list[InputPartition]:
+        """Files, together where they are small; Spark wants one task even for none."""
+        files = self._read.scan.files
+        return [_Part(part) for part in dealt(files, [max(file.size, OPEN_FILE_BYTES) for file in files], 1)] or [
+            _Part(())
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task in batches that the JVM takes one at a time."""
+        assert isinstance(partition, _Part)
+        for file in partition.files:
+            for batch in self._read.rows(file):
+                yield from small_batches(batch)
+
+
+def _chosen(read: PlannedRead, schema: StructType) -> PlannedRead:
+    """The plan for the columns of a schema; InvalidError unless these are the table's."""
+    there = {field.name: field for field in spark_schema(spark_fields(read.fields)).fields}
+    for field in schema.fields:
+        if field.name not in there:
+            raise InvalidError(f"the schema has the column {field.name!r}; the table's are {', '.join(there)}")
+        found = there[field.name].dataType
+        if field.dataType != found:
+            raise InvalidError(
+                f"the schema has the column {field.name!r} as {field.dataType.simpleString()}, but it is {found.simpleString()}"
+            )
+    return replace(read, columns=tuple(field.name for field in schema.fields))

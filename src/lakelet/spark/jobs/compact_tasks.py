@@ -1,0 +1,147 @@
+"""Compaction tasks on executors: buckets are rewritten there, the driver plans and commits.
+
+tasks ─ dealt out, the largest first, to about as many Spark tasks as there is room for ─ mapInArrow(rewrite) ─ messages
+
+A large bucket has a Spark task of its own, and small ones share theirs, so that the longest does not start last.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.table_identity import table_uuid
+from lakelet.compact.postponed import WaitingRewriter, WaitingTask
+from lakelet.compact.progress import CompactionProgress, Progress, Watch
+from lakelet.compact.rescale_plan import RescaleTask
+from lakelet.compact.rescale_rewrite import RescaleRewriter
+from lakelet.compact.running import rewriter
+from lakelet.compact.task import CompactionTask
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
+from lakelet.spark.session import default_parallelism, is_connect
+from lakelet.spark.task_outcome import outcome_batches
+from lakelet.spark.task_progress import task_progress
+from lakelet.spark.write.leftovers import remove_all, remove_leftovers
+from lakelet.spark.write.write_job import collected, may_have_lost, raise_first
+from lakelet.storage.home import TableHome
+
+_TASKS_PER_CORE = 8
+
+
+Task = CompactionTask | WaitingTask | RescaleTask
+T = TypeVar("T", CompactionTask, WaitingTask, RescaleTask)
+Group = tuple[CommitMessage, ...]
+Rewrite = Callable[[T, Watch], Group]
+
+
+def _compacted(home: TableHome, schema: TableSchema) -> Rewrite[CompactionTask]:
+    do = rewriter(home, schema)
+    return lambda task, watch: (do(task, watch),)
+
+
+def _placed(home: TableHome, schema: TableSchema) -> Rewrite[WaitingTask]:
+    return WaitingRewriter(home, schema, SchemaVersions(home, {schema.id: schema})).rewrite
+
+
+def _rescaled(home: TableHome, schema: TableSchema) -> Rewrite[RescaleTask]:
+    return RescaleRewriter(home, schema, SchemaVersions(home, {schema.id: schema})).rewrite
+
+
+@dataclass(frozen=True, slots=True)
+class CompactTasks:
+    """Does the tasks of one table as Spark jobs. The ids of `home` begin with `job`. After an error there are no new files."""
+
+    spark: SparkSession
+    home: TableHome
+    job: str
+    progress: Progress | None = None
+
+    def compact(self, schema: TableSchema, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
+        """Buckets with fewer files of this schema."""
+        groups = self._done(schema, tasks, _compacted)
+        return tuple(message for (message,) in groups if message.new_files or message.deleted_files)
+
+    def place(self, schema: TableSchema, tasks: Sequence[WaitingTask]) -> list[Group]:
+        """Rows that waited, in buckets, by partition."""
+        return self._done(schema, tasks, _placed)
+
+    def rescale(self, schema: TableSchema, tasks: Sequence[RescaleTask]) -> list[Group]:
+        """Rows in another number of buckets, by partition."""
+        return self._done(schema, tasks, _rescaled)
+
+    def _done(
+        self, schema: TableSchema, tasks: Sequence[T], rewrite_of: Callable[[TableHome, TableSchema], Rewrite[T]]
+    ) -> list[Group]:
+        if not tasks:
+            return []
+        parts = dealt(tasks, _TASKS_PER_CORE * default_parallelism(self.spark))
+        work = _PartTask(self.home, schema, tuple(parts), rewrite_of)
+        frame = self.spark.range(0, len(parts), 1, len(parts)).toDF("part")
+        what = f"compacting {self.home.where(self.home.paths.root)}"
+        try:
+            if self.progress is None or is_connect(self.spark):
+                outcomes = collected(self.spark, frame, work, what)
+            else:
+                with task_progress(self.spark, lambda done, _: self._tell(done, parts, tasks)):
+                    outcomes = collected(self.spark, frame, work, what)
+            raise_first(outcomes)
+        except BaseException:
+            remove_all(self.home, self.job)
+            raise
+        groups = [group for outcome in outcomes for group in outcome.value or ()]
+        messages = [message for group in groups for message in group]
+        lost = may_have_lost(self.spark, outcomes)
+        remove_leftovers(self.home, schema, self.job, messages, expected=lost)
+        return groups
+
+    def _tell(self, done: int, parts: Sequence[Sequence[Task]], tasks: Sequence[Task]) -> None:
+        """Spark tells how many of its tasks are done, and starts the first ones first."""
+        assert self.progress is not None
+        finished = [task for part in parts[:done] for task in part]
+        self.progress(
+            CompactionProgress(
+                len(finished),
+                len(tasks),
+                sum(task.row_count for task in finished),
+                sum(task.row_count for task in tasks),
+                sum(task.size for task in finished),
+                sum(task.size for task in tasks),
+            )
+        )
+
+
+def dealt(tasks: Sequence[T], most: int) -> list[list[T]]:
+    """The tasks in at most so many parts, each next one given to the part with the least to do; heavy parts come first."""
+    count = max(1, min(len(tasks), most))
+    parts: list[list[T]] = [[] for _ in range(count)]
+    loads = [(0, number) for number in range(count)]
+    for task in sorted(tasks, key=lambda task: -task.size):
+        load, number = heapq.heappop(loads)
+        parts[number].append(task)
+        heapq.heappush(loads, (load + task.size, number))
+    return sorted(parts, key=lambda part: -sum(task.size for task in part))
+
+
+@dataclass(frozen=True, slots=True)
+class _PartTask(Generic[T]):
+    home: TableHome
+    schema: TableSchema
+    parts: tuple[list[T], ...]
+    rewrite_of: Callable[[TableHome, TableSchema], Rewrite[T]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from outcome_batches(lambda: self._rewritten(batches))
+
+    def _rewritten(self, batches: Iterable[pa.RecordBatch]) -> list[Group]:
+        own = [task for batch in batches for number in batch.column(0).to_pylist() for task in self.parts[number]]
+        do, uuid = self.rewrite_of(self.home, self.schema), table_uuid(self.home)
+        watch = Watch(len(own), sum(task.row_count for task in own), sum(task.size for task in own))
+        groups = [do(task, watch) for task in own]
+        return [tuple(replace(message, table_uuid=uuid) for message in group) for group in groups]

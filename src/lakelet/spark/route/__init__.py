@@ -1,0 +1,1 @@
+"""Which task writes which rows: hash, bucket and channel as Spark expressions."""

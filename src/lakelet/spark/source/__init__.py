@@ -1,0 +1,1 @@
+"""The data source "lakelet" of Spark's own API."""

@@ -1,0 +1,137 @@
+"""The source "lakelet" of Spark's own API: `spark.read.format("lakelet")`, `df.write.format("lakelet")`, `USING lakelet`.
+
+    spark.read.format("lakelet").option("warehouse", "./warehouse").load("shop.orders")
+
+Spark runs it in Python processes of its own: one makes the source and asks for the schema, one plans, executors read. The
+snapshot is pinned when the frame is made. Spark asks a Python source for all its columns, so that option `columns`, or a
+schema given to the reader, is what spares reading the others; `lakelet.spark.table` reads raw files by Spark's own reader
+and prunes by itself. With a schema Spark has nothing to ask when the frame is made and runs none of this: the snapshot is then
+pinned where the frame is first used, unless `version` names it.
+
+The reader takes no filters from Spark, whatever spark.sql.python.filterPushdown.enabled says: Spark keeps what was planned with
+a filter in the relation, and a later plan of the same frame with another filter, or with none, reads by it (Spark 4.3:
+`df.where("id > 7").count()`, then `df.count()`, gives the same number). Option `where` prunes instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.types import StructType
+
+from lakelet.errors import InvalidError
+from lakelet.model.split import Split
+from lakelet.model.types import Field
+from lakelet.options import SOURCE_SPLIT_OPEN_FILE_COST, SOURCE_SPLIT_TARGET_SIZE, TableOptions
+from lakelet.spark.read.merge_scan import small_batches
+from lakelet.spark.source.options import SourceOptions
+from lakelet.spark.source.writer import SourceWriter
+from lakelet.spark.types import spark_schema, to_spark_arrow
+from lakelet.spark.workers import told_plainly
+from lakelet.table.scanning import TableScan
+
+
+class LakeletDataSource(DataSource):
+    """One table, as Spark's options describe it."""
+
+    _pinned: TableScan | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format(…)` and `USING` call it."""
+        return "lakelet"
+
+    def schema(self) -> StructType:
+        """The columns that will be read; from here on the snapshot is fixed."""
+        with told_plainly():
+            self._pinned = _scan(self.options)
+            return spark_schema(_fields(self._pinned))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What plans and reads; a schema that the caller gave chooses columns."""
+        with told_plainly():
+            return _Reader(_chosen(self._pinned or _scan(self.options), schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """What writes, for tables whose rows need no routing."""
+        with told_plainly():
+            return SourceWriter.of(SourceOptions.of(self.options), schema, overwrite=overwrite)
+
+
+class _Part(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, splits: Sequence[Split]) -> None:
+        super().__init__(None)
+        self.splits = tuple(splits)
+
+
+class _Reader(DataSourceReader):
+    """Reads a scan, task by task."""
+
+    def __init__(self, scan: TableScan) -> None:
+        self._scan = scan
+
+    def partitions(self) -> list[InputPartition]:
+        """Splits, together where they are small; Spark wants one task even for none."""
+        return [_Part(group) for group in _groups(self._scan)] or [_Part(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task in batches that the JVM takes one at a time."""
+        assert isinstance(partition, _Part)
+        fields = _fields(self._scan)
+        for split in partition.splits:
+            for batch in self._scan.read(split):
+                for piece in small_batches(batch):
+                    yield to_spark_arrow(piece, fields)
+
+
+def _scan(given: Any) -> TableScan:
+    options = SourceOptions.of(given)
+    options.refuse_for_reading()
+    return options.open().scan(
+        options.columns,
+        options.values.get("where"),
+        version=options.values.get("version"),
+        timestamp=options.timestamp,
+        tag=options.values.get("tag"),
+    )
+
+
+def _fields(scan: TableScan) -> list[Field]:
+    return [scan.schema.field(name) for name in scan.columns]
+
+
+def _chosen(scan: TableScan, schema: StructType) -> TableScan:
+    """The scan of the columns of a schema; InvalidError unless these are the table's."""
+    there = {field.name: field for field in spark_schema(_fields(scan)).fields}
+    for field in schema.fields:
+        if field.name not in there:
+            raise InvalidError(f"the schema has the column {field.name!r}; the table's are {', '.join(there)}")
+        found = there[field.name].dataType
+        if field.dataType != found:
+            raise InvalidError(
+                f"the schema has the column {field.name!r} as {field.dataType.simpleString()}, but it is {found.simpleString()}"
+            )
+    return replace(scan, columns=tuple(field.name for field in schema.fields))
+
+
+def _groups(scan: TableScan) -> Iterator[list[Split]]:
+    """The splits of a scan in groups of about the target size of a split, so that small buckets share a task."""
+    options = TableOptions(scan.schema.options)
+    target, opening = options.get(SOURCE_SPLIT_TARGET_SIZE), options.get(SOURCE_SPLIT_OPEN_FILE_COST)
+    group: list[Split] = []
+    weight = 0
+    for split in scan.plan().splits:
+        cost = sum(max(file.size, opening) for file in split.files)
+        if group and weight + cost > target:
+            yield group
+            group, weight = [], 0
+        group.append(split)
+        weight += cost
+    if group:
+        yield group

@@ -1,0 +1,1 @@
+"""Spark SQL over tables of a lake."""

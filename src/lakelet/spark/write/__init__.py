@@ -1,0 +1,1 @@
+"""Rows of Spark DataFrames into tables: columns matched, tasks run, one commit."""

@@ -1,0 +1,266 @@
+"""`ls.write`: the rows of a DataFrame into a table, in one commit.
+
+columns matched by name ─ routed by channel ─ one task per channel writes its buckets ─ the driver commits once
+
+append table          as the rows stand; those of partitioned tables are gathered by partition first
+HASH_FIXED            to the channel of the partition and the bucket, a JVM expression
+POSTPONE_MODE         to the channel of the key, in key order, so that rows of one key meet
+HASH_DYNAMIC          `assigning`: to the channel of the bucket in which the key stands, new keys to the one that may open theirs
+KEY_DYNAMIC           `crossing`: joined with the places of the table's keys, then likewise
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakelet.commit.request import Overwrite
+from lakelet.commit.snapshots import latest_snapshot
+from lakelet.errors import InvalidError
+from lakelet.ids import PrefixedIds
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.commit_message import CommitMessage
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.options import BUCKET, SEQUENCE_FIELD, TableOptions
+from lakelet.sink.missing_columns import missing_policy
+from lakelet.spark.column_names import column_named
+from lakelet.spark.failures import readable
+from lakelet.spark.jobs.compact_tasks import CompactTasks
+from lakelet.spark.opened_table import OpenedTable, open_table
+from lakelet.spark.route.bucket_groups import Routed
+from lakelet.spark.route.cross_partition import CrossingTable, crossed, partitions_of
+from lakelet.spark.route.dynamic_buckets import AssigningTable, assigned
+from lakelet.spark.route.hash_expression import channel_expression, row_hash
+from lakelet.spark.session import default_parallelism
+from lakelet.spark.workers import prepare_workers
+from lakelet.spark.write.matched_columns import Matched, matched
+from lakelet.spark.write.write_job import WriteJob
+from lakelet.spark.write.write_task import WriteTask
+from lakelet.table.after_write import AfterWrite
+from lakelet.table.committing import TableCommit, partition_spec
+from lakelet.table.table import check_usable
+from lakelet.table.writable import check_writable
+from lakelet.table.writers import PinnedVersion
+
+_MODES = ("append", "upsert", "overwrite", "overwrite_partitions")
+_DUPLICATES = ("raise", "any")
+_TASKS_PER_CORE = 4
+
+
+def write(
+    df: DataFrame,
+    warehouse: str | os.PathLike[str],
+    table: str,
+    mode: str = "append",
+    partition: Mapping[str, object] | None = None,
+    *,
+    on_duplicate: str = "raise",
+    kinds: str | None = None,
+    missing: str | None = None,
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+    options: Mapping[str, str] | None = None,
+    branch: str | None = None,
+    parallelism: int | None = None,
+) -> Snapshot | None:
+    """Writes the rows of a DataFrame in one atomic commit; the snapshot made, None where there was nothing to write.
+
+    `mode` is "append" (in a primary-key table an upsert), "upsert" (which needs a primary key), "overwrite" (the whole
+    table, or the static `partition`) or "overwrite_partitions" (the partitions that the rows belong to). Rows of a DataFrame
+    have no order: two of one key are refused, unless the table has a `sequence.field` or `on_duplicate` is "any". `kinds` names
+    the column that says what rows do ("+I", "+U", "-U", "-D"). `missing` says what an upsert does about columns that the frame
+    lacks: "error", "default" or "keep" (stored values stay, looked up by the tasks in one snapshot: a conflict if their buckets
+    are written to meanwhile); unless given, the option `write.missing-columns` says it. With `commit_user` and a rising
+    `commit_identifier` the write is applied once, however often the job is run. `options` are those of the connection
+    (`s3.endpoint` …) and table options that hold for this write. `parallelism` bounds how many tasks write.
+    """
+    _check_arguments(mode, partition, on_duplicate, parallelism)
+    if df.isStreaming:
+        raise InvalidError("df is a stream: a batch write takes frames that end")
+    opened = open_table(warehouse, table, options, branch)
+    prepare_workers(df.sparkSession)
+    commit, done = _commit(opened, mode, partition, commit_user, commit_identifier).look_back()
+    # The snapshot comes first: a schema read after it knows every column of its rows.
+    snapshot = latest_snapshot(opened.home)
+    schema = opened.schema()
+    check_usable(schema)
+    check_writable(schema)
+    if done is not None:
+        return AfterWrite(opened.home, schema, commit, extra=opened.extra).repeated(done)
+    if mode == "upsert" and not schema.primary_keys:
+        raise InvalidError(f"mode 'upsert': {table} has no primary key by which rows would take the place of others")
+    policy = missing_policy(missing, schema, replaces=commit.replaces is not None)
+    wanted = _Wanted(policy, on_duplicate == "any", parallelism)
+    return _Write(df.sparkSession, opened, schema, commit, snapshot, wanted).run(df, partition, kinds)
+
+
+def _check_arguments(
+    mode: str, partition: Mapping[str, object] | None, on_duplicate: str, parallelism: int | None
+) -> None:
+    if mode not in _MODES:
+        raise InvalidError(f"mode {mode!r}: expected one of {', '.join(_MODES)}")
+    if partition is not None and mode != "overwrite":
+        raise InvalidError(f"partition= goes with mode='overwrite', found mode={mode!r}")
+    if on_duplicate not in _DUPLICATES:
+        raise InvalidError(f"on_duplicate {on_duplicate!r}: expected one of {', '.join(_DUPLICATES)}")
+    if parallelism is not None and parallelism < 1:
+        raise InvalidError(f"parallelism {parallelism}: expected a number from 1 on")
+
+
+def _commit(
+    opened: OpenedTable,
+    mode: str,
+    partition: Mapping[str, object] | None,
+    user: str | None,
+    identifier: int | None,
+) -> TableCommit:
+    commit = opened.table.new_commit(user, identifier)
+    if mode == "overwrite":
+        return commit.overwrite(partition or {})
+    return commit.overwrite(dynamic=True) if mode == "overwrite_partitions" else commit
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the caller asks for beside the rows."""
+
+    missing: str
+    any_duplicate: bool
+    parallelism: int | None
+
+
+class _Write:
+    """One write, its version pinned: every task goes on from the same snapshot."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        opened: OpenedTable,
+        schema: TableSchema,
+        commit: TableCommit,
+        snapshot: Snapshot | None,
+        wanted: _Wanted,
+    ) -> None:
+        job = opened.home.ids.uuid().replace("-", "")
+        home = replace(opened.home, ids=PrefixedIds(job))
+        self._ids = opened.home.ids
+        self._extra = opened.extra
+        self._spark = spark
+        self._home = home
+        self._schema = schema
+        self._commit = commit
+        self._snapshot = snapshot
+        self._missing = wanted.missing
+        self._table_uuid = opened.uuid
+        self._job = WriteJob(spark, home, schema, self._commit, job)
+        self._parallelism = wanted.parallelism
+        self._most = wanted.parallelism or _TASKS_PER_CORE * default_parallelism(spark)
+        ordered = TableOptions(schema.options).get(SEQUENCE_FIELD)
+        self._one_row_per_key = bool(schema.primary_keys) and not ordered and not wanted.any_duplicate
+
+    def run(self, df: DataFrame, partition: Mapping[str, object] | None, kinds: str | None) -> Snapshot | None:
+        """Routes, writes and commits."""
+        fixed = partition_spec(partition or {}, self._schema)
+        rows = matched(df, self._schema, fixed=fixed, kinds=kinds, missing=self._missing)
+        if bucket_mode(self._schema) is BucketMode.KEY_DYNAMIC:
+            rows = replace(rows, frame=self._name_partitions(rows.frame))
+        base = PinnedVersion.shared(
+            self._home, self._schema, self._snapshot, self._commit.replaces, table_uuid=self._table_uuid
+        )
+        made, messages = self._written(rows, base)
+        runs_of = base.sequences.runs if base.sequences is not None else lambda _: 0
+        after = AfterWrite(self._home, self._schema, self._commit, self._compactor().compact, self._extra)
+        return after.run(made, messages, runs_of)
+
+    def _compactor(self) -> CompactTasks:
+        """What compacts buckets on the executors. Its files have a name of their own: those of the write stand by then."""
+        job = self._ids.uuid().replace("-", "")
+        return CompactTasks(self._spark, replace(self._home, ids=PrefixedIds(job)), job)
+
+    def _written(self, rows: Matched, base: PinnedVersion) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
+        task = WriteTask(
+            self._home,
+            self._schema,
+            self._commit.replaces,
+            base,
+            kinds=rows.kinds,
+            missing=self._missing,
+            one_row_per_key=self._one_row_per_key,
+            in_key_order=bucket_mode(self._schema) is BucketMode.POSTPONE_MODE,
+        )
+        match bucket_mode(self._schema):
+            case BucketMode.HASH_DYNAMIC:
+                return self._run_placed(self._assigned(rows.frame), task)
+            case BucketMode.KEY_DYNAMIC:
+                return self._run_placed(self._crossed(rows), task)
+            case _:
+                return self._job.run(self._routed(rows.frame), task)
+
+    def _run_placed(self, routed: Routed, task: WriteTask) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
+        return self._job.run(routed.frame, replace(task, carried=routed.carried, placer_of=routed.placer_of))
+
+    def _assigned(self, frame: DataFrame) -> Routed:
+        fresh = self._commit.replaces is not None
+        table = AssigningTable.of(self._home, self._schema, self._snapshot, fresh=fresh)
+        return assigned(frame, table, self._parallelism)
+
+    def _crossed(self, rows: Matched) -> Routed:
+        table = CrossingTable(self._home, self._schema, self._snapshot, self._commit.replaces, self._job.job)
+        return crossed(
+            rows.frame,
+            table,
+            kinds=rows.kinds,
+            one_row_per_key=self._one_row_per_key,
+            parallelism=self._parallelism,
+        )
+
+    def _name_partitions(self, frame: DataFrame) -> DataFrame:
+        """Where rows may leave partitions that stay, a dynamic overwrite says itself which ones go.
+
+        The rows are kept on the executors meanwhile: a frame that gives others the second time would empty partitions and
+        fill others. Rows that an executor takes along when it is lost fail the job, unlike those of a cache.
+        """
+        replaces = self._commit.replaces
+        if replaces is None or replaces.partition is not None:
+            return frame
+        with readable(f"looking for the partitions to replace in {self._home.where(self._home.paths.root)}"):
+            kept = frame.localCheckpoint()
+            named = Overwrite(None, partitions_of(kept, self._schema))
+        self._commit = replace(self._commit, replaces=named)
+        self._job = replace(self._job, commit=self._commit)
+        return kept
+
+    def _routed(self, frame: DataFrame) -> DataFrame:
+        match bucket_mode(self._schema):
+            case BucketMode.BUCKET_UNAWARE:
+                return self._gathered(frame)
+            case BucketMode.POSTPONE_MODE:
+                return self._in_key_order(frame) if self._one_row_per_key else self._bounded(frame)
+            case _:
+                channels = self._channels()
+                return frame.repartitionById(channels, channel_expression(self._schema, channels))
+
+    def _gathered(self, frame: DataFrame) -> DataFrame:
+        """The rows of a partition in as few tasks as their size allows, so that there are few files."""
+        if not self._schema.partition_keys or self._parallelism is not None:
+            return self._bounded(frame)
+        return frame.hint("rebalance", *map(column_named, self._schema.partition_keys))
+
+    def _bounded(self, frame: DataFrame) -> DataFrame:
+        return frame if self._parallelism is None else frame.coalesce(self._parallelism)
+
+    def _in_key_order(self, frame: DataFrame) -> DataFrame:
+        """Rows of one key side by side. The hash goes first: Spark takes -0.0 and 0.0 for one value, their hashes differ."""
+        keys = [(column_named(name), self._schema.field(name).type) for name in self._schema.primary_keys]
+        found = row_hash(keys)
+        routed = frame.repartitionById(self._most, F.pmod(found, F.lit(self._most)))
+        return routed.sortWithinPartitions(found, *(column for column, _ in keys))
+
+    def _channels(self) -> int:
+        buckets = TableOptions(self._schema.options).get(BUCKET)
+        return self._most if self._schema.partition_keys else min(self._most, max(1, buckets))
