@@ -13,7 +13,7 @@ from contender import repeated, serve, timed
 from keyed_rows import KEYS, SCHEMA, load_ids, rows_of, update_ids
 
 import lakelet
-from lakelet.commit.manifests import read_entries, read_manifest_list
+from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
 from lakelet.compact.progress import CompactionProgress
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import CommitKind

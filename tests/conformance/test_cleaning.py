@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from lakelet.commit.expiry import ExpiredSnapshots
+from lakelet.commit.retention.expiry import ExpiredSnapshots
 from tests.conformance.tables import DATABASE, JAVA, LAKELET, Rows, Warehouse
 
 COLUMNS = [("id", "INT"), ("p", "STRING"), ("v", "INT")]

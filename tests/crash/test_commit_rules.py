@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.commit.snapshots import read_snapshot
+from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, UnavailableError
 from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.snapshot import CommitKind

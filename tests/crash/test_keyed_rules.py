@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.errors import ConflictError
 from lakelet.model.commit_message import CommitMessage
 from lakelet.storage.instrumented import CountingStore

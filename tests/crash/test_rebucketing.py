@@ -9,8 +9,8 @@ import pytest
 
 from lakelet import InvalidError, Table
 from lakelet.catalog.lake import Lake
-from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.store import ObjectStore

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from lakelet.commit.holders import branch_homes
-from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.snapshots import latest_snapshot, read_snapshot
 from lakelet.commit.metadata.version_ids import schema_ids, snapshot_ids
-from lakelet.commit.snapshots import latest_snapshot, read_snapshot
-from lakelet.commit.tags import all_tags
+from lakelet.commit.retention.file_references import branch_homes
+from lakelet.commit.versions.tags import all_tags
 from lakelet.errors import AlreadyExistsError, LakeletError, NotFoundError
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.decorated import DecoratedStore

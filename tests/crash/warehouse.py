@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lakelet.catalog.lake import Lake
-from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.schemas import read_schema
+from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.commit.metadata.version_ids import latest_id, schema_ids, snapshot_ids
-from lakelet.commit.schemas import read_schema
-from lakelet.commit.snapshots import read_snapshot
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome

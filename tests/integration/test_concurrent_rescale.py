@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet import ConflictError, InvalidError, Table, connect
-from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 
 WRITERS, WRITES, KEYS = 3, 12, 30
 Values = dict[tuple[str, int], int]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lakelet import Table
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.binary_row_columns import hash_rows
 from lakelet.format.manifest_columns import EMPTY_ROW
 from lakelet.sink.hash_indexes import HashIndexes

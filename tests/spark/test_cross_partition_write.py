@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import lakelet
 from lakelet import ConflictError, InvalidError, Table
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.binary_row import encode_row
 from lakelet.sink.assigned_rows import NEW
 from lakelet.sink.cross_partition import Crossing

@@ -25,9 +25,9 @@ ALLOWED = (
     Path("src/lakelet/commit/metadata/uncached.py"),
     Path("src/lakelet/commit/metadata/stored.py"),
     # It compares sizes and counts of what the bytes say with each other.
-    Path("src/lakelet/commit/metadata_check.py"),
+    Path("src/lakelet/commit/metadata/metadata_check.py"),
     # It decodes snapshots out of a record of its own.
-    Path("src/lakelet/commit/expiring_record.py"),
+    Path("src/lakelet/commit/retention/expiry_record.py"),
 )
 
 

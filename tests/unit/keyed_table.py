@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.commit.committer import commit
+from lakelet.commit.metadata.schemas import create_first_schema
 from lakelet.commit.request import CommitRequest
-from lakelet.commit.schemas import create_first_schema
 from lakelet.format.data_files import format_of_file
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.lsm.key_value_columns import file_fields

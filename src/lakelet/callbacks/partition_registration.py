@@ -30,8 +30,8 @@ from typing import Protocol
 
 import pyarrow.compute as pc
 
-from lakelet.commit.callback_files import CommitFiles
-from lakelet.commit.callbacks import CommitIdentifier
+from lakelet.commit.callbacks.callback_files import CommitFiles
+from lakelet.commit.callbacks.commit_callbacks import CommitIdentifier
 from lakelet.errors import InternalError
 from lakelet.format.binary_row import decode_row
 from lakelet.format.partition_folders import PartitionFolders

@@ -21,9 +21,9 @@ from lakelet.catalog.moving import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
 from lakelet.catalog.views import View, read_view, remove_view, view_names, write_view
 from lakelet.clock import Clock, SystemClock
-from lakelet.commit.callback_classes import allowed_modules, check_callbacks
+from lakelet.commit.callbacks.callback_classes import allowed_modules, check_callbacks
+from lakelet.commit.metadata.schemas import create_first_schema, latest_schema
 from lakelet.commit.metadata.version_ids import schema_ids
-from lakelet.commit.schemas import create_first_schema, latest_schema
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.format.table_metadata import TableMetadata, encode_metadata
 from lakelet.ids import Ids, RandomIds

@@ -8,10 +8,10 @@ from dataclasses import fields
 from lakelet.cli.inspecting_file import inspect_file
 from lakelet.cli.output import Output
 from lakelet.clock import shown_time
-from lakelet.commit.manifests import read_manifest, read_manifest_list, snapshot_manifests
+from lakelet.commit.metadata.manifests import read_manifest, read_manifest_list, snapshot_manifests
+from lakelet.commit.metadata.schemas import read_schema
+from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.commit.metadata.source import metadata
-from lakelet.commit.schemas import read_schema
-from lakelet.commit.snapshots import read_snapshot
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.bucket_totals import check_same_number, check_totals
-from lakelet.commit.conflicts import (
+from lakelet.commit.conflict.bucket_totals import check_same_number, check_totals
+from lakelet.commit.conflict.conflicts import (
     PartitionFilter,
     check_added_once,
     check_assignments,
@@ -30,9 +30,9 @@ from lakelet.commit.conflicts import (
     check_settled,
     check_unread,
 )
-from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.conflict.vector_conflicts import check_vectors
+from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.request import CommitRequest, Overwrite
-from lakelet.commit.vector_conflicts import check_vectors
 from lakelet.errors import ConflictError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.manifest_columns import entries_to_columns

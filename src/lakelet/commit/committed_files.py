@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot, snapshots_backwards
+from lakelet.commit.metadata.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot, snapshots_backwards
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.commit_message import CommitMessage

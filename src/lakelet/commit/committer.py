@@ -25,26 +25,26 @@ from collections.abc import Sequence
 from datetime import timedelta
 from enum import Enum, auto
 
-from lakelet.commit.callbacks import run_commit_callbacks
+from lakelet.commit.callbacks.commit_callbacks import run_commit_callbacks
 from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.commit_users import last_identifier
 from lakelet.commit.committed_files import new_paths
+from lakelet.commit.conflict.commit_check import stands
 from lakelet.commit.delta_manifests import DeltaManifests
-from lakelet.commit.dropped import is_dropped
+from lakelet.commit.dropped_table import is_dropped
 from lakelet.commit.index_changes import carry_index_manifest
-from lakelet.commit.manifest_merge import MergePolicy, merge_manifests, needs_packing, pack_manifests
-from lakelet.commit.manifests import ManifestFiles, ManifestSettings
-from lakelet.commit.missing_file import SnapshotExpiredError
-from lakelet.commit.request import CommitRequest
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import (
+from lakelet.commit.metadata.manifest_merge import MergePolicy, merge_manifests, needs_packing, pack_manifests
+from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import (
     latest_snapshot,
     snapshots_backwards,
     try_snapshot,
     write_latest_hint,
 )
-from lakelet.commit.standing import stands
-from lakelet.commit.table_identity import check_same_table
+from lakelet.commit.metadata.table_identity import check_same_table
+from lakelet.commit.request import CommitRequest
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError, UnavailableError
 from lakelet.format.snapshot_json import encode_snapshot
 from lakelet.model.schema import TableSchema

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.commit.manifests import ManifestFiles, ManifestSettings
+from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
 from lakelet.model.schema import TableSchema
 from lakelet.storage.home import TableHome
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelet.commit.manifests import ManifestFiles, read_index_manifest
+from lakelet.commit.metadata.manifests import ManifestFiles, read_index_manifest
 from lakelet.format.hash_index import HASH_INDEX
 from lakelet.format.index_manifest import encode_index_manifest
 from lakelet.format.manifest import avro_codec

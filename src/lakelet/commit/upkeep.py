@@ -16,13 +16,13 @@ import threading
 from dataclasses import replace
 from datetime import timedelta
 
-from lakelet.commit.consumers import expire_consumers
-from lakelet.commit.expiry import expire_snapshots
-from lakelet.commit.expiry_policy import Retention
+from lakelet.commit.metadata.snapshots import try_snapshot
 from lakelet.commit.metadata.version_ids import read_hint
-from lakelet.commit.partition_expiry import expire_partitions
-from lakelet.commit.snapshots import try_snapshot
-from lakelet.commit.tag_creation import create_due_tags
+from lakelet.commit.retention.expiry import expire_snapshots
+from lakelet.commit.retention.expiry_policy import Retention
+from lakelet.commit.retention.partition_expiry import expire_partitions
+from lakelet.commit.versions.consumers import expire_consumers
+from lakelet.commit.versions.tag_creation import create_due_tags
 from lakelet.errors import LakeletError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

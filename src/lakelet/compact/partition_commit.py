@@ -17,13 +17,13 @@ from typing import TypeAlias
 from lakelet.commit.changes import compute_changes
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.committer import commit
-from lakelet.commit.dropped import schema_for_commit
-from lakelet.commit.manifests import ManifestSettings
-from lakelet.commit.missing_file import SnapshotExpiredError
+from lakelet.commit.dropped_table import schema_for_commit
+from lakelet.commit.metadata.manifests import ManifestSettings
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.commit.metadata.table_identity import check_same_table
 from lakelet.commit.request import CommitRequest
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.table_identity import check_same_table
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.snapshot import Snapshot

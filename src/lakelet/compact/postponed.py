@@ -25,11 +25,11 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.commit.committed_files import remove_files
-from lakelet.commit.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import CommitRequest
-from lakelet.commit.schemas import SchemaVersions, latest_schema
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.table_identity import table_uuid
 from lakelet.compact.partition_commit import MOST_LOSSES, Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.running import THREADS, Scope, check_compactable, scope_entries

@@ -28,10 +28,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lakelet.commit.committed_files import remove_files
-from lakelet.commit.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import SchemaVersions, change_schema, latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest
-from lakelet.commit.schemas import SchemaVersions, change_schema, latest_schema
-from lakelet.commit.snapshots import latest_snapshot
 from lakelet.compact.partition_commit import MOST_LOSSES, Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.rescale_plan import RescaleTask, rescale_tasks

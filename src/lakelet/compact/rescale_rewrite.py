@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakelet.commit.table_identity import table_uuid
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.compact.partition_commit import Group
 from lakelet.compact.postponed import with_buckets
 from lakelet.compact.progress import Watch

@@ -22,14 +22,14 @@ import pyarrow.compute as pc
 from lakelet.commit.changes import compute_changes
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.committer import commit, gives_up
-from lakelet.commit.conflicts import PartitionFilter, Place, live_in
-from lakelet.commit.dropped import schema_for_commit
-from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
-from lakelet.commit.missing_file import SnapshotExpiredError
+from lakelet.commit.conflict.conflicts import PartitionFilter, Place, live_in
+from lakelet.commit.dropped_table import schema_for_commit
+from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.commit.metadata.table_identity import check_same_table, table_uuid
 from lakelet.commit.request import CommitRequest
-from lakelet.commit.schemas import SchemaVersions, latest_schema
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.table_identity import check_same_table, table_uuid
 from lakelet.compact.append_plan import append_tasks, inline_append_tasks
 from lakelet.compact.append_rewrite import AppendRewriter
 from lakelet.compact.keyed_plan import keyed_tasks

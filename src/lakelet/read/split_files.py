@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakelet.commit.expired import missing_file
-from lakelet.commit.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.expired_file import missing_file
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
 from lakelet.errors import CorruptionError, NotFoundError, UnavailableError
 from lakelet.format import deletion_vectors
 from lakelet.format.data_file_errors import store_failed

@@ -19,7 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
-from lakelet.commit.manifests import ManifestSettings, live_entries, read_entries, read_manifest, snapshot_manifests
+from lakelet.commit.metadata.manifests import (
+    ManifestSettings,
+    live_entries,
+    read_entries,
+    read_manifest,
+    snapshot_manifests,
+)
 from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import decode_bounds, decode_rows
 from lakelet.format.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS

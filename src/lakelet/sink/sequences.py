@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
-from lakelet.commit.missing_file import SnapshotExpiredError
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.manifest import ManifestFile

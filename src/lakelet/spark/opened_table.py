@@ -14,9 +14,9 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from lakelet.catalog import connect
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.metadata.version_ids import schema_ids
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.table_identity import table_uuid
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.options import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import columns
 from lakelet.read.merge_reader import MergeReader

@@ -13,10 +13,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakelet.commit.conflicts import Place
-from lakelet.commit.manifests import read_entries, read_manifest_list
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot, try_snapshot
+from lakelet.commit.conflict.conflicts import Place
+from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.upkeep import upkeep
 from lakelet.compact.running import Committer, Compaction, Elsewhere, Scope, touched
 from lakelet.errors import ConflictError, LakeletError

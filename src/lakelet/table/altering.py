@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from lakelet.commit.branches import branch_home
-from lakelet.commit.callback_classes import check_callbacks
+from lakelet.commit.callbacks.callback_classes import check_callbacks
+from lakelet.commit.metadata.schemas import change_schema
 from lakelet.commit.metadata.version_ids import latest_id
-from lakelet.commit.schemas import change_schema
+from lakelet.commit.versions.branches import branch_home
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.format.table_metadata import decode_metadata, encode_metadata
 from lakelet.model import evolution

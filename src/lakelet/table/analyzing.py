@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
-from lakelet.commit.dropped import noticing_drop
-from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
-from lakelet.commit.missing_file import SnapshotExpiredError
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.statistics import commit_statistics, read_statistics
+from lakelet.commit.dropped_table import noticing_drop
+from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.commit.metadata.statistics import commit_statistics, read_statistics
 from lakelet.format.column_statistics import ColumnCollector
 from lakelet.model.schema import TableSchema, check_bucket_count
 from lakelet.model.snapshot import Snapshot

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.commit.branches import branch_names, create_branch, delete_branch, rename_branch
-from lakelet.commit.fast_forward import fast_forward
-from lakelet.commit.schemas import latest_schema
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.versions.branches import branch_names, create_branch, delete_branch, rename_branch
+from lakelet.commit.versions.fast_forward import fast_forward
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
 from lakelet.storage.home import TableHome

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from lakelet.commit.manifests import read_manifest_list
-from lakelet.commit.schemas import SchemaVersions
-from lakelet.commit.snapshots import read_snapshot
+from lakelet.commit.metadata.manifests import read_manifest_list
+from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.manifest import EntryKind

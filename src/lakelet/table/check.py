@@ -1,7 +1,7 @@
 """A check of a table: every file of every version is there, decodes and agrees with what names it.
 
-    snapshots, tags, branches ─ commit/metadata_check ─ entries of all live files ─ read/file_check, in threads ─ CheckReport
-                                                      └ files of one level of a bucket hold keys of their own
+    snapshots, tags, branches ─ metadata_check ─ entries of all live files ─ read/file_check, in threads ─ CheckReport
+                                            └ files of one level of a bucket hold keys of their own
 
 Nothing is changed. A version that is expired meanwhile is no damage.
 """
@@ -16,17 +16,17 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from lakelet.commit.branches import branch_home
-from lakelet.commit.conflicts import comparable_key
-from lakelet.commit.expired import is_named
-from lakelet.commit.holders import branch_homes
-from lakelet.commit.manifests import read_manifest_list
+from lakelet.commit.conflict.conflicts import comparable_key
+from lakelet.commit.metadata.expired_file import is_named
+from lakelet.commit.metadata.manifests import read_manifest_list
+from lakelet.commit.metadata.metadata_check import CheckedVersion, MetadataCheck
+from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
+from lakelet.commit.metadata.snapshots import read_snapshot, try_snapshot
 from lakelet.commit.metadata.version_ids import listed_ids, snapshot_ids, tag_names
-from lakelet.commit.metadata_check import CheckedVersion, MetadataCheck
-from lakelet.commit.schemas import SchemaVersions, latest_schema
-from lakelet.commit.snapshots import read_snapshot, try_snapshot
-from lakelet.commit.tags import read_tag
-from lakelet.commit.used_files import distinct_files
+from lakelet.commit.retention.file_references import branch_homes
+from lakelet.commit.retention.unused_files import distinct_files
+from lakelet.commit.versions.branches import branch_home
+from lakelet.commit.versions.tags import read_tag
 from lakelet.errors import CorruptionError, InvalidError, LakeletError, NotFoundError
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.manifest_columns import ENTRY_SCHEMA, columns_to_entries

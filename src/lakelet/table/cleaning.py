@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakelet.commit.expiry import ExpiredSnapshots, expire_snapshots
-from lakelet.commit.expiry_policy import Retention
-from lakelet.commit.hints import RepairedHints, repair_hints
-from lakelet.commit.orphans import OrphanReport, OrphanWork, remove_orphan_files
-from lakelet.commit.partition_expiry import ExpiredPartitions, expire_partitions
-from lakelet.commit.schemas import latest_schema
+from lakelet.commit.metadata.hints import RepairedHints, repair_hints
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.retention.expiry import ExpiredSnapshots, expire_snapshots
+from lakelet.commit.retention.expiry_policy import Retention
+from lakelet.commit.retention.orphans import OrphanReport, OrphanWork, remove_orphan_files
+from lakelet.commit.retention.partition_expiry import ExpiredPartitions, expire_partitions
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.options import (

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakelet.commit.committed_files import remove_files
-from lakelet.commit.conflicts import AssignmentConflictError, KeptValuesConflictError, SequenceConflictError
-from lakelet.commit.missing_file import SnapshotExpiredError
+from lakelet.commit.conflict.conflicts import AssignmentConflictError, KeptValuesConflictError, SequenceConflictError
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import Overwrite
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.table_identity import table_uuid
 from lakelet.errors import CommitUnknownError, LakeletError
 from lakelet.lsm.write_buffer import Place
 from lakelet.model.bucket_mode import BucketMode, bucket_mode

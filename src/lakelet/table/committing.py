@@ -14,14 +14,14 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from lakelet.commit.callbacks import run_commit_callbacks
+from lakelet.commit.callbacks.commit_callbacks import run_commit_callbacks
 from lakelet.commit.changes import partition_mask
 from lakelet.commit.committed_files import check_not_committed, remove_uncommitted
 from lakelet.commit.committer import already_done, commit
-from lakelet.commit.dropped import clear_folders, is_dropped, noticing_drop, remove_made
+from lakelet.commit.dropped_table import clear_folders, is_dropped, noticing_drop, remove_made
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest, Overwrite
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from lakelet.commit.dropped import noticing_drop
-from lakelet.commit.schemas import latest_schema
+from lakelet.commit.dropped_table import noticing_drop
+from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.compact.background import BackgroundCompaction
 from lakelet.compact.postponed import PostponedCompaction
 from lakelet.compact.progress import Cancel, Progress

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.changes import partition_mask
-from lakelet.commit.conflicts import PartitionFilter
-from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.conflict.conflicts import PartitionFilter
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact.running import Scope
 from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import decode_rows

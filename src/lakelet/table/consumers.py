@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.commit.consumers import (
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.versions.consumers import (
     Consumer,
     all_consumers,
     delete_consumers,
@@ -12,7 +13,6 @@ from lakelet.commit.consumers import (
     next_snapshot,
     set_consumer,
 )
-from lakelet.commit.schemas import latest_schema
 from lakelet.options import CONSUMER_EXPIRATION_TIME, TableOptions
 from lakelet.storage.home import TableHome
 from lakelet.table.moments import Length, length

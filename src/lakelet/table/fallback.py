@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.branches import branch_home
-from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.schemas import latest_schema, read_schema
-from lakelet.commit.snapshots import latest_snapshot, snapshot_at
-from lakelet.commit.tags import try_tag
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.schemas import latest_schema, read_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot, snapshot_at
+from lakelet.commit.versions.branches import branch_home
+from lakelet.commit.versions.tags import try_tag
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.format.binary_row_columns import encode_rows
 from lakelet.model.schema import TableSchema

@@ -21,9 +21,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from lakelet.commit.manifests import read_manifest_list
-from lakelet.commit.schemas import SchemaVersions
-from lakelet.commit.snapshots import read_snapshot
+from lakelet.commit.metadata.manifests import read_manifest_list
+from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lakelet.commit.committed_files import remove_files
-from lakelet.commit.missing_file import SnapshotExpiredError
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema

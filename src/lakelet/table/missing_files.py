@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.commit_message import CommitMessage

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TypeAlias
 
+from lakelet.commit.metadata.schemas import latest_schema, read_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot, read_snapshot, snapshot_at, try_snapshot
 from lakelet.commit.metadata.version_ids import snapshot_ids, tag_names
-from lakelet.commit.schemas import latest_schema, read_schema
-from lakelet.commit.snapshots import latest_snapshot, read_snapshot, snapshot_at, try_snapshot
-from lakelet.commit.tags import read_tag
+from lakelet.commit.versions.tags import read_tag
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.evolution import COLUMN_OPTIONS
 from lakelet.model.schema import TableSchema

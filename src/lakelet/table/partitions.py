@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.commit.changes import partition_mask
-from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.request import Overwrite
 from lakelet.format.binary_row import decode_row
 from lakelet.model.partition_path import partition_text

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema

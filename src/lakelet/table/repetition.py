@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelet.commit.committer import gives_up, wait_seconds
-from lakelet.commit.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
 from lakelet.errors import ConflictError
 from lakelet.model.schema import TableSchema
 from lakelet.options import TableOptions

@@ -13,8 +13,8 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lakelet.commit.metadata.schemas import change_schema, create_next_schema, latest_schema
 from lakelet.commit.request import Overwrite
-from lakelet.commit.schemas import change_schema, create_next_schema, latest_schema
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lakelet.commit.table_identity import table_uuid
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema

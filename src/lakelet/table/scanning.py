@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

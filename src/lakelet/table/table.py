@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.branches import branch_home, branch_names
-from lakelet.commit.dropped import noticing_drop
-from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.dropped_table import noticing_drop
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.schemas import latest_schema, read_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot, read_snapshot
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.metadata.version_ids import schema_ids, snapshot_ids, tag_names
-from lakelet.commit.schemas import latest_schema, read_schema
-from lakelet.commit.snapshots import latest_snapshot, read_snapshot
-from lakelet.commit.table_identity import table_uuid
+from lakelet.commit.versions.branches import branch_home, branch_names
 from lakelet.errors import InvalidError
 from lakelet.format.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.commit.dropped import noticing_drop
+from lakelet.commit.dropped_table import noticing_drop
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.stored import Version
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.tag_creation import create_due_tags
-from lakelet.commit.tags import (
+from lakelet.commit.versions.tag_creation import create_due_tags
+from lakelet.commit.versions.tags import (
     all_tags,
     check_tag_name,
     create_tag,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Self
 
-from lakelet.commit.branches import branch_home
 from lakelet.commit.metadata.version_ids import tag_names
-from lakelet.commit.rollback import roll_back
-from lakelet.commit.tags import get_tag, tagged_version
+from lakelet.commit.versions.branches import branch_home
+from lakelet.commit.versions.rollback import roll_back
+from lakelet.commit.versions.tags import get_tag, tagged_version
 from lakelet.errors import InvalidError
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome

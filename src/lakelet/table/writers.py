@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.commit.changes import replaced_partitions
-from lakelet.commit.conflicts import PartitionFilter, Place
-from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.missing_file import SnapshotExpiredError
+from lakelet.commit.conflict.conflicts import PartitionFilter, Place
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.missing_file import SnapshotExpiredError
+from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import Overwrite
-from lakelet.commit.schemas import SchemaVersions
-from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import hash_rows
 from lakelet.model.bucket_mode import BucketMode, bucket_mode

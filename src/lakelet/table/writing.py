@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.commit.committed_files import new_paths, remove_uncommitted
-from lakelet.commit.conflicts import Place
-from lakelet.commit.dropped import is_dropped, noticing_drop
+from lakelet.commit.conflict.conflicts import Place
+from lakelet.commit.dropped_table import is_dropped, noticing_drop
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import Overwrite
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.table_identity import table_uuid
 from lakelet.errors import InvalidError
 from lakelet.format.binary_row_columns import encode_rows
 from lakelet.model.arrow_types import arrow_schema, to_arrow

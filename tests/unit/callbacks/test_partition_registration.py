@@ -7,10 +7,10 @@ import json
 import pytest
 
 from lakelet.callbacks.partition_registration import MarkerFiles, PartitionRegistration, RegisteredPartition
-from lakelet.commit.callback_files import base_files, delta_files
-from lakelet.commit.callbacks import run_commit_callbacks
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.callbacks.callback_files import base_files, delta_files
+from lakelet.commit.callbacks.commit_callbacks import run_commit_callbacks
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InternalError, InvalidError
 from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import home_on, lake_on

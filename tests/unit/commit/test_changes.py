@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.commit.changes import compute_changes, partition_mask
-from lakelet.commit.manifests import ManifestSettings
+from lakelet.commit.metadata.manifests import ManifestSettings
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.errors import ConflictError
 from lakelet.format.binary_row_columns import encode_rows

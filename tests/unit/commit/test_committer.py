@@ -6,7 +6,7 @@ import pytest
 
 from lakelet.commit.committer import already_done, wait_seconds
 from lakelet.commit.delta_manifests import DeltaManifests
-from lakelet.commit.manifests import ManifestSettings
+from lakelet.commit.metadata.manifests import ManifestSettings
 from lakelet.commit.request import CommitRequest
 from lakelet.format.manifest_columns import entries_to_columns
 from lakelet.format.snapshot_json import encode_snapshot

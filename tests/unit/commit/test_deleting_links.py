@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.catalog.lake import Lake
-from lakelet.commit.schemas import latest_schema
+from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.errors import InvalidError
 from lakelet.format.schema_json import encode_schema
 from lakelet.ids import RandomIds

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lakelet.commit.index_changes import DELETION_VECTORS, carry_index_manifest, read_index_entries
-from lakelet.commit.manifests import ManifestFiles, ManifestSettings
+from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
 from lakelet.errors import CorruptionError
 from lakelet.format.index_manifest import encode_index_manifest
 from lakelet.format.manifest import avro_codec

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet import Lake, Table
-from lakelet.commit.manifests import read_manifest, snapshot_manifests
+from lakelet.commit.metadata.manifests import read_manifest, snapshot_manifests
 from lakelet.format.avro.container import read_header
 from lakelet.format.block_directory import BLOCKS_KEY
 from lakelet.storage.memory import MemoryStore

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakelet.catalog.lake import Lake
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.upkeep import upkeep
 from lakelet.errors import UnavailableError
 from lakelet.storage.instrumented import CountingStore, FailingStore

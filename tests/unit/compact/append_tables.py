@@ -9,10 +9,10 @@ import numpy as np
 
 from lakelet import Lake, Table
 from lakelet.commit.committer import commit
-from lakelet.commit.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest
-from lakelet.commit.schemas import SchemaVersions, latest_schema
-from lakelet.commit.snapshots import latest_snapshot
 from lakelet.compact.append_plan import append_tasks, inline_append_tasks
 from lakelet.compact.append_rewrite import AppendRewriter
 from lakelet.compact.progress import Watch

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from lakelet import ConflictError, Table, UnavailableError
 from lakelet.commit.committer import commit
+from lakelet.commit.conflict.vector_conflicts import check_vectors
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest
-from lakelet.commit.snapshots import latest_snapshot
-from lakelet.commit.vector_conflicts import check_vectors
 from lakelet.compact.progress import CompactionCancelled, CompactionProgress, Watch
 from lakelet.model.data_file import FILE_SOURCE_COMPACT
 from lakelet.model.snapshot import CommitKind

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelet.commit.schemas import SchemaVersions, latest_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact.keyed_rewrite import KeyedRewriter
 from lakelet.compact.progress import Watch
 from lakelet.compact.running import Compaction

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from lakelet import ConflictError, CorruptionError, InvalidError, Lake, UnavailableError
-from lakelet.commit.schemas import change_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.schemas import change_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact import postponed
 from lakelet.compact.postponed import PostponedCompaction, waiting_tasks
 from lakelet.compact.progress import CompactionProgress

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from lakelet import CommitUnknownError, ConflictError, InvalidError, Lake, Table, UnavailableError
-from lakelet.commit.schemas import change_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.schemas import change_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact import rescale
 from lakelet.compact.partition_commit import MOST_LOSSES, Group
 from lakelet.compact.progress import CompactionProgress

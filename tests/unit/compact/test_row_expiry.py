@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet import InvalidError, Table
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.compact.row_expiry import RowExpiry
 from tests.unit.compact.keyed_tables import entries, keyed_table
 from tests.unit.moving_clock import START_MS, MovingClock

@@ -11,8 +11,8 @@ import pytest
 
 from lakelet import Lake
 from lakelet.commit.index_changes import read_index_entries
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact.progress import CompactionProgress
 from lakelet.compact.running import Compaction
 from lakelet.errors import ConflictError, InvalidError, NotFoundError, UnavailableError

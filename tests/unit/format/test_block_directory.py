@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from lakelet.commit.manifests import partition_stats_of_groups, sorted_by_partition
+from lakelet.commit.metadata.manifests import partition_stats_of_groups, sorted_by_partition
 from lakelet.errors import CorruptionError
 from lakelet.format.avro.container import read_header
 from lakelet.format.binary_row_columns import encode_rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lakelet.commit.manifests import ManifestFiles, ManifestSettings
+from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
 from lakelet.format.binary_row import encode_row
 from lakelet.format.index_manifest import encode_index_manifest
 from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns

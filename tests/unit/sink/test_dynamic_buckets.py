@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.commit.index_changes import carry_index_manifest
-from lakelet.commit.manifests import ManifestFiles, ManifestSettings
+from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
 from lakelet.errors import CorruptionError, InternalError, InvalidError
 from lakelet.format.hash_index import decode_hash_index
 from lakelet.format.manifest_columns import entries_to_columns

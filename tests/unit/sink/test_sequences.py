@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.sink.sequences import CommittedSequences, Place
 from tests.unit.keyed_table import KeyedTable

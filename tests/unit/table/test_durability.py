@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import lakelet
-from lakelet.commit.manifests import live_entries, snapshot_manifests
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.storage.local import LocalStore
 from lakelet.table import Table

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.catalog.lake import Lake
-from lakelet.commit.schemas import change_schema
+from lakelet.commit.metadata.schemas import change_schema
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table

@@ -6,8 +6,8 @@ import pyarrow.compute as pc
 import pytest
 
 from lakelet import Lake, Table
-from lakelet.commit.schemas import latest_schema
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table.located_rows import FILE, ROW, LocatedRows

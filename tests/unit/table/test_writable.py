@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakelet.catalog.lake import Lake
-from lakelet.commit.schemas import change_schema
+from lakelet.commit.metadata.schemas import change_schema
 from lakelet.errors import InvalidError
 from lakelet.model.evolution import add_column
 from lakelet.model.type_parser import parse_type

@@ -22,8 +22,8 @@ from lakelet.catalog.migration.adoption_check import fields_of, problems, refuse
 from lakelet.catalog.migration.journal import Journal, begin_journal, note_commit, read_journal, remove_journal
 from lakelet.catalog.migration.parquet_footers import Footer, read_footer
 from lakelet.catalog.migration.source_files import SourceFile, open_folder, source_files
-from lakelet.commit.schemas import read_schema
-from lakelet.commit.table_identity import table_uuid
+from lakelet.commit.metadata.schemas import read_schema
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.format.binary_row import encode_row
 from lakelet.format.file_settings import FileSettings

@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from lakelet.commit.schemas import SchemaVersions
-from lakelet.commit.table_identity import table_uuid
+from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.compact.postponed import WaitingRewriter, WaitingTask
 from lakelet.compact.progress import CompactionProgress, Progress, Watch
 from lakelet.compact.rescale_plan import RescaleTask

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.model.split import Split
 from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import row_filter

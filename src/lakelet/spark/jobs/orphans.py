@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from lakelet.commit.orphans import OrphanReport
+from lakelet.commit.retention.orphans import OrphanReport
 from lakelet.spark.jobs.spread import spread
 from lakelet.spark.opened_table import open_table
 from lakelet.storage.home import TableHome

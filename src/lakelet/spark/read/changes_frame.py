@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from lakelet.commit.snapshots import latest_snapshot, read_snapshot
+from lakelet.commit.metadata.snapshots import latest_snapshot, read_snapshot
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -20,7 +20,7 @@ from functools import reduce
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.model.split import Split
 from lakelet.model.types import Field

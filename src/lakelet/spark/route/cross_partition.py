@@ -24,9 +24,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.commit.changes import replaced_partitions
-from lakelet.commit.manifests import snapshot_manifests
+from lakelet.commit.metadata.manifests import snapshot_manifests
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.request import Overwrite
-from lakelet.commit.schemas import SchemaVersions
 from lakelet.format.binary_row import PREFIX
 from lakelet.format.binary_row_columns import decode_rows, encode_rows
 from lakelet.model.row_kind import RowKind

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.functions import arrow_udf
 
-from lakelet.commit.manifests import snapshot_manifests
+from lakelet.commit.metadata.manifests import snapshot_manifests
 from lakelet.format.binary_row import PREFIX
 from lakelet.format.manifest_columns import EMPTY_ROW
 from lakelet.model.schema import TableSchema

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakelet.commit.committed_files import remove_files
-from lakelet.commit.snapshots import latest_snapshot
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import CommitUnknownError, InvalidError, LakeletError, UnavailableError
 from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode

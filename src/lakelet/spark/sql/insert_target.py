@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelet.commit.manifests import read_entries, read_manifest_list
+from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
 from lakelet.errors import InvalidError
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot

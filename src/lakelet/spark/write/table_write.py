@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import Overwrite
-from lakelet.commit.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.commit.schemas import latest_schema
+from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.sql.context import Context

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.lsm.key_value_columns import VALUE_KIND
 from lakelet.model.arrow_types import arrow_schema

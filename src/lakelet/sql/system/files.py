@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.format.binary_row_columns import decode_bounds
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import FILE_SOURCE_APPEND, FILE_SOURCE_COMPACT

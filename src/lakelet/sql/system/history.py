@@ -12,10 +12,10 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from lakelet.commit.holders import read_snapshots
+from lakelet.commit.metadata.schemas import read_schema
+from lakelet.commit.metadata.statistics import read_statistics
 from lakelet.commit.metadata.version_ids import snapshot_ids
-from lakelet.commit.schemas import read_schema
-from lakelet.commit.statistics import read_statistics
+from lakelet.commit.retention.file_references import read_snapshots
 from lakelet.format.schema_json import encode_schema
 from lakelet.format.statistics_json import encode_statistics
 from lakelet.model.schema import TableSchema

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.manifests import ManifestSettings, live_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.format.binary_row_columns import decode_rows
 from lakelet.format.manifest_columns import ENTRY_SCHEMA, IDENTITY_COLUMNS
 from lakelet.model.bucket_mode import POSTPONE_BUCKET

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lakelet.commit.index_changes import read_index_entries
-from lakelet.commit.manifests import read_manifest_list, snapshot_manifests
+from lakelet.commit.metadata.manifests import read_manifest_list, snapshot_manifests
 from lakelet.model.data_file import DeletionVectorRange
 from lakelet.sql.system.built_rows import required, table_of
 from lakelet.sql.system.live_files import texts_of_partitions

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet import Lake, Table
-from lakelet.commit.schemas import SchemaVersions
+from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.split import Split
 from lakelet.model.type_parser import parse_type

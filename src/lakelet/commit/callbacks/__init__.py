@@ -1,0 +1,1 @@
+"""Calls of commit and tag callbacks."""

@@ -1,0 +1,1 @@
+"""Conflict detection: what concurrent commits may have changed below a writer."""

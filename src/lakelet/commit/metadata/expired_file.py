@@ -1,0 +1,50 @@
+"""Whether a file that is missing was live: readers hold a version, not its files, and expiry may take both away under them.
+
+    file is missing ─ does any snapshot, tag or changelog of any branch still name it?
+                        ├─ yes: it was removed by hand       MissingFileError, a corruption
+                        └─ no: its version was expired       SnapshotExpiredError: look again on the newest one, or say so
+
+Nothing else tells. Expiry removes the snapshot first, then data files, then what names them; the id may be another snapshot's
+after a rollback; and a tag may keep a version whose snapshot is gone. The question reads all metadata of the table, and is asked
+only when something went wrong.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.metadata.metadata_reader import MetadataReader
+from lakelet.commit.metadata.missing_file import MissingFileError, SnapshotExpiredError
+from lakelet.commit.retention.file_references import table_holders
+from lakelet.commit.retention.unused_files import Held, held_files, held_names
+from lakelet.errors import CorruptionError
+from lakelet.storage.home import TableHome
+
+_TRIES = 5
+
+
+def is_named(home: TableHome, path: str) -> bool:
+    """Whether anything of the table still names a file, which then ought to be there."""
+    name = path.rsplit("/", 1)[-1]
+    for _ in range(_TRIES):
+        reader = MetadataReader(home, only_files=pa.array([name], pa.string()))
+        try:
+            holders = table_holders(home)
+            named = held_names(reader, Held(holders))
+            if any(name in names for names in (named.lists, named.manifests, named.indexes, named.statistics)):
+                return True
+            return bool(pc.is_in(pa.scalar(name), value_set=held_files(reader, holders, extra=True)).as_py())
+        except CorruptionError:
+            # A holder may have been expired while it was read. One that is broken stays so: then the table is damaged.
+            continue
+    return True
+
+
+def missing_file(home: TableHome, path: str, snapshot_id: int | None = None) -> MissingFileError | SnapshotExpiredError:
+    """What to raise for a file that is gone, which this snapshot or another one named."""
+    if is_named(home, path):
+        snapshot = "a snapshot" if snapshot_id is None else f"snapshot {snapshot_id}"
+        return MissingFileError(f"{home.where(path)} is missing, although {snapshot} names it")
+    snapshot = "the snapshot that named it" if snapshot_id is None else f"snapshot {snapshot_id}"
+    return SnapshotExpiredError(f"{home.where(path)} is gone: {snapshot} was expired while it was read")

@@ -1,0 +1,13 @@
+"""Errors for data files that a snapshot names and the store lacks; `expired_file` tells which of them it is."""
+
+from __future__ import annotations
+
+from lakelet.errors import CorruptionError, NotFoundError
+
+
+class MissingFileError(CorruptionError):
+    """A file is gone that the table still names."""
+
+
+class SnapshotExpiredError(NotFoundError):
+    """The version that was being read was expired meanwhile. The newest one can be read instead."""

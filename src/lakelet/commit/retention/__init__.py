@@ -1,0 +1,1 @@
+"""Expiry, orphan files and everything else that deletes files."""
