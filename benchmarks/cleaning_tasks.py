@@ -18,9 +18,9 @@ import pyarrow as pa
 from contender import repeated, serve, timed
 
 import lakelet
-from lakelet.format.binary_row_columns import encode_rows
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import FILE_SOURCE_APPEND, DataFile, Stats
 from lakelet.table import Table

@@ -37,8 +37,8 @@ from pyiceberg.types import (
 from rows import SCHEMA
 
 import lakelet
-from lakelet.format.binary_row_columns import encode_rows
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS
+from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import FILE_SOURCE_APPEND, DataFile, Stats
 

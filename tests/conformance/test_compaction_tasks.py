@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lakelet.format.binary_row import encode_row
 from lakelet.format.compaction_task import (
     AppendTask,
     MultiTableTask,
@@ -17,6 +16,7 @@ from lakelet.format.compaction_task import (
     encode_append_task,
     encode_multi_table_task,
 )
+from lakelet.format.rows.binary_row import encode_row
 from lakelet.model.data_file import DataFile, Stats
 from lakelet.model.type_parser import parse_type
 from tests.conformance.java.client import JavaPaimon

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.format.hash_index import decode_hash_index
+from lakelet.format.index.hash_index import decode_hash_index
 from tests.conformance.keyed_tables import KeyedTable
 from tests.conformance.line_process import HarnessError
 from tests.conformance.tables import DATABASE, JAVA, LAKELET, NATIVE, PYTHON, WRITERS, Rows, Warehouse, same

@@ -11,8 +11,8 @@ import pytest
 
 from lakelet.format import avro
 from lakelet.format.avro.container import read_header
-from lakelet.format.binary_row import decode_row
-from lakelet.format.index_manifest import decode_index_manifest, encode_index_manifest
+from lakelet.format.manifest.index_manifest import decode_index_manifest, encode_index_manifest
+from lakelet.format.rows.binary_row import decode_row
 from tests.conformance import every_type
 from tests.conformance.tables import DATABASE, JAVA, LAKELET, Rows, Warehouse
 

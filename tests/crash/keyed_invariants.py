@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from lakelet.commit.index_changes import read_index_entries
-from lakelet.format.binary_row_columns import encode_rows, hash_rows
-from lakelet.format.hash_index import HASH_INDEX, decode_hash_index
+from lakelet.format.index.hash_index import HASH_INDEX, decode_hash_index
+from lakelet.format.rows.binary_row_columns import encode_rows, hash_rows
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome

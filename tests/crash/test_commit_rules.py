@@ -14,7 +14,7 @@ import pytest
 
 from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, UnavailableError
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.instrumented import CountingStore, FailingStore

@@ -11,7 +11,7 @@ from lakelet import InvalidError, Table
 from lakelet.catalog.lake import Lake
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.store import ObjectStore
 from tests.crash.power_cut import CRASHES

@@ -24,12 +24,12 @@ from pyarrow import orc
 
 from lakelet import Lake, Table
 from lakelet.commit.index_changes import read_index_entries
-from lakelet.format import deletion_vectors
 from lakelet.format.avro.container import read_header
-from lakelet.format.hash_index import decode_hash_index
-from lakelet.format.index_manifest import encode_index_manifest
-from lakelet.format.manifest import decode_manifest_list
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.index import deletion_vectors
+from lakelet.format.index.hash_index import decode_hash_index
+from lakelet.format.manifest.index_manifest import encode_index_manifest
+from lakelet.format.manifest.manifest_file import decode_manifest_list
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.data_file import DeletionVectorRange, IndexFile
 from lakelet.model.manifest import EntryKind, IndexManifestEntry
 from lakelet.storage.memory import MemoryStore

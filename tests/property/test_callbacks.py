@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakelet.commit.callbacks.callback_record import read_record, write_record
 from lakelet.commit.callbacks.commit_callbacks import run_commit_callbacks
 from lakelet.commit.metadata.schemas import create_first_schema
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.type_parser import parse_type

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import lakelet
 from lakelet import ConflictError, InvalidError, Table
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.format.binary_row import encode_row
+from lakelet.format.rows.binary_row import encode_row
 from lakelet.sink.assigned_rows import NEW
 from lakelet.sink.cross_partition import Crossing
 from lakelet.spark.route.cross_partition import CrossingTable, crossed

@@ -64,8 +64,8 @@ def test_every_allowed_module_still_needs_to_be() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from lakelet.format.snapshot_json import decode_snapshot",
-        "from lakelet.format.manifest import decode_manifest as decode",
+        "from lakelet.format.metadata.snapshot_json import decode_snapshot",
+        "from lakelet.format.manifest.manifest_file import decode_manifest as decode",
         "data = home.store.get(home.paths.schema(3))",
         "data = self._home.store.get(self._home.on_branch('b').paths.tag('x'))",
     ],
@@ -77,7 +77,7 @@ def test_it_is_found(code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from lakelet.format.snapshot_json import encode_snapshot",
+        "from lakelet.format.metadata.snapshot_json import encode_snapshot",
         "data = home.store.get(home.paths.index('x'))",
         "home.store.delete([home.paths.schema(3)])",
     ],

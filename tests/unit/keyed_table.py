@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakelet.commit.committer import commit
 from lakelet.commit.metadata.schemas import create_first_schema
 from lakelet.commit.request import CommitRequest
-from lakelet.format.data_files import format_of_file
+from lakelet.format.data.data_file_formats import format_of_file
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.lsm.key_value_columns import file_fields
 from lakelet.model.arrow_types import arrow_schema

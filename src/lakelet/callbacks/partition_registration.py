@@ -33,8 +33,8 @@ import pyarrow.compute as pc
 from lakelet.commit.callbacks.callback_files import CommitFiles
 from lakelet.commit.callbacks.commit_callbacks import CommitIdentifier
 from lakelet.errors import InternalError
-from lakelet.format.binary_row import decode_row
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.manifest import EntryKind
 from lakelet.model.partition_path import partition_text
 from lakelet.model.schema import TableSchema

@@ -25,7 +25,7 @@ from lakelet.commit.callbacks.callback_classes import allowed_modules, check_cal
 from lakelet.commit.metadata.schemas import create_first_schema, latest_schema
 from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
-from lakelet.format.table_metadata import TableMetadata, encode_metadata
+from lakelet.format.metadata.table_metadata import TableMetadata, encode_metadata
 from lakelet.ids import Ids, RandomIds
 from lakelet.model.arrow_types import arrow_schema, from_arrow
 from lakelet.model.given_type import TypeLike, as_type

@@ -13,7 +13,7 @@ from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.commit.metadata.source import metadata
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema

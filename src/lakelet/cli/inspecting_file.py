@@ -7,8 +7,8 @@ from typing import Any
 from lakelet.cli.output import Output
 from lakelet.clock import shown_time
 from lakelet.errors import NotFoundError
-from lakelet.format.binary_row import decode_row
-from lakelet.format.parquet_file import open_parquet
+from lakelet.format.data.parquet_file import open_parquet
+from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.data_file import FILE_SOURCE_COMPACT, DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.sql.errors import nearest

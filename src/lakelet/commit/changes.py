@@ -34,9 +34,9 @@ from lakelet.commit.conflict.vector_conflicts import check_vectors
 from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.errors import ConflictError
-from lakelet.format.binary_row_columns import decode_rows
-from lakelet.format.manifest_columns import entries_to_columns
+from lakelet.format.manifest.manifest_columns import entries_to_columns
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.commit_message import CommitMessage

@@ -46,7 +46,7 @@ from lakelet.commit.metadata.snapshots import (
 from lakelet.commit.metadata.table_identity import check_same_table
 from lakelet.commit.request import CommitRequest
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError, UnavailableError
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.options import (

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelet.commit.metadata.manifests import ManifestFiles, read_index_manifest
-from lakelet.format.hash_index import HASH_INDEX
-from lakelet.format.index_manifest import encode_index_manifest
-from lakelet.format.manifest import avro_codec
+from lakelet.format.index.hash_index import HASH_INDEX
+from lakelet.format.manifest.index_manifest import encode_index_manifest
+from lakelet.format.manifest.manifest_file import avro_codec
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import EntryKind, IndexManifestEntry
 from lakelet.model.snapshot import Snapshot

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from lakelet.compact.task import CompactionTask
-from lakelet.format.file_settings import FileSettings
+from lakelet.format.data.file_settings import FileSettings
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.data_file import DataFile
 from lakelet.model.manifest import ManifestEntry

@@ -20,7 +20,7 @@ from dataclasses import replace
 from lakelet.compact.known_nans import known_nan_columns
 from lakelet.compact.progress import Watch
 from lakelet.compact.task import CompactionTask
-from lakelet.format.new_files import NewFiles
+from lakelet.format.data.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage

@@ -23,10 +23,10 @@ from lakelet.compact.outdating import Outdating
 from lakelet.compact.progress import Watch
 from lakelet.compact.row_expiry import RowExpiry
 from lakelet.compact.task import CompactionTask
-from lakelet.format.file_settings import FileSettings
-from lakelet.format.nan_columns import nan_columns
-from lakelet.format.new_files import NewFiles
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.data.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.format.stats.nan_columns import nan_columns
 from lakelet.lsm.key_value_columns import VALUE_KIND
 from lakelet.lsm.sections import Section, may_hold_retracts, sections
 from lakelet.lsm.sorted_file import SortedFileSpec, SortedFileWriter

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.format.binary_row_columns import decode_bounds
+from lakelet.format.rows.binary_row_columns import decode_bounds
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic

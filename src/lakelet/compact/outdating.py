@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lakelet.commit.index_changes import DELETION_VECTORS
 from lakelet.compact.task import CompactionTask
-from lakelet.format import deletion_vectors
+from lakelet.format.index import deletion_vectors
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.levels import level_runs
 from lakelet.lsm.merge_spec import MergeSpec

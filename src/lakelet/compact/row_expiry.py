@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lakelet.format.binary_row_columns import decode_bounds
+from lakelet.format.rows.binary_row_columns import decode_bounds
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema, check_row_time
 from lakelet.model.types import INTEGERS, Atomic, DataType, Field

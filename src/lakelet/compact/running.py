@@ -39,7 +39,7 @@ from lakelet.compact.row_expiry import RowExpiry
 from lakelet.compact.task import CompactionTask
 from lakelet.compact.together import done_together
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.schema import TableSchema

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.data_file_bytes import decode_data_file, encode_data_file, with_length
-from lakelet.format.nested_rows import Fields, encode_body, text_cell
+from lakelet.format.rows.nested_rows import Fields, encode_body, text_cell
 from lakelet.model.data_file import DataFile
 
 APPEND_TASK_VERSION = 2

@@ -26,7 +26,7 @@ import struct
 from collections.abc import Sequence
 
 from lakelet.errors import CorruptionError
-from lakelet.format.nested_rows import (
+from lakelet.format.rows.nested_rows import (
     Fields,
     byte_cell,
     bytes_cell,

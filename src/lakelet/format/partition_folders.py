@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.format.binary_row import decode_row
+from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.partition_path import partition_path
 from lakelet.model.schema import TableSchema
 from lakelet.options import DATA_FILE_PATH_DIRECTORY, PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME, TableOptions

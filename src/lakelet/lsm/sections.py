@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.lsm.key_words import encode_keys
 from lakelet.model.data_file import DataFile
 from lakelet.model.types import DataType

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lakelet.format.binary_row_columns import encode_rows
-from lakelet.format.file_settings import KEY_STATS_MODE, FileSettings
-from lakelet.format.new_files import NewFile, NewFiles
-from lakelet.format.statistics import StatsCollector
+from lakelet.format.data.file_settings import KEY_STATS_MODE, FileSettings
+from lakelet.format.data.new_files import NewFile, NewFiles
+from lakelet.format.rows.binary_row_columns import encode_rows
+from lakelet.format.stats.file_statistics import StatsCollector
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND, file_fields, key_fields
 from lakelet.model.data_file import FILE_SOURCE_APPEND, DataFile
 from lakelet.model.schema import KEY_PREFIX, TableSchema

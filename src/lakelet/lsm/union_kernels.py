@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lakelet.format.compiled_loop import compiled_loop
+from lakelet.format.compiled.compiled_loop import compiled_loop
 
 Words = NDArray[np.uint64]
 Heads = NDArray[np.uint64]

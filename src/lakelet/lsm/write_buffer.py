@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lakelet.format.nan_columns import nan_columns
+from lakelet.format.stats.nan_columns import nan_columns
 from lakelet.lsm.engine.fold import folded_batches
 from lakelet.lsm.engine.key_groups import KeyGroups, key_groups
 from lakelet.lsm.engine.merge_engine import SelectEngine

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lakelet.format.data_files import format_of_file
+from lakelet.format.data.data_file_formats import format_of_file
 from lakelet.lsm.key_value_columns import KIND_FIELD, VALUE_KIND
 from lakelet.model.row_kind import SHORT_KINDS
 from lakelet.model.schema import TableSchema

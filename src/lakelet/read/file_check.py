@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import CorruptionError, LakeletError
-from lakelet.format.binary_row_columns import decode_bounds, decode_rows
-from lakelet.format.data_files import format_of_file
+from lakelet.format.data.data_file_formats import format_of_file
+from lakelet.format.rows.binary_row_columns import decode_bounds, decode_rows
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND, file_fields
 from lakelet.lsm.key_words import encode_keys
 from lakelet.model.bucket_mode import POSTPONE_BUCKET

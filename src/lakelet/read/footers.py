@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from pyarrow.fs import LocalFileSystem
 
 from lakelet.errors import CorruptionError
-from lakelet.format.binary_row_columns import encode_rows
-from lakelet.format.data_file_errors import decoding, open_input
-from lakelet.format.data_files import format_of_file
-from lakelet.format.deletion_vectors import Positions
-from lakelet.format.parquet_bloom import HEADER_ROOM, BloomFilter, filter_of, hash_fixed, hash_texts, header_of
-from lakelet.format.parquet_int96 import metadata_with_raw_int96
-from lakelet.format.restore import restore_batch
+from lakelet.format.data.data_file_errors import decoding, open_input
+from lakelet.format.data.data_file_formats import format_of_file
+from lakelet.format.data.parquet_bloom import HEADER_ROOM, BloomFilter, filter_of, hash_fixed, hash_texts, header_of
+from lakelet.format.data.parquet_int96 import metadata_with_raw_int96
+from lakelet.format.data.restored_columns import restore_batch
+from lakelet.format.index.deletion_vectors import Positions
+from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.schema import KEY_PREFIX
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Field, Kind

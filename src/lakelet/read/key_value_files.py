@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
 from lakelet.errors import CorruptionError
-from lakelet.format.data_file_errors import open_input
-from lakelet.format.data_files import format_of_file
-from lakelet.format.parquet_file import needs_int96
-from lakelet.format.restore import restore_batch
+from lakelet.format.data.data_file_errors import open_input
+from lakelet.format.data.data_file_formats import format_of_file
+from lakelet.format.data.parquet_file import needs_int96
+from lakelet.format.data.restored_columns import restore_batch
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD, file_fields
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.schema import TableSchema

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from lakelet.format.binary_row_columns import encode_rows
+from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.types import DataType
 from lakelet.predicate.instance import open_instance
 from lakelet.read.stream_error import StreamError

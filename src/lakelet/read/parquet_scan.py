@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.fs import LocalFileSystem, PyFileSystem
 
-from lakelet.format.data_file_errors import open_input
+from lakelet.format.data.data_file_errors import open_input
 from lakelet.storage.home import TableHome
 
 if TYPE_CHECKING:

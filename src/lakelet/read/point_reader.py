@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.key_words import encode_versions
 from lakelet.lsm.sections import may_hold_retracts

@@ -10,10 +10,10 @@ import pyarrow as pa
 from lakelet.commit.metadata.expired_file import missing_file
 from lakelet.commit.metadata.missing_file import SnapshotExpiredError
 from lakelet.errors import CorruptionError, NotFoundError, UnavailableError
-from lakelet.format import deletion_vectors
-from lakelet.format.data_file_errors import store_failed
-from lakelet.format.parquet_file import NAME as PARQUET
-from lakelet.format.parquet_file import open_parquet
+from lakelet.format.data.data_file_errors import store_failed
+from lakelet.format.data.parquet_file import NAME as PARQUET
+from lakelet.format.data.parquet_file import open_parquet
+from lakelet.format.index import deletion_vectors
 from lakelet.model.data_file import DataFile
 from lakelet.model.split import DeletionVector, Split
 from lakelet.storage.home import TableHome

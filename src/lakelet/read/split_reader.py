@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.format.binary_row import decode_row
-from lakelet.format.data_files import format_of_file
-from lakelet.format.parquet_file import NAME as PARQUET
-from lakelet.format.parquet_file import needs_int96
+from lakelet.format.data.data_file_formats import format_of_file
+from lakelet.format.data.parquet_file import NAME as PARQUET
+from lakelet.format.data.parquet_file import needs_int96
+from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.arrow_types import arrow_schema, to_arrow
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.format.binary_row_columns import decode_bounds
-from lakelet.format.manifest_columns import KEY_STATS_COLUMN
+from lakelet.format.manifest.manifest_columns import KEY_STATS_COLUMN
+from lakelet.format.rows.binary_row_columns import decode_bounds
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, DataType, Field, Kind

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.format.binary_row_columns import bucket_of, decode_rows, encode_rows, hash_rows
+from lakelet.format.rows.binary_row_columns import bucket_of, decode_rows, encode_rows, hash_rows
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split

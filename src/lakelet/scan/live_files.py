@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelet.commit.metadata.manifests import drop_removed, read_manifest, snapshot_manifests
-from lakelet.format.manifest_columns import KEY_COLUMNS, READ_COLUMNS, columns_to_entries
+from lakelet.format.manifest.manifest_columns import KEY_COLUMNS, READ_COLUMNS, columns_to_entries
 from lakelet.model.manifest import ManifestEntry, ManifestFile
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import DeletionVector, Split

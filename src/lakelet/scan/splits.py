@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.split import DeletionVector, Split

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.lsm.sections import Section, needs_merge, sections
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.data_file import DataFile

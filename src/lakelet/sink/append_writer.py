@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS
-from lakelet.format.nan_columns import nan_columns
-from lakelet.format.new_files import NewFile, NewFiles
+from lakelet.format.data.new_files import NewFile, NewFiles
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.format.statistics import StatsCollector
+from lakelet.format.stats.file_statistics import StatsCollector
+from lakelet.format.stats.nan_columns import nan_columns
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import FILE_SOURCE_APPEND, DataFile
 from lakelet.model.schema import TableSchema

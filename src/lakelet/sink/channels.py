@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row import PREFIX
-from lakelet.format.murmur import hash_words
+from lakelet.format.rows.binary_row import PREFIX
+from lakelet.format.rows.murmur import hash_words
 
 Ints = NDArray[np.int32]
 _LEAST = np.int32(-(2**31))

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row_columns import decode_rows, encode_rows
+from lakelet.format.rows.binary_row_columns import decode_rows, encode_rows
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema

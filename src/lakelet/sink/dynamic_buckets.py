@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
-from lakelet.format.hash_index import ascending
+from lakelet.format.index.hash_index import ascending
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import InternalError
-from lakelet.format.binary_row_columns import bucket_of, encode_rows, hash_rows
-from lakelet.format.manifest_columns import EMPTY_ROW
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
+from lakelet.format.rows.binary_row_columns import bucket_of, encode_rows, hash_rows
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, UNAWARE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import DataType

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.metadata.manifests import get_named
 from lakelet.errors import InternalError
-from lakelet.format.hash_index import HASH_INDEX, ascending, decode_hash_index, encode_hash_index
+from lakelet.format.index.hash_index import HASH_INDEX, ascending, decode_hash_index, encode_hash_index
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import IndexFile
 from lakelet.model.snapshot import Snapshot

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.format.file_settings import FileSettings
-from lakelet.format.new_files import NewFiles
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.data.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.run_merge import merge_runs

@@ -13,7 +13,7 @@ import zlib
 from dataclasses import replace
 
 from lakelet.errors import InvalidError
-from lakelet.format.avro_file import check_avro_fields
+from lakelet.format.data.avro_file import check_avro_fields
 from lakelet.lsm.key_value_columns import file_fields
 from lakelet.lsm.sorted_file import SortedFileSpec
 from lakelet.storage.home import TableHome

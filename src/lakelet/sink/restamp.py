@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InternalError
-from lakelet.format.binary_row_columns import decode_bounds
-from lakelet.format.data_files import format_of_file
-from lakelet.format.new_files import NewFiles
+from lakelet.format.data.data_file_formats import format_of_file
+from lakelet.format.data.new_files import NewFiles
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.format.rows.binary_row_columns import decode_bounds
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, file_fields
 from lakelet.lsm.sorted_file import SortedFileSpec
 from lakelet.lsm.write_buffer import Place

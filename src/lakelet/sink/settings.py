@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.format.file_settings import FileSettings
+from lakelet.format.data.file_settings import FileSettings
 from lakelet.model.schema import TableSchema
 from lakelet.options import WRITE_BATCH_MEMORY, WRITE_BUFFER_SIZE, TableOptions
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.format.file_settings import FileSettings
-from lakelet.format.new_files import NewFiles
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.data.new_files import NewFiles
 from lakelet.lsm.key_value_columns import file_fields
 from lakelet.lsm.sorted_file import SortedFileSpec
 from lakelet.model.bucket_mode import BucketMode, bucket_mode

@@ -11,7 +11,7 @@ from lakelet.commit.metadata.schemas import change_schema
 from lakelet.commit.metadata.version_ids import latest_id
 from lakelet.commit.versions.branches import branch_home
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
-from lakelet.format.table_metadata import decode_metadata, encode_metadata
+from lakelet.format.metadata.table_metadata import decode_metadata, encode_metadata
 from lakelet.model import evolution
 from lakelet.model.evolution import Path
 from lakelet.model.given_type import TypeLike, as_type

@@ -12,7 +12,7 @@ from lakelet.commit.metadata.missing_file import SnapshotExpiredError
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.statistics import commit_statistics, read_statistics
-from lakelet.format.column_statistics import ColumnCollector
+from lakelet.format.stats.column_statistics import ColumnCollector
 from lakelet.model.schema import TableSchema, check_bucket_count
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.table_statistics import TableStatistics

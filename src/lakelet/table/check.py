@@ -28,9 +28,9 @@ from lakelet.commit.retention.unused_files import distinct_files
 from lakelet.commit.versions.branches import branch_home
 from lakelet.commit.versions.tags import read_tag
 from lakelet.errors import CorruptionError, InvalidError, LakeletError, NotFoundError
-from lakelet.format.binary_row_columns import decode_rows
-from lakelet.format.manifest_columns import ENTRY_SCHEMA, columns_to_entries
+from lakelet.format.manifest.manifest_columns import ENTRY_SCHEMA, columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.damage import CheckProgress, CheckReport, Damage
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.schema import TableSchema

@@ -25,7 +25,7 @@ from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact.running import Scope
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.schema import TableSchema
 from lakelet.predicate.row_filter import row_filter
 from lakelet.storage.home import TableHome

@@ -24,7 +24,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot, snapshot_at
 from lakelet.commit.versions.branches import branch_home
 from lakelet.commit.versions.tags import try_tag
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.format.binary_row_columns import encode_rows
+from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split

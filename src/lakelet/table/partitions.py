@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakelet.commit.changes import partition_mask
 from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.request import Overwrite
-from lakelet.format.binary_row import decode_row
+from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.partition_path import partition_text
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -23,7 +23,7 @@ from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.metadata.version_ids import schema_ids, snapshot_ids, tag_names
 from lakelet.commit.versions.branches import branch_home, branch_names
 from lakelet.errors import InvalidError
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema, check_bucket_count

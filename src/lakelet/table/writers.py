@@ -26,7 +26,7 @@ from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import Overwrite
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row_columns import hash_rows
+from lakelet.format.rows.binary_row_columns import hash_rows
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import ManifestFile

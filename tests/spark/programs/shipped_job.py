@@ -23,7 +23,7 @@ ROWS = 20_000
 def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Where an executor has Lakelet from, and where it keeps compiled loops."""
     import lakelet
-    from lakelet.format import murmur
+    from lakelet.format.rows import murmur
 
     murmur._hash_loop.load()
     for _ in batches:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet import AlreadyExistsError, InvalidError, Lake, NotFoundError
-from lakelet.format.table_metadata import decode_metadata
+from lakelet.format.metadata.table_metadata import decode_metadata
 from lakelet.model.types import Field, string
 from lakelet.storage.memory import MemoryStore
 

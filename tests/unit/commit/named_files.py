@@ -5,9 +5,9 @@ import re
 from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.metadata.manifests import live_entries, read_entries, read_manifest_list, snapshot_manifests
 from lakelet.commit.metadata.schemas import latest_schema
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
+from lakelet.format.metadata.snapshot_json import decode_snapshot
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.format.snapshot_json import decode_snapshot
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 

@@ -9,7 +9,7 @@ from lakelet.commit.changes import compute_changes, partition_mask
 from lakelet.commit.metadata.manifests import ManifestSettings
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.errors import ConflictError
-from lakelet.format.binary_row_columns import encode_rows
+from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.home import TableHome

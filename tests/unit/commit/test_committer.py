@@ -8,8 +8,8 @@ from lakelet.commit.committer import already_done, wait_seconds
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.metadata.manifests import ManifestSettings
 from lakelet.commit.request import CommitRequest
-from lakelet.format.manifest_columns import entries_to_columns
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.manifest.manifest_columns import entries_to_columns
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.manifest import EntryKind, ManifestEntry
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.options import TableOptions

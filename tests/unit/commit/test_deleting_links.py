@@ -13,7 +13,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.errors import InvalidError
-from lakelet.format.schema_json import encode_schema
+from lakelet.format.metadata.schema_json import encode_schema
 from lakelet.ids import RandomIds
 from lakelet.storage.local import LocalStore
 from lakelet.table import Table

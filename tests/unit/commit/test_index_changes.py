@@ -7,9 +7,9 @@ import pytest
 from lakelet.commit.index_changes import DELETION_VECTORS, carry_index_manifest, read_index_entries
 from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
 from lakelet.errors import CorruptionError
-from lakelet.format.index_manifest import encode_index_manifest
-from lakelet.format.manifest import avro_codec
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns
+from lakelet.format.manifest.index_manifest import encode_index_manifest
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns
+from lakelet.format.manifest.manifest_file import avro_codec
 from lakelet.model.data_file import DataFile, DeletionVectorRange, IndexFile
 from lakelet.model.manifest import EntryKind, IndexManifestEntry, ManifestEntry
 from lakelet.model.snapshot import CommitKind, Snapshot

@@ -6,7 +6,7 @@ import pytest
 from lakelet import Lake, Table
 from lakelet.commit.metadata.manifests import read_manifest, snapshot_manifests
 from lakelet.format.avro.container import read_header
-from lakelet.format.block_directory import BLOCKS_KEY
+from lakelet.format.manifest.block_directory import BLOCKS_KEY
 from lakelet.storage.memory import MemoryStore
 
 DAYS = 120

@@ -6,7 +6,7 @@ from lakelet import Table
 from lakelet.catalog.lake import Lake
 from lakelet.commit.metadata.manifest_merge import MergePolicy, needs_packing
 from lakelet.commit.metadata.manifests import snapshot_manifests
-from lakelet.format.manifest_columns import NO_STATS
+from lakelet.format.manifest.manifest_columns import NO_STATS
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.memory import MemoryStore

@@ -17,10 +17,10 @@ from lakelet.compact.append_plan import append_tasks, inline_append_tasks
 from lakelet.compact.append_rewrite import AppendRewriter
 from lakelet.compact.progress import Watch
 from lakelet.compact.task import CompactionTask
-from lakelet.format import deletion_vectors
-from lakelet.format.index_manifest import encode_index_manifest
-from lakelet.format.manifest_columns import EMPTY_ROW, columns_to_entries
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.index import deletion_vectors
+from lakelet.format.manifest.index_manifest import encode_index_manifest
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, columns_to_entries
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile, DeletionVectorRange, IndexFile
 from lakelet.model.manifest import EntryKind, IndexManifestEntry

@@ -11,7 +11,7 @@ from lakelet import Lake, Table
 from lakelet.clock import Clock
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.model.manifest import ManifestEntry
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore

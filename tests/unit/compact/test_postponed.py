@@ -16,7 +16,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact import postponed
 from lakelet.compact.postponed import PostponedCompaction, waiting_tasks
 from lakelet.compact.progress import CompactionProgress
-from lakelet.format.binary_row import encode_row
+from lakelet.format.rows.binary_row import encode_row
 from lakelet.model.data_file import FILE_SOURCE_COMPACT
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.instrumented import FailingStore

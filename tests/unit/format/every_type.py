@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.format.data_file_format import DataFileFormat, WriteSettings
+from lakelet.format.data.data_file_format import DataFileFormat, WriteSettings
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, with_nullable

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelet.errors import CorruptionError, InvalidError, LakeletError
-from lakelet.format.binary_row import EMPTY_ROW, encode_row
 from lakelet.format.compaction_task import (
     AppendTask,
     MultiTableTask,
@@ -19,6 +18,7 @@ from lakelet.format.compaction_task import (
     encode_multi_table_task,
 )
 from lakelet.format.data_file_bytes import decode_data_file, encode_data_file
+from lakelet.format.rows.binary_row import EMPTY_ROW, encode_row
 from lakelet.model.data_file import DataFile, Stats
 from lakelet.model.type_parser import parse_type
 from tests.golden.compaction_tasks import golden_tasks, task_from_json, task_to_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.format.manifest_columns import EMPTY_ROW
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
 from lakelet.lsm.levels import LevelRun, level_runs
 from lakelet.model.data_file import DataFile, Stats
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelet.format.binary_row import encode_row
-from lakelet.format.manifest_columns import EMPTY_ROW
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
+from lakelet.format.rows.binary_row import encode_row
 from lakelet.lsm.key_words import Words, encode_keys
 from lakelet.lsm.sections import Section, needs_merge, sections
 from lakelet.model.data_file import DataFile, Stats

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakelet.format.binary_row import decode_row
-from lakelet.format.file_settings import FileSettings
-from lakelet.format.new_files import NewFiles
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.data.new_files import NewFiles
+from lakelet.format.rows.binary_row import decode_row
 from lakelet.lsm.sorted_file import SortedFileSpec, SortedFileWriter
 from lakelet.model.data_file import FILE_SOURCE_COMPACT
 from tests.unit.keyed_table import KeyedTable

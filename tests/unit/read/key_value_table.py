@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakelet.format import deletion_vectors
-from lakelet.format.binary_row import encode_row
-from lakelet.format.data_file_format import WriteSettings
-from lakelet.format.data_files import data_file_format
-from lakelet.format.manifest_columns import EMPTY_ROW
+from lakelet.format.data.data_file_format import WriteSettings
+from lakelet.format.data.data_file_formats import data_file_format
+from lakelet.format.index import deletion_vectors
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
+from lakelet.format.rows.binary_row import encode_row
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND, file_fields
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.data_file import DataFile, DeletionVectorRange, Stats

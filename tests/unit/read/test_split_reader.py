@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from lakelet import CorruptionError, Lake, NotFoundError, Table
-from lakelet.format import deletion_vectors
-from lakelet.format.index_manifest import encode_index_manifest
-from lakelet.format.manifest_columns import EMPTY_ROW
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.index import deletion_vectors
+from lakelet.format.manifest.index_manifest import encode_index_manifest
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.data_file import DeletionVectorRange, IndexFile
 from lakelet.model.manifest import EntryKind, IndexManifestEntry
 from lakelet.storage.memory import MemoryStore

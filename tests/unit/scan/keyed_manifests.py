@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
-from lakelet.format.binary_row import encode_row
-from lakelet.format.index_manifest import encode_index_manifest
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns
+from lakelet.format.manifest.index_manifest import encode_index_manifest
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns
+from lakelet.format.rows.binary_row import encode_row
 from lakelet.model.data_file import DataFile, DeletionVectorRange, IndexFile, Stats
 from lakelet.model.manifest import EntryKind, IndexManifestEntry, ManifestEntry, ManifestFile
 from lakelet.model.schema import TableSchema

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelet.format.binary_row_columns import bucket_of, hash_rows
+from lakelet.format.rows.binary_row_columns import bucket_of, hash_rows
 from lakelet.model.evolution import rename_column
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema, new_schema

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import DataFile, DeletionVectorRange
 from lakelet.model.manifest import EntryKind, ManifestEntry

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row import encode_row
-from lakelet.format.manifest_columns import EMPTY_ROW
-from lakelet.format.murmur import murmur3_32
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
+from lakelet.format.rows.binary_row import encode_row
+from lakelet.format.rows.murmur import murmur3_32
 from lakelet.model.row_kind import RowKind
 from lakelet.model.type_parser import parse_type
 from lakelet.sink.channels import (

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row import decode_row, encode_row
-from lakelet.format.manifest_columns import EMPTY_ROW
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
+from lakelet.format.rows.binary_row import decode_row, encode_row
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from lakelet.commit.index_changes import carry_index_manifest
 from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
 from lakelet.errors import CorruptionError, InternalError, InvalidError
-from lakelet.format.hash_index import decode_hash_index
-from lakelet.format.manifest_columns import entries_to_columns
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.index.hash_index import decode_hash_index
+from lakelet.format.manifest.manifest_columns import entries_to_columns
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import IndexFile
 from lakelet.model.schema import TableSchema

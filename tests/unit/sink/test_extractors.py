@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 from lakelet.errors import InternalError
-from lakelet.format.binary_row import encode_row
-from lakelet.format.binary_row_columns import bucket_of, hash_rows
-from lakelet.format.manifest_columns import EMPTY_ROW
-from lakelet.format.murmur import murmur3_32
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
+from lakelet.format.rows.binary_row import encode_row
+from lakelet.format.rows.binary_row_columns import bucket_of, hash_rows
+from lakelet.format.rows.murmur import murmur3_32
 from lakelet.model.schema import TableSchema
 from lakelet.sink import extractors
 from lakelet.sink.extractors import (

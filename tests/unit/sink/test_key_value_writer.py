@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.errors import InvalidError, UnavailableError
-from lakelet.format.binary_row import decode_row
+from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.commit_message import CommitMessage
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import OutputFile

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelet.format.binary_row_columns import encode_rows
+from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.type_parser import parse_type
 from lakelet.sink.seen_keys import Fingerprints, SeenKeys, fingerprints
 from lakelet.sink.sorted_tiers import ABSENT, SortedTiers

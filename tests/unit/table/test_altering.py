@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet import InvalidError, Lake, Table
-from lakelet.format.table_metadata import decode_metadata
+from lakelet.format.metadata.table_metadata import decode_metadata
 from lakelet.model import evolution
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Atomic, Kind

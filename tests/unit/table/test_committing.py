@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError
-from lakelet.format.snapshot_json import decode_snapshot
+from lakelet.format.metadata.snapshot_json import decode_snapshot
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 

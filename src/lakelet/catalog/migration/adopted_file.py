@@ -16,8 +16,8 @@ from pyarrow.fs import LocalFileSystem
 
 from lakelet.catalog.migration.parquet_footers import Footer, Range
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError, PermissionDeniedError, UnavailableError
-from lakelet.format.file_settings import FileSettings
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.data_file import DataFile, Stats

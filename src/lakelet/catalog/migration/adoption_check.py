@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from lakelet.catalog.migration.parquet_footers import Footer, Leaf, Range, leaves_of
 from lakelet.errors import InvalidError
-from lakelet.format.data_file_format import WriteSettings
-from lakelet.format.parquet_file import ParquetFormat
+from lakelet.format.data.data_file_format import WriteSettings
+from lakelet.format.data.parquet_file import ParquetFormat
 from lakelet.model.arrow_types import from_arrow, to_arrow
 from lakelet.model.types import Atomic, Field, Kind
 

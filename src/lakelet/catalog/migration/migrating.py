@@ -25,8 +25,8 @@ from lakelet.catalog.migration.source_files import SourceFile, open_folder, sour
 from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.errors import InvalidError, LakeletError
-from lakelet.format.binary_row import encode_row
-from lakelet.format.file_settings import FileSettings
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.rows.binary_row import encode_row
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile

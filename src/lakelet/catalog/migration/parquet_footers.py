@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakelet.errors import CorruptionError
-from lakelet.format.parquet_file import open_parquet
+from lakelet.format.data.parquet_file import open_parquet
 from lakelet.storage.store import ObjectStore
 
 _SPARK_ROWS = b"org.apache.spark.sql.parquet.row.metadata"

@@ -13,7 +13,7 @@ from typing import overload
 import pyarrow as pa
 
 from lakelet.commit.metadata.manifests import live_entries, read_entries, read_manifest_list
-from lakelet.format.manifest_columns import columns_to_entries
+from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome

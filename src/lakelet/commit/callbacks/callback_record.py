@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakelet.errors import NotFoundError
-from lakelet.format.stored_json import load_json
+from lakelet.format.metadata.stored_json import load_json
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 

@@ -31,9 +31,9 @@ from lakelet.commit.metadata.manifests import live_entries, read_entries, read_m
 from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.snapshots import snapshots_backwards, try_snapshot
 from lakelet.errors import ConflictError
-from lakelet.format.binary_row_columns import decode_bounds, decode_rows
-from lakelet.format.hash_index import HASH_INDEX
+from lakelet.format.index.hash_index import HASH_INDEX
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.format.rows.binary_row_columns import decode_bounds, decode_rows
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.metadata.manifests import ManifestFiles, cancel, read_entries, read_manifest
-from lakelet.format.manifest_columns import IDENTITY_COLUMNS
+from lakelet.format.manifest.manifest_columns import IDENTITY_COLUMNS
 from lakelet.model.manifest import EntryKind, ManifestFile
 from lakelet.options import (
     MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,

@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 
 from lakelet.commit.metadata.source import metadata
 from lakelet.errors import LakeletError, NotFoundError
-from lakelet.format.binary_row_columns import decode_rows, encode_rows
-from lakelet.format.manifest import (
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, ENTRY_SCHEMA, IDENTITY_COLUMNS
+from lakelet.format.manifest.manifest_file import (
     ManifestFormat,
     encode_manifest,
     encode_manifest_list,
 )
-from lakelet.format.manifest_columns import EMPTY_ROW, ENTRY_SCHEMA, IDENTITY_COLUMNS
+from lakelet.format.rows.binary_row_columns import decode_rows, encode_rows
 from lakelet.model.data_file import Stats
 from lakelet.model.manifest import BlockFilter, EntryKind, IndexManifestEntry, ManifestFile
 from lakelet.model.snapshot import Snapshot

@@ -22,11 +22,11 @@ from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.statistics import read_statistics
 from lakelet.commit.metadata.stored import manifest_bytes
 from lakelet.errors import LakeletError, NotFoundError
-from lakelet.format import deletion_vectors
-from lakelet.format.hash_index import HASH_INDEX, decode_hash_index
-from lakelet.format.index_manifest import decode_index_manifest
-from lakelet.format.manifest import decode_manifest, decode_manifest_list
-from lakelet.format.manifest_columns import ENTRY_SCHEMA
+from lakelet.format.index import deletion_vectors
+from lakelet.format.index.hash_index import HASH_INDEX, decode_hash_index
+from lakelet.format.manifest.index_manifest import decode_index_manifest
+from lakelet.format.manifest.manifest_columns import ENTRY_SCHEMA
+from lakelet.format.manifest.manifest_file import decode_manifest, decode_manifest_list
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.damage import Damage
 from lakelet.model.data_file import DeletionVectorRange

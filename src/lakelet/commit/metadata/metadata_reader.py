@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakelet.commit.metadata.missing_file import MissingFileError
 from lakelet.commit.metadata.source import metadata
 from lakelet.errors import NotFoundError
-from lakelet.format.manifest_columns import ENTRY_SCHEMA, IDENTITY_COLUMNS
+from lakelet.format.manifest.manifest_columns import ENTRY_SCHEMA, IDENTITY_COLUMNS
 from lakelet.storage.home import TableHome
 
 T = TypeVar("T")

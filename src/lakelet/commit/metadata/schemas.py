@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from lakelet.commit.metadata.source import metadata
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, NotFoundError, UnavailableError
-from lakelet.format.schema_json import encode_schema
+from lakelet.format.metadata.schema_json import encode_schema
 from lakelet.model.schema import TableSchema
 from lakelet.storage.home import TableHome
 

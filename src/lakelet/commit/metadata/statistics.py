@@ -17,7 +17,7 @@ from lakelet.commit.metadata.manifests import get_named
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.request import CommitRequest
 from lakelet.errors import CommitUnknownError, InternalError, LakeletError
-from lakelet.format.statistics_json import decode_statistics, encode_statistics
+from lakelet.format.metadata.statistics_json import decode_statistics, encode_statistics
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.table_statistics import TableStatistics

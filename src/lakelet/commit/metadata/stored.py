@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lakelet.errors import NotFoundError
-from lakelet.format.snapshot_json import decode_snapshot
-from lakelet.format.tag_json import decode_tag, tagged_snapshot_bytes
+from lakelet.format.metadata.snapshot_json import decode_snapshot
+from lakelet.format.metadata.tag_json import decode_tag, tagged_snapshot_bytes
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.tag import Tag
 from lakelet.storage.home import TableHome

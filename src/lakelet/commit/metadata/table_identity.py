@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakelet.errors import ConflictError, NotFoundError
-from lakelet.format.table_metadata import decode_metadata
+from lakelet.format.metadata.table_metadata import decode_metadata
 from lakelet.model.commit_message import CommitMessage
 from lakelet.storage.home import TableHome
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from lakelet.commit.metadata.version_ids import latest_id, schema_ids, tag_names
 from lakelet.errors import NotFoundError
-from lakelet.format.index_manifest import decode_index_manifest
-from lakelet.format.manifest import decode_manifest, decode_manifest_list
-from lakelet.format.schema_json import decode_schema
-from lakelet.format.snapshot_json import decode_snapshot
-from lakelet.format.tag_json import decode_tag
+from lakelet.format.manifest.index_manifest import decode_index_manifest
+from lakelet.format.manifest.manifest_file import decode_manifest, decode_manifest_list
+from lakelet.format.metadata.schema_json import decode_schema
+from lakelet.format.metadata.snapshot_json import decode_snapshot
+from lakelet.format.metadata.tag_json import decode_tag
 from lakelet.model.manifest import BlockFilter, IndexManifestEntry, ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -55,7 +55,7 @@ from lakelet.commit.retention.unused_files import (
     remove_unused,
 )
 from lakelet.commit.versions.consumers import min_next_snapshot
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import CONSUMER_CHANGELOG_ONLY, SNAPSHOT_CLEAN_EMPTY_DIRECTORIES, TableOptions

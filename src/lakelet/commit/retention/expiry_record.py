@@ -14,8 +14,8 @@ import json
 from collections.abc import Sequence
 
 from lakelet.errors import CorruptionError, NotFoundError
-from lakelet.format.snapshot_json import decode_snapshot, encode_snapshot
-from lakelet.format.stored_json import load_json
+from lakelet.format.metadata.snapshot_json import decode_snapshot, encode_snapshot
+from lakelet.format.metadata.stored_json import load_json
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 

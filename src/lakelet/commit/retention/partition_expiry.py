@@ -23,7 +23,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.commit.retention.partition_time import PartitionTime
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row import decode_row
+from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.partition_path import partition_text
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -37,7 +37,7 @@ from lakelet.commit.versions.tags import (
     try_tag,
 )
 from lakelet.errors import AlreadyExistsError, ConflictError, InvalidError, LakeletError, NotFoundError
-from lakelet.format.tag_json import encode_tag
+from lakelet.format.metadata.tag_json import encode_tag
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.storage.home import TableHome

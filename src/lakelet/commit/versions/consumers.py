@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
-from lakelet.format.stored_json import load_json
+from lakelet.format.metadata.stored_json import load_json
 from lakelet.storage.home import TableHome
 
 _PREFIX = "consumer-"

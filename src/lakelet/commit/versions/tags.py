@@ -36,8 +36,8 @@ from lakelet.errors import (
     NotFoundError,
     UnavailableError,
 )
-from lakelet.format.stored_json import load_json
-from lakelet.format.tag_json import encode_tag
+from lakelet.format.metadata.stored_json import load_json
+from lakelet.format.metadata.tag_json import encode_tag
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.tag import Tag
 from lakelet.options import TAG_CREATE_SUCCESS_FILE, TAG_DEFAULT_TIME_RETAINED, TableOptions

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from lakelet.format import compile_cache
 from lakelet.format.avro import kernels
+from lakelet.format.compiled import compile_cache
 
 INTERPRETED_BYTES = 1 << 21
 """About 0.2 s of interpreted work, less than loading numba and the kernels takes."""

@@ -19,7 +19,7 @@ from lakelet.format.avro import kernels
 from lakelet.format.avro.compiled import compiled_kernel
 from lakelet.format.avro.container import Block, Header, corrupt, read_blocks, read_header
 from lakelet.format.avro.program import Node, Program, compile_program, row_record
-from lakelet.format.stored_json import load_json
+from lakelet.format.metadata.stored_json import load_json
 
 BATCH_BYTES = 1 << 28
 """Encoded bytes decoded at once; far enough below 2 GiB for Arrow's 32-bit offsets."""

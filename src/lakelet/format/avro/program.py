@@ -32,7 +32,7 @@ from lakelet.format.avro.kernels import (
     RECORD,
     WIDTH,
 )
-from lakelet.format.stored_json import load_json
+from lakelet.format.metadata.stored_json import load_json
 
 MAX_FIXED_BYTES = 1 << 16
 """A null of a fixed type takes that many bytes in Arrow, and one byte in a file."""

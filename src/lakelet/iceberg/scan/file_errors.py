@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from lakelet.errors import CorruptionError, NotFoundError, PermissionDeniedError, UnavailableError
-from lakelet.format.data_file_errors import store_failed
+from lakelet.format.data.data_file_errors import store_failed
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from pyarrow import orc
 from pyiceberg.io import FileIO
 
 from lakelet.errors import CorruptionError, InvalidError
-from lakelet.format import deletion_vectors
 from lakelet.format.avro import read_table
+from lakelet.format.index import deletion_vectors
 from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.scan_file import EQUALITY, VECTOR, DeleteFile, ScanFile
 

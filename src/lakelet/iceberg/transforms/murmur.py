@@ -5,7 +5,7 @@
     the 1 to 3 bytes that are left, as a word:  h = h ^ rotl(word * C1, 15) * C2
     h = mix(h ^ length)
 
-`lakelet.format.murmur` is another one: it has Paimon's seed, and its input never has a tail.
+`lakelet.format.rows.murmur` is another one: it has Paimon's seed, and its input never has a tail.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lakelet.format.compiled_loop import compiled_loop
+from lakelet.format.compiled.compiled_loop import compiled_loop
 
 _C1, _C2, _ADD = 0xCC9E2D51, 0x1B873593, 0xE6546B64
 _MIX1, _MIX2 = 0x85EBCA6B, 0xC2B2AE35

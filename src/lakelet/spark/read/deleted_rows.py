@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.errors import CorruptionError, NotFoundError
-from lakelet.format.deletion_vectors import MAX_POSITION, Positions
+from lakelet.format.index.deletion_vectors import MAX_POSITION, Positions
 from lakelet.read.split_files import SplitFile, deleted_positions, naming
 from lakelet.spark.read.merge_scan import packed, task_frame, unpacked
 from lakelet.storage.home import TableHome

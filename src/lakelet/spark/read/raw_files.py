@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
-from lakelet.format.parquet_file import NAME as PARQUET
+from lakelet.format.data.parquet_file import NAME as PARQUET
 from lakelet.model.schema import KEY_PREFIX, SPECIAL_NAMES, TableSchema
 from lakelet.model.split import Split
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row

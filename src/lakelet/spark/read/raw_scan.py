@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelet.errors import NotFoundError
-from lakelet.format.parquet_file import NAME as PARQUET
+from lakelet.format.data.parquet_file import NAME as PARQUET
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, DataType, Field, Kind, Row
 from lakelet.predicate.tree import Predicate

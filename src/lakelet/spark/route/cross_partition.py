@@ -27,8 +27,8 @@ from lakelet.commit.changes import replaced_partitions
 from lakelet.commit.metadata.manifests import snapshot_manifests
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.request import Overwrite
-from lakelet.format.binary_row import PREFIX
-from lakelet.format.binary_row_columns import decode_rows, encode_rows
+from lakelet.format.rows.binary_row import PREFIX
+from lakelet.format.rows.binary_row_columns import decode_rows, encode_rows
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -27,8 +27,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.functions import arrow_udf
 
 from lakelet.commit.metadata.manifests import snapshot_manifests
-from lakelet.format.binary_row import PREFIX
-from lakelet.format.manifest_columns import EMPTY_ROW
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW
+from lakelet.format.rows.binary_row import PREFIX
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.sink.assigned_rows import NEW, AssignedRows

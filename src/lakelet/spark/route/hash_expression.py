@@ -1,6 +1,6 @@
 """Where a row goes, as Spark column expressions: hash, bucket and channel, computed in the JVM and equal to `sink/`.
 
-    binary_row      the bytes of a BinaryRow's body (layout in format/binary_row.py) as a BINARY expression
+    binary_row      the bytes of a BinaryRow's body (layout in format/rows/binary_row.py) as a BINARY expression
     row_hash        Paimon's hash of it: Spark's hash() of BINARY is the same Murmur3 wherever the length divides by 4
     bucket, channel, assigner       the arithmetic of sink/extractors.py and sink/channels.py over row_hash
 
@@ -29,7 +29,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.functions import arrow_udf
 
 from lakelet.errors import InvalidError
-from lakelet.format.binary_row import (
+from lakelet.format.rows.binary_row import (
     INLINE_BYTES,
     PREFIX,
     encode_row,
@@ -37,8 +37,8 @@ from lakelet.format.binary_row import (
     is_tailed_decimal,
     is_tailed_timestamp,
 )
-from lakelet.format.binary_row_columns import encode_rows, hash_rows
-from lakelet.format.murmur import murmur3_32
+from lakelet.format.rows.binary_row_columns import encode_rows, hash_rows
+from lakelet.format.rows.murmur import murmur3_32
 from lakelet.model.arrow_types import timestamp_unit, to_arrow
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, UNAWARE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.request import Overwrite
-from lakelet.format.binary_row_columns import encode_rows
+from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.options import ROWKIND_FIELD, TableOptions

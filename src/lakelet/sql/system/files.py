@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.metadata.schemas import SchemaVersions
-from lakelet.format.binary_row_columns import decode_bounds
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.format.rows.binary_row_columns import decode_bounds
 from lakelet.model.data_file import FILE_SOURCE_APPEND, FILE_SOURCE_COMPACT
 from lakelet.model.types import Atomic, Field
 from lakelet.read.evolve import evolve_array

@@ -16,8 +16,8 @@ from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.statistics import read_statistics
 from lakelet.commit.metadata.version_ids import snapshot_ids
 from lakelet.commit.retention.file_references import read_snapshots
-from lakelet.format.schema_json import encode_schema
-from lakelet.format.statistics_json import encode_statistics
+from lakelet.format.metadata.schema_json import encode_schema
+from lakelet.format.metadata.statistics_json import encode_statistics
 from lakelet.model.schema import TableSchema
 from lakelet.sql.system.built_rows import MILLIS, required, table_of
 from lakelet.sql.system.version import Version

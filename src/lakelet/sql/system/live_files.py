@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
-from lakelet.format.binary_row_columns import decode_rows
-from lakelet.format.manifest_columns import ENTRY_SCHEMA, IDENTITY_COLUMNS
+from lakelet.format.manifest.manifest_columns import ENTRY_SCHEMA, IDENTITY_COLUMNS
+from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.schema import TableSchema
 from lakelet.options import TableOptions

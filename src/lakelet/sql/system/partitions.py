@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
-from lakelet.format.binary_row_columns import decode_rows
+from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.schema import TableSchema
 from lakelet.options import PARTITION_DEFAULT_NAME, TableOptions
 from lakelet.sql.relation import Rows

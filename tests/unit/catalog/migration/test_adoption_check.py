@@ -17,7 +17,7 @@ from lakelet.catalog.migration.adopted_file import Adoption, data_file
 from lakelet.catalog.migration.adoption_check import fields_of, problems
 from lakelet.catalog.migration.parquet_footers import Footer, footer_of
 from lakelet.catalog.migration.source_files import source_files
-from lakelet.format.binary_row import decode_row, encode_row
+from lakelet.format.rows.binary_row import decode_row, encode_row
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field

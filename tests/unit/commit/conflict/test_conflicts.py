@@ -16,9 +16,9 @@ from lakelet.commit.metadata.schemas import create_first_schema, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.errors import ConflictError
-from lakelet.format.binary_row import encode_row
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS
+from lakelet.format.metadata.snapshot_json import encode_snapshot
+from lakelet.format.rows.binary_row import encode_row
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile, IndexFile
 from lakelet.model.schema import new_schema

@@ -7,7 +7,7 @@ import pytest
 
 from lakelet.commit.metadata.manifest_merge import MergePolicy, merge_manifests, merge_start, wants_full_merge
 from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings, live_entries, snapshot_manifests
-from lakelet.format.manifest_columns import EMPTY_ROW, NO_STATS
+from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS
 from lakelet.model.manifest import ManifestFile
 from lakelet.storage.memory import MemoryStore
 from tests.crash.operations import rows

@@ -12,7 +12,7 @@ from lakelet.commit.metadata.snapshots import (
 )
 from lakelet.commit.metadata.version_ids import latest_id, snapshot_ids
 from lakelet.errors import CorruptionError, NotFoundError
-from lakelet.format.snapshot_json import encode_snapshot
+from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.home import TableHome

@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelet.errors import CorruptionError
-from lakelet.format import manifest_avro
 from lakelet.format.avro.encode import encode
 from lakelet.format.avro.few_rows import MOST_ROWS, FewRows
-from lakelet.format.manifest import decode_manifest, decode_manifest_list, encode_manifest, encode_manifest_list
-from lakelet.format.manifest_columns import LIST_SCHEMA, entries_to_columns, manifests_to_columns
+from lakelet.format.manifest import manifest_avro
+from lakelet.format.manifest.manifest_columns import LIST_SCHEMA, entries_to_columns, manifests_to_columns
+from lakelet.format.manifest.manifest_file import (
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
+)
 from lakelet.model.data_file import DataFile, Stats
 from lakelet.model.manifest import EntryKind, ManifestEntry, ManifestFile
 

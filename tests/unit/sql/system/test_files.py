@@ -11,7 +11,7 @@ import pytest
 
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.format.schema_json import encode_schema
+from lakelet.format.metadata.schema_json import encode_schema
 from lakelet.sql.context import Context
 from lakelet.sql.names import split_name
 from lakelet.sql.relation import Rows
@@ -188,8 +188,8 @@ def test_many_files_are_columns(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> 
     table = keyed(lake)
     for step in range(3):
         table.write(rows(range(step, step + 2), 1 + step, 1.0))
-    monkeypatch.setattr("lakelet.format.manifest_columns.columns_to_files", None)
-    monkeypatch.setattr("lakelet.format.manifest_columns._data_file", None)
+    monkeypatch.setattr("lakelet.format.manifest.manifest_columns.columns_to_files", None)
+    monkeypatch.setattr("lakelet.format.manifest.manifest_columns._data_file", None)
     assert len(system_rows(lake, "d.t$files")) == 3
     assert len(system_rows(lake, "d.t$partitions")) == 3
 

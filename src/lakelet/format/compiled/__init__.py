@@ -1,0 +1,1 @@
+"""Functions compiled by numba, with their cache on disk."""

@@ -1,0 +1,78 @@
+"""Loops over bytes that numba compiles once they have enough to do.
+
+Each loop has a twin in numpy that gives the same result, more slowly. Loading numba takes about a second,
+so the twins run until compiled loops would have saved half of that in this process; a command that touches
+little never pays for the compiler.
+`LAKELET_NO_NUMBA=1`, or no numba, leaves it at the twins.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lakelet.format.compiled.compile_cache import compiled
+
+LOAD_AFTER_SECONDS = 0.5
+LOADED_AFTER_SECONDS = 0.05
+"""The same where something else has loaded numba: only the machine code has to be fetched from disk then."""
+
+
+@dataclass(slots=True)
+class _Lost:
+    """What this process has lost to the twins of all its loops so far: the compiler has to be loaded only once for all."""
+
+    seconds: float = 0.0
+
+
+LOST = _Lost()
+
+
+class CompiledLoop:
+    """A function written for numba, the signature to compile it for, and what that saves over numpy."""
+
+    def __init__(self, function: Callable[..., None], signature: str, saved_ns_per_byte: float) -> None:
+        self._function = function
+        self._saved_ns_per_byte = saved_ns_per_byte
+        self._signature = signature
+        self._compiled: Callable[..., None] | None = None
+        self._lost_seconds = 0.0
+        self._lock = threading.Lock()
+        self.enabled = os.environ.get("LAKELET_NO_NUMBA") != "1" and importlib.util.find_spec("numba") is not None
+
+    def for_bytes(self, count: int) -> Callable[..., None] | None:
+        """The compiled function if it is there or pays off by now, counting the `count` bytes to do next; else None."""
+        if not self.enabled:
+            return None
+        if self._compiled is None:
+            lost = count * self._saved_ns_per_byte / 1e9
+            self._lost_seconds += lost
+            LOST.seconds += lost
+            if "numba" in sys.modules:
+                pays = self._lost_seconds > LOADED_AFTER_SECONDS
+            else:
+                pays = LOST.seconds > LOAD_AFTER_SECONDS
+            if pays:
+                self.load()
+        return self._compiled
+
+    def load_if_enabled(self) -> None:
+        """Makes sure that the compiled function is used from now on, where it can be."""
+        if self.enabled:
+            self.load()
+
+    def load(self) -> None:
+        """Compiles the function, or fetches the machine code that an earlier process kept."""
+        with self._lock:
+            if self._compiled is not None:
+                return
+            self._compiled = compiled(self._function, self._signature, nogil=True)
+
+
+def compiled_loop(signature: str, *, saved_ns_per_byte: float) -> Callable[[Callable[..., None]], CompiledLoop]:
+    """Makes a function a CompiledLoop; the signature is numba's, in text."""
+    return lambda function: CompiledLoop(function, signature, saved_ns_per_byte)

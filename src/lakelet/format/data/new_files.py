@@ -1,0 +1,146 @@
+"""The data files that one writer makes for one commit.
+
+    name    <prefix><uuid>-<n><suffix>        data-6d2c…-0.parquet
+
+Names are nobody else's, and every file is remembered: files that are not committed are nobody's, so a writer that gives
+up removes them. What a crash leaves behind is for orphan removal to find.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from itertools import count
+
+import pyarrow as pa
+
+from lakelet.errors import LakeletError
+from lakelet.format.data.data_file_format import FormatWriter
+from lakelet.format.data.data_file_formats import data_file_format
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.model.types import Field
+from lakelet.storage.home import TableHome
+from lakelet.storage.store import OutputFile
+
+_LOG = logging.getLogger(__name__)
+
+
+class NewFiles:
+    """Begins files and removes them again. Threads may share one."""
+
+    def __init__(self, home: TableHome, settings: FileSettings) -> None:
+        self._home = home
+        self._settings = settings
+        self._prefix = f"{settings.prefix}{home.ids.uuid()}"
+        self._numbers = count()
+        self._open: set[NewFile] = set()
+        self._paths: list[str] = []
+
+    def begin(self, folder: str, fields: Sequence[Field], *, without_ranges: frozenset[str]) -> NewFile:
+        """A file of these columns, open for writing; its footer has no ranges of the columns in `without_ranges`."""
+        name = f"{self._prefix}-{next(self._numbers)}{self._settings.suffix}"
+        path = f"{folder}/{name}"
+        output = _Output(self._home.open_new(path))
+        try:
+            writer = data_file_format(self._settings.file_format).open_writer(
+                output, fields, self._settings.encoding, without_ranges=without_ranges
+            )
+        except BaseException:
+            output.abort()
+            raise
+        file = NewFile(self, name, path, output, writer)
+        self._open.add(file)
+        return file
+
+    def remove(self) -> None:
+        """Removes every file, finished or not."""
+        while self._open:
+            self._open.pop().discard()
+        try:
+            self._home.store.delete(self._paths)
+        except LakeletError as error:
+            where = self._home.where(self._home.paths.root)
+            _LOG.warning("%d uncommitted files stay behind in %s: %s", len(self._paths), where, error)
+
+    def note_closed(self, file: NewFile) -> None:
+        """From now on the file is there under its name."""
+        self._open.discard(file)
+        self._paths.append(file.path)
+
+
+class NewFile:
+    """One file being written."""
+
+    def __init__(self, owner: NewFiles, name: str, path: str, output: _Output, writer: FormatWriter) -> None:
+        self._owner = owner
+        self.name = name
+        self.path = path
+        self._output = output
+        self._writer = writer
+
+    def write(self, table: pa.Table) -> None:
+        """Appends rows as a row group, stripe or block of their own."""
+        self._writer.write(table)
+
+    def size(self) -> int:
+        """Bytes written so far, about."""
+        return self._writer.size()
+
+    def close(self) -> int:
+        """Ends the file; returns its size in bytes."""
+        self._writer.close()
+        size = self._output.tell()
+        # From here on the file may be there, even if closing it fails.
+        self._owner.note_closed(self)
+        self._output.close()
+        return size
+
+    def discard(self) -> None:
+        """Gives the file up."""
+        self._output.abort()
+
+
+class _Output:
+    """The output of a file, which swallows what is written after it was given up: Arrow's writers end their file when they
+    are collected, whether or not anybody wants it."""
+
+    def __init__(self, output: OutputFile) -> None:
+        self._to = output
+        self._given_up = False
+
+    @property
+    def closed(self) -> bool:
+        return not self._given_up and self._to.closed
+
+    def write(self, data: bytes) -> int:
+        return len(data) if self._given_up else self._to.write(data)
+
+    def flush(self) -> None:
+        if not self._given_up:
+            self._to.flush()
+
+    def tell(self) -> int:
+        return 0 if self._given_up else self._to.tell()
+
+    def close(self) -> None:
+        if not self._given_up:
+            self._to.close()
+
+    def abort(self) -> None:
+        self._given_up = True
+        self._to.abort()
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def __enter__(self) -> _Output:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.close() if kind is None else self.abort()

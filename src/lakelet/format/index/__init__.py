@@ -1,0 +1,1 @@
+"""Index files: deletion vectors and hash indexes."""

@@ -1,0 +1,1 @@
+"""Metadata files in JSON: schemas, snapshots, tags, statistics."""

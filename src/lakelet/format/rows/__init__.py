@@ -1,0 +1,1 @@
+"""BinaryRow and its hash."""
