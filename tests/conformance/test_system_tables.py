@@ -16,7 +16,7 @@ from lakelet.sql.names import split_name
 from lakelet.sql.relation import Relation, Rows
 from lakelet.sql.system import global_relation, system_relation
 from lakelet.sql.system.change_log import changes_relation
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 from tests.conformance.java.values import rows_of
 from tests.conformance.tables import DATABASE, JAVA, LAKELET, Warehouse, in_order, same
 

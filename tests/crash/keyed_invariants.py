@@ -14,7 +14,7 @@ from lakelet.format.rows.binary_row_columns import encode_rows, hash_rows
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 
 def check_index_files(home: TableHome, snapshot: Snapshot, there: Mapping[str, int]) -> None:

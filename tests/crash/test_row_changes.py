@@ -15,9 +15,9 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.table import Table
-from lakelet.table.located_rows import FILE, ROW, LocatedRows
-from lakelet.table.looked_up_change import LookedUpChange
-from lakelet.table.row_changes import RowChanges, prepare_changes
+from lakelet.table.change.looked_up_change import LookedUpChange
+from lakelet.table.change.row_changes import RowChanges, prepare_changes
+from lakelet.table.read.located_rows import FILE, ROW, LocatedRows
 from tests.crash.operations import USER, Action, Operation
 from tests.crash.test_crash import crash_everywhere
 from tests.crash.warehouse import TABLE, CountedIds, lake_on, prepared

@@ -20,7 +20,7 @@ from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, renumber
 from lakelet.sink.cast import RowCaster
 from lakelet.sink.input import batches_of
-from lakelet.table.data_frames import pandas_frame, polars_frame
+from lakelet.table.read.data_frames import pandas_frame, polars_frame
 from tests.property.every_value import NESTED, VALUES, bits, wrapped
 from tests.tiers.examples import examples
 

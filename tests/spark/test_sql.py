@@ -20,7 +20,7 @@ from lakelet.spark.read.table_frame import scan_frame
 from lakelet.spark.session import settings
 from lakelet.spark.sql.statement import sql
 from lakelet.table import Table
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

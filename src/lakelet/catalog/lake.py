@@ -261,7 +261,7 @@ class Lake:
             if data is not None:
                 made.write(data)
             return made
-        from lakelet.table.replacement import replace_rows  # noqa: PLC0415 - as below.
+        from lakelet.table.write.replacement import replace_rows  # noqa: PLC0415 - as below.
 
         old = latest_schema(home)
         # How the folders of partitions are named stays as it is.
@@ -387,7 +387,7 @@ class Lake:
             time_ms=self._clock.now_ms(),
         )
         from lakelet.table.table import check_usable  # noqa: PLC0415 - as below.
-        from lakelet.table.writable import check_new_schema  # noqa: PLC0415
+        from lakelet.table.write.writable import check_new_schema  # noqa: PLC0415
 
         check_usable(schema)
         check_new_schema(schema)

@@ -31,7 +31,7 @@ from lakelet.options import (
 from lakelet.options.connection import CATALOG_PREFIX, CONNECTION_OPTIONS
 from lakelet.storage.home import TableHome
 from lakelet.table import Table
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 _CONNECTION = frozenset(option.name for option in CONNECTION_OPTIONS)
 # What files are like and how they are read. Everything else decides where rows go, which of them count, or what commits do, and

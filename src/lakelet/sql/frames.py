@@ -52,7 +52,7 @@ class Frames:
 
 
 def _holds_rows(value: object) -> bool:
-    from lakelet.table.scanning import TableScan  # noqa: PLC0415 - few queries name a variable.
+    from lakelet.table.read.table_scan import TableScan  # noqa: PLC0415 - few queries name a variable.
 
     if isinstance(value, (pa.Table, pa.RecordBatch, pa.RecordBatchReader, TableScan, SqlResult)):
         return True

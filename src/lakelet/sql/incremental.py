@@ -44,7 +44,7 @@ class Incremental:
             from lakelet.sql.system.change_log import changes_relation  # noqa: PLC0415 - few queries ask for it.
 
             return changes_relation(table, system, self.start, self.end)
-        from lakelet.table.changing import changes_schema  # noqa: PLC0415 - few queries ask for changes.
+        from lakelet.table.read.changes import changes_schema  # noqa: PLC0415 - few queries ask for changes.
 
         whole = changes_schema(table.schema)
         kept = whole if self.with_kinds else pa.schema([field for field in whole if field.name != _ROW_KIND])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from lakelet.model.split import Split
 from lakelet.sql.native_files import Outdated, Positions
 from lakelet.sql.table_view import TableView, outdated_rows, table_view
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 _KEPT = 128
 # A plan of more files than this is made anew.

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from lakelet.sql.iceberg.names import IcebergName
     from lakelet.sql.iceberg.table_view import IcebergView
     from lakelet.sql.table_view import TableView
-    from lakelet.table.scanning import TableScan
+    from lakelet.table.read.table_scan import TableScan
 
 
 def run_query(
@@ -393,7 +393,7 @@ class Query:
     def _relation_sql(self, relation: object, uses: Sequence[Reference], name: str) -> str:
         # A query without tables does without all that reads them.
         from lakelet.sql.table_view import scanned_sql, table_view  # noqa: PLC0415
-        from lakelet.table.scanning import TableScan  # noqa: PLC0415
+        from lakelet.table.read.table_scan import TableScan  # noqa: PLC0415
 
         check_columns_apart(_column_names(relation), name)
         if isinstance(relation, Rows):

@@ -15,7 +15,7 @@ from lakelet.model.types import Field
 if TYPE_CHECKING:
     from lakelet.sql.context import Context
     from lakelet.sql.iceberg.table_view import IcebergView
-    from lakelet.table.scanning import TableScan
+    from lakelet.table.read.table_scan import TableScan
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.table.data_frames import pandas_frame, polars_frame, require
+from lakelet.table.read.data_frames import pandas_frame, polars_frame, require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,7 +25,7 @@ from lakelet.sql.native_select import native_selects
 from lakelet.sql.quoting import quoted
 from lakelet.sql.relation import Rows
 from lakelet.storage.home import TableHome
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lakelet.table.committing import TableCommit
-    from lakelet.table.scanning import TableScan
+    from lakelet.table.read.table_scan import TableScan
     from lakelet.table.table import Table
-    from lakelet.table.writing import TableWrite
+    from lakelet.table.write.table_commit import TableCommit
+    from lakelet.table.write.table_write import TableWrite
 
 __all__ = ["Table", "TableCommit", "TableScan", "TableWrite"]
 

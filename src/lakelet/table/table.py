@@ -31,26 +31,26 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions, check_stored
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
-from lakelet.table.after_write import AfterWrite, after_commit
-from lakelet.table.altering import Altering
-from lakelet.table.analyzing import Analyzing
-from lakelet.table.changing import changes_schema, read_changes
-from lakelet.table.check import Checks
-from lakelet.table.cleaning import Cleaning
-from lakelet.table.committed_write import CommittedWrite
-from lakelet.table.committing import TableCommit, partition_spec
-from lakelet.table.compacting import Compacting
-from lakelet.table.deleting import RowDeletion
-from lakelet.table.evolve import IncomingColumns
-from lakelet.table.fallback import fallback_of, get_rows_or_fall_back
-from lakelet.table.keyed_deleting import KeyedDeletion, keyed_rows, matching_rows
-from lakelet.table.named_version import VersionLike, change_bound, named_version, stored_version
-from lakelet.table.point_reading import chosen_columns, get_rows, key_table
-from lakelet.table.scanning import TableScan
-from lakelet.table.versioning import Versioning
-from lakelet.table.writable import check_writable
-from lakelet.table.writers import PinnedVersion
-from lakelet.table.writing import TableWrite
+from lakelet.table.change.keyed_deletion import KeyedDeletion, keyed_rows, matching_rows
+from lakelet.table.change.row_deletion import RowDeletion
+from lakelet.table.change.schema_change import Altering
+from lakelet.table.read.changes import changes_schema, read_changes
+from lakelet.table.read.fallback import fallback_of, get_rows_or_fall_back
+from lakelet.table.read.named_version import VersionLike, change_bound, named_version, stored_version
+from lakelet.table.read.point_read import chosen_columns, get_rows, key_table
+from lakelet.table.read.table_scan import TableScan
+from lakelet.table.upkeep.check import Checks
+from lakelet.table.upkeep.compaction import Compacting
+from lakelet.table.upkeep.retention import Cleaning
+from lakelet.table.upkeep.statistics import Analyzing
+from lakelet.table.versions.versioning import Versioning
+from lakelet.table.write.after_write import AfterWrite, after_commit
+from lakelet.table.write.committed_write import CommittedWrite
+from lakelet.table.write.incoming_columns import IncomingColumns
+from lakelet.table.write.table_commit import TableCommit, partition_spec
+from lakelet.table.write.table_write import TableWrite
+from lakelet.table.write.writable import check_writable
+from lakelet.table.write.writer import PinnedVersion
 
 _MODES = ("append", "overwrite", "overwrite_partitions")
 

@@ -10,7 +10,7 @@ from lakelet.sql.names import split_name
 from lakelet.sql.relation import Relation, Rows
 from lakelet.sql.system import system_relation
 from lakelet.sql.system.version import Version
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 
 def arrow_of(relation: Relation) -> pa.Table:

@@ -18,7 +18,7 @@ from lakelet.spark.iceberg.types import spark_columns
 from lakelet.spark.sql.statement import query
 from lakelet.spark.write.matched_columns import literal
 from lakelet.sql.execution import EngineInsert
-from lakelet.table.committing import partition_spec
+from lakelet.table.write.table_commit import partition_spec
 
 
 def insert_rows_of_query(insert: EngineInsert) -> tuple[int | None, int]:

@@ -38,7 +38,7 @@ from lakelet.spark.session import settings
 from lakelet.spark.workers import prepare_workers
 from lakelet.spark.write.matched_columns import matched
 from lakelet.spark.write.write_job import collected, may_have_lost, raise_first
-from lakelet.table.committing import partition_spec
+from lakelet.table.write.table_commit import partition_spec
 
 _LOG = logging.getLogger(__name__)
 _FOR_ONE_WRITE = "write."

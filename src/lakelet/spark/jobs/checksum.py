@@ -23,7 +23,7 @@ from lakelet.model.split import Split
 from lakelet.spark.jobs.pinned import Where, pinned_scan
 from lakelet.spark.jobs.row_checksums import mixed, row_numbers
 from lakelet.spark.jobs.spread import spread
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 _MASK = (1 << 64) - 1
 _OTHER = np.uint64(0xA0761D6478BD642F)

@@ -17,7 +17,7 @@ from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import Planner
 from lakelet.spark.jobs.pinned import Where, pinned_scan
 from lakelet.spark.jobs.spread import spread
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 
 def count(

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pyarrow.compute as pc
 
 from lakelet.spark.opened_table import open_table
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 Where: TypeAlias = str | pc.Expression | None
 

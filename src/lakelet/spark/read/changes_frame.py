@@ -27,7 +27,7 @@ from lakelet.spark.read.merge_scan import packed, task_frame, unpacked
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import arrow_of_spark, spark_schema, to_spark_arrow
 from lakelet.storage.home import TableHome
-from lakelet.table.changing import ROW_KIND, read_changes
+from lakelet.table.read.changes import ROW_KIND, read_changes
 
 _TASKS_PER_CORE = 4
 

@@ -23,7 +23,7 @@ from lakelet.sink.pieces import pieces
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.spark.workers import prepare_workers
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 _TASK_BYTES = 64 << 20
 OPEN_FILE_BYTES = 1 << 20

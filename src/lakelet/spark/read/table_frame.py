@@ -33,7 +33,7 @@ from lakelet.spark.read.predicate_expression import translates
 from lakelet.spark.read.raw_files import assign
 from lakelet.spark.read.raw_scan import RawScan, spark_location, takes_any_name
 from lakelet.spark.types import spark_schema
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 
 def table(

@@ -51,7 +51,7 @@ from lakelet.spark.route.hash_expression import binary_row, joined_bytes, key_ha
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_type, to_spark_arrow
 from lakelet.storage.home import TableHome
-from lakelet.table.writers import row_counts
+from lakelet.table.write.writer import row_counts
 
 _MICROS_DIGITS = 6
 _GREATEST = 2**31 - 1

@@ -44,7 +44,7 @@ from lakelet.spark.route.bucket_groups import BucketGroups, Routed, free_name
 from lakelet.spark.route.hash_expression import binary_row, key_hash, partition_hash
 from lakelet.spark.session import default_parallelism
 from lakelet.storage.home import TableHome
-from lakelet.table.writers import StoredKeys, row_counts
+from lakelet.table.write.writer import StoredKeys, row_counts
 
 # Six bytes a key in every Python worker.
 MOST_KEYS_IN_MEMORY = 1 << 24

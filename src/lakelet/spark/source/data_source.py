@@ -32,7 +32,7 @@ from lakelet.spark.source.options import SourceOptions
 from lakelet.spark.source.writer import SourceWriter
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.spark.workers import told_plainly
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 
 class LakeletDataSource(DataSource):

@@ -32,12 +32,12 @@ from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.spark.workers import told_plainly
 from lakelet.spark.write.leftovers import remove_all, remove_leftovers
 from lakelet.storage.home import TableHome
-from lakelet.table.after_write import AfterWrite
-from lakelet.table.committing import TableCommit
 from lakelet.table.table import check_usable
-from lakelet.table.writable import check_writable
-from lakelet.table.writers import PinnedVersion
-from lakelet.table.writing import TableWrite
+from lakelet.table.write.after_write import AfterWrite
+from lakelet.table.write.table_commit import TableCommit
+from lakelet.table.write.table_write import TableWrite
+from lakelet.table.write.writable import check_writable
+from lakelet.table.write.writer import PinnedVersion
 
 _UNROUTED = (BucketMode.BUCKET_UNAWARE, BucketMode.POSTPONE_MODE)
 

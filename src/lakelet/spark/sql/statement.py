@@ -39,7 +39,7 @@ from lakelet.spark.sql.names import LakeNames, TableName
 from lakelet.spark.sql.read_columns import read_columns
 from lakelet.spark.sql.references import Reference, references
 from lakelet.spark.sql.words import Word, words_of
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 _READS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "CREATE", "INSERT")
 

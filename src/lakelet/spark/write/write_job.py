@@ -29,9 +29,9 @@ from lakelet.spark.task_outcome import OUTCOME_SCHEMA, TaskOutcome, outcome_batc
 from lakelet.spark.write.leftovers import remove_all, remove_leftovers
 from lakelet.spark.write.write_task import Written
 from lakelet.storage.home import TableHome
-from lakelet.table.committed_write import commit_on_top
-from lakelet.table.committing import TableCommit
-from lakelet.table.repetition import Repetition
+from lakelet.table.write.committed_write import commit_on_top
+from lakelet.table.write.repetition import Repetition
+from lakelet.table.write.table_commit import TableCommit
 
 _LOG = logging.getLogger(__name__)
 _BATCH_ROWS = "65536"

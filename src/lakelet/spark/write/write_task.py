@@ -26,8 +26,8 @@ from lakelet.sink.row_kinds import kinds_of
 from lakelet.spark.task_outcome import outcome_batches
 from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.storage.home import TableHome
-from lakelet.table.writers import PinnedVersion, WriterSettings
-from lakelet.table.writing import TableWrite
+from lakelet.table.write.table_write import TableWrite
+from lakelet.table.write.writer import PinnedVersion, WriterSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
 from lakelet.storage.paths import check_name
 from lakelet.table import Table
-from lakelet.table.partitions import drop_partitions, live_partitions
+from lakelet.table.upkeep.partitions import drop_partitions, live_partitions
 
 T = TypeVar("T")
 _REFUSED = {

@@ -40,13 +40,13 @@ from lakelet.sql.statements.row_expressions import check_row_expressions
 from lakelet.sql.statements.spans import IcebergTarget
 from lakelet.sql.statements.whole_rows import whole_rows
 from lakelet.storage.home import TableHome
-from lakelet.table.keyed_deleting import check_none_waiting, check_takes_deletes
-from lakelet.table.located_rows import LocatedRows
-from lakelet.table.looked_up_change import LookedUpChange
-from lakelet.table.row_changes import RowChanges, prepare_changes
-from lakelet.table.scanning import TableScan
+from lakelet.table.change.keyed_deletion import check_none_waiting, check_takes_deletes
+from lakelet.table.change.looked_up_change import LookedUpChange
+from lakelet.table.change.row_changes import RowChanges, prepare_changes
+from lakelet.table.read.located_rows import LocatedRows
+from lakelet.table.read.table_scan import TableScan
 from lakelet.table.table import check_usable
-from lakelet.table.writable import check_writable
+from lakelet.table.write.writable import check_writable
 
 _KINDS = {
     Action.UPDATE: RowKind.UPDATE_AFTER,

@@ -13,7 +13,7 @@ from lakelet.sql.errors import SqlError, UnknownNameError, nearest
 from lakelet.sql.names import matching
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
-from lakelet.table.committing import partition_spec
+from lakelet.table.write.table_commit import partition_spec
 
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMPTZ")
 # What stands among options but is kept by itself.

@@ -32,7 +32,7 @@ from lakelet.sql.statements.given_table import GivenTable, newest_schema, read_d
 from lakelet.sql.statements.type_text import create_text, quoted_name
 from lakelet.sql.word_reader import WordReader
 from lakelet.sql.words import Word
-from lakelet.table.partitions import live_partitions
+from lakelet.table.upkeep.partitions import live_partitions
 
 _TEXT = pa.string()
 _EXPECTED = (

@@ -34,8 +34,8 @@ from lakelet.sql.relation import Rows
 from lakelet.sql.system.built_rows import required
 from lakelet.sql.system.version import Version
 from lakelet.table import Table
-from lakelet.table.changing import ROW_KIND
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.changes import ROW_KIND
+from lakelet.table.read.table_scan import TableScan
 
 ROWKIND = "rowkind"
 AUDIT_LOG, BINLOG = "audit_log", "binlog"

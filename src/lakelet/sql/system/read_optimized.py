@@ -12,7 +12,7 @@ from lakelet.lsm.universal import UniversalPolicy
 from lakelet.options import TableOptions
 from lakelet.sql.system.version import Version
 from lakelet.table import Table
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 
 def read_optimized(table: Table, version: Version) -> TableScan:

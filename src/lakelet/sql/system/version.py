@@ -9,8 +9,8 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.table import Table
-from lakelet.table.named_version import named_version
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.named_version import named_version
+from lakelet.table.read.table_scan import TableScan
 
 
 @dataclass(frozen=True, slots=True)

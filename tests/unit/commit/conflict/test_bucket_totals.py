@@ -12,8 +12,8 @@ from lakelet.compact.rescale import Rescale, set_buckets
 from lakelet.compact.running import Scope
 from lakelet.model.commit_message import CommitMessage
 from lakelet.storage.memory import MemoryStore
-from lakelet.table.committed_write import commit_on_top
-from lakelet.table.repetition import Repetition
+from lakelet.table.write.committed_write import commit_on_top
+from lakelet.table.write.repetition import Repetition
 from tests.unit.compact.keyed_tables import keyed_table, places, rows, values
 from tests.unit.hooked_store import HookedStore
 

@@ -22,9 +22,9 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
-from lakelet.table.after_write import AfterWrite, RunsOf
-from lakelet.table.committing import TableCommit
-from lakelet.table.repetition import Repetition
+from lakelet.table.write.after_write import AfterWrite, RunsOf
+from lakelet.table.write.repetition import Repetition
+from lakelet.table.write.table_commit import TableCommit
 
 
 @dataclass(frozen=True, slots=True)

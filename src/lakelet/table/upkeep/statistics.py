@@ -18,9 +18,9 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.table_statistics import TableStatistics
 from lakelet.options import COMMIT_USER_PREFIX, TableOptions, check_stored
 from lakelet.storage.home import TableHome
-from lakelet.table.point_reading import chosen_columns
-from lakelet.table.repetition import Repetition
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.point_read import chosen_columns
+from lakelet.table.read.table_scan import TableScan
+from lakelet.table.write.repetition import Repetition
 
 
 class Analyzing:

@@ -24,11 +24,11 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.scan.plan import Where
 from lakelet.storage.home import TableHome
-from lakelet.table.committing import TableCommit
-from lakelet.table.looked_up_change import LookedUpChange, Prepared
-from lakelet.table.point_reading import get_rows, key_table
-from lakelet.table.row_changes import prepare_keyed
-from lakelet.table.scanning import TableScan
+from lakelet.table.change.looked_up_change import LookedUpChange, Prepared
+from lakelet.table.change.row_changes import prepare_keyed
+from lakelet.table.read.point_read import get_rows, key_table
+from lakelet.table.read.table_scan import TableScan
+from lakelet.table.write.table_commit import TableCommit
 
 _KEYS_AT_ONCE = 131_072
 RowsOf = Callable[[TableSchema, Snapshot | None], Iterator[pa.RecordBatch]]

@@ -10,7 +10,7 @@ from lakelet.commit.versions.fast_forward import fast_forward
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
 from lakelet.storage.home import TableHome
-from lakelet.table.tags import check_snapshot_id
+from lakelet.table.versions.table_tags import check_snapshot_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from lakelet.model.types import with_nullable
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.scan.plan import Plan
 from lakelet.storage.home import TableHome
-from lakelet.table.point_reading import find_rows
+from lakelet.table.read.point_read import find_rows
 
 
 @dataclass(frozen=True, slots=True)

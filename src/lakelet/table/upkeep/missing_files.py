@@ -25,8 +25,8 @@ from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
-from lakelet.table.committing import TableCommit
-from lakelet.table.looked_up_change import LookedUpChange, Prepared
+from lakelet.table.change.looked_up_change import LookedUpChange, Prepared
+from lakelet.table.write.table_commit import TableCommit
 
 _LISTERS = 16
 

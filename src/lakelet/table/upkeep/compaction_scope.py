@@ -29,7 +29,7 @@ from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.schema import TableSchema
 from lakelet.predicate.row_filter import row_filter
 from lakelet.storage.home import TableHome
-from lakelet.table.committing import partition_spec
+from lakelet.table.write.table_commit import partition_spec
 
 Partitions: TypeAlias = Mapping[str, object] | Sequence[Mapping[str, object]]
 _Mask: TypeAlias = npt.NDArray[np.bool_]

@@ -27,7 +27,7 @@ from lakelet.read.row_difference import row_difference
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
-from lakelet.table.keyed_changing import keyed_changes
+from lakelet.table.read.keyed_changes import keyed_changes
 
 ROW_KIND = "_row_kind"
 

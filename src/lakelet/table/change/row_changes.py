@@ -25,9 +25,9 @@ from lakelet.model.split import Split
 from lakelet.sink.append_writer import AppendWriter
 from lakelet.sink.row_kinds import Kinds
 from lakelet.storage.home import TableHome
-from lakelet.table.located_rows import LocatedRows
-from lakelet.table.looked_up_change import Prepared
-from lakelet.table.writers import PinnedVersion, open_writer
+from lakelet.table.change.looked_up_change import Prepared
+from lakelet.table.read.located_rows import LocatedRows
+from lakelet.table.write.writer import PinnedVersion, open_writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
-from lakelet.table.located_rows import FILE, ROW, LocatedRows
+from lakelet.table.read.located_rows import FILE, ROW, LocatedRows
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import Planner, Where
 from lakelet.sink.append_writer import AppendWriter
 from lakelet.storage.home import TableHome
-from lakelet.table.committing import TableCommit
-from lakelet.table.located_rows import ROW
-from lakelet.table.looked_up_change import LookedUpChange, Prepared
-from lakelet.table.row_changes import without_files
+from lakelet.table.change.looked_up_change import LookedUpChange, Prepared
+from lakelet.table.change.row_changes import without_files
+from lakelet.table.read.located_rows import ROW
+from lakelet.table.write.table_commit import TableCommit
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from lakelet.options import (
 )
 from lakelet.storage.home import TableHome
 from lakelet.table.ages import Age, past_ms
-from lakelet.table.missing_files import MissingFiles, drop_missing_files
+from lakelet.table.upkeep.missing_files import MissingFiles, drop_missing_files
 
 
 class Cleaning:

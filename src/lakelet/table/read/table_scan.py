@@ -26,8 +26,8 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import EMPTY_PLAN, Plan, Planner, Where
 from lakelet.storage.home import TableHome
-from lakelet.table.data_frames import pandas_frame, polars_frame, require
-from lakelet.table.fallback import Fallback, missing_splits
+from lakelet.table.read.data_frames import pandas_frame, polars_frame, require
+from lakelet.table.read.fallback import Fallback, missing_splits
 
 if TYPE_CHECKING:
     import duckdb

@@ -18,7 +18,7 @@ from lakelet.model.given_type import TypeLike, as_type
 from lakelet.model.schema import TableSchema
 from lakelet.options import PARTITION, PATH, PRIMARY_KEY, SCAN_FALLBACK_BRANCH, check_alter, check_options
 from lakelet.storage.home import TableHome
-from lakelet.table.writable import check_changed_schema
+from lakelet.table.write.writable import check_changed_schema
 
 _LOG = logging.getLogger(__name__)
 _FIXED = (PARTITION, PATH, PRIMARY_KEY)

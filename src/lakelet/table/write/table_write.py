@@ -40,8 +40,8 @@ from lakelet.sink.missing_columns import (
 from lakelet.sink.pieces import pieces
 from lakelet.sink.row_kinds import Kinds, RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
-from lakelet.table.kept_values import KeptValues
-from lakelet.table.writers import PinnedVersion, WriterSettings, open_writer
+from lakelet.table.write.kept_values import KeptValues
+from lakelet.table.write.writer import PinnedVersion, WriterSettings, open_writer
 
 _MOST_BATCH_BYTES = 256 << 20
 # What is worked out for each row on its way takes more than the row itself where that is narrow.

@@ -34,11 +34,11 @@ from lakelet.sink.repeatable_input import RepeatableInput
 from lakelet.sink.restamp import restamp
 from lakelet.sink.row_kinds import kinds_of
 from lakelet.storage.home import TableHome
-from lakelet.table.after_write import AfterWrite
-from lakelet.table.committing import TableCommit
-from lakelet.table.repetition import Repetition
-from lakelet.table.writers import PinnedVersion
-from lakelet.table.writing import TableWrite, schema_with_kinds
+from lakelet.table.write.after_write import AfterWrite
+from lakelet.table.write.repetition import Repetition
+from lakelet.table.write.table_commit import TableCommit
+from lakelet.table.write.table_write import TableWrite, schema_with_kinds
+from lakelet.table.write.writer import PinnedVersion
 
 _ASSIGNED = (BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC)
 _FIRST_ROOM = 1 << 10

@@ -197,6 +197,6 @@ def test_a_frame_library_that_is_not_installed_is_named(monkeypatch: pytest.Monk
     lake = Lake(MemoryStore())
     lake.create_database("d")
     scan = lake.create_table("d.t", [("id", "BIGINT")]).scan()
-    monkeypatch.setattr("lakelet.table.data_frames.find_spec", lambda name: None)
+    monkeypatch.setattr("lakelet.table.read.data_frames.find_spec", lambda name: None)
     with pytest.raises(InvalidError, match=f"pip install {package}"):
         getattr(scan, f"to_{package}")()

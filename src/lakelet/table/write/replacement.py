@@ -20,9 +20,9 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
-from lakelet.table.altering import note_schema
-from lakelet.table.committed_write import CommittedWrite
-from lakelet.table.committing import TableCommit
+from lakelet.table.change.schema_change import note_schema
+from lakelet.table.write.committed_write import CommittedWrite
+from lakelet.table.write.table_commit import TableCommit
 
 _LOG = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import check_options, check_stored
 from lakelet.storage.home import TableHome
-from lakelet.table.altering import note_schema
-from lakelet.table.compaction_scope import Partitions, partition_scope
+from lakelet.table.change.schema_change import note_schema
 from lakelet.table.moments import Length, length
+from lakelet.table.upkeep.compaction_scope import Partitions, partition_scope
 
 
 class Compacting:

@@ -26,7 +26,7 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome
-from lakelet.table.scanning import TableScan
+from lakelet.table.read.table_scan import TableScan
 
 FILE = "__lakelet_file"
 ROW = "__lakelet_row"

@@ -27,7 +27,7 @@ from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.options import COMPACTION_MIN_FILE_NUM, WRITE_ONLY, TableOptions
 from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
-from lakelet.table.committing import TableCommit
+from lakelet.table.write.table_commit import TableCommit
 
 _LOG = logging.getLogger(__name__)
 RunsOf = Callable[[Place], int]

@@ -7,7 +7,7 @@ import pytest
 
 from lakelet import Lake, Table
 from lakelet.storage.memory import MemoryStore
-from lakelet.table.partitions import drop_partitions, live_partitions
+from lakelet.table.upkeep.partitions import drop_partitions, live_partitions
 from tests.unit.hooked_store import HookedStore
 
 DAY = dt.date(2026, 1, 2)

@@ -1,0 +1,1 @@
+"""Deletes and updates of stored rows, and schema changes."""

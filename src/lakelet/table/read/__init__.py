@@ -1,0 +1,1 @@
+"""Reads: scans, lookups by key, changes between versions."""

@@ -1,0 +1,1 @@
+"""Compaction, retention, statistics and checks of a table."""

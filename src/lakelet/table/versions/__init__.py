@@ -1,0 +1,1 @@
+"""Tags, branches and consumers of a table."""

@@ -1,0 +1,1 @@
+"""Writes: rows to commit messages, messages to snapshots."""
