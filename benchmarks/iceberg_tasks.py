@@ -11,9 +11,9 @@ from pyiceberg.transforms import IdentityTransform
 from rows import batches
 
 import lakelet
-from lakelet.iceberg.catalog import IcebergCatalog
-from lakelet.iceberg.local_insert import insert_batches
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.transaction import IcebergTransaction
+from lakelet.iceberg.write.local_insert import insert_batches
 
 _TABLE = "bench.rows"
 _SEED = 7

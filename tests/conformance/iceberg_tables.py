@@ -38,9 +38,9 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from lakelet.iceberg.catalog import IcebergCatalog
-from lakelet.iceberg.table_writer import TableWriter
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.transaction import IcebergTransaction, MadeSnapshot
+from lakelet.iceberg.write.table_writer import TableWriter
 
 _MOMENTS = [
     dt.datetime(1970, 1, 1),

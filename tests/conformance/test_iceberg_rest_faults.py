@@ -21,7 +21,7 @@ from lakelet.errors import (
     UnavailableError,
 )
 from lakelet.iceberg.branches import create_branch
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.transaction import IcebergTransaction
 from tests.conformance.iceberg_rest.client import RestServer
 from tests.unit.iceberg.commit.tables import (

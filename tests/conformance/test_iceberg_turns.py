@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lakelet
-from lakelet.iceberg.maintenance.expiring import expire_snapshots
+from lakelet.iceberg.maintenance.expiry import expire_snapshots
 from tests.conformance.iceberg_spark.client import IcebergSpark
 from tests.conformance.iceberg_tables import insert, rows_of
 

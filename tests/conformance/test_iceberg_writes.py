@@ -32,7 +32,7 @@ from pyiceberg.types import (
 )
 
 import lakelet
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from tests.conformance.iceberg_spark.client import IcebergSpark
 from tests.conformance.iceberg_tables import (
     EDGES,

@@ -15,11 +15,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
 from lakelet.iceberg.branches import create_branch, fast_forward
-from lakelet.iceberg.catalog import IcebergCatalog
-from lakelet.iceberg.maintenance.expiring import expire_snapshots
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
+from lakelet.iceberg.maintenance.data_file_rewrite import rewrite_data_files
+from lakelet.iceberg.maintenance.expiry import expire_snapshots
+from lakelet.iceberg.maintenance.manifest_rewrite import rewrite_manifests
 from lakelet.iceberg.maintenance.orphans import remove_orphan_files
-from lakelet.iceberg.maintenance.rewriting_files import rewrite_data_files
-from lakelet.iceberg.maintenance.rewriting_manifests import rewrite_manifests
 from lakelet.iceberg.table import IcebergTable
 from tests.unit.iceberg.commit.tables import begin, check_sums, new_catalog, new_table, rows_of, write
 from tests.unit.moving_clock import MovingClock

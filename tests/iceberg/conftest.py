@@ -9,7 +9,7 @@ from pyiceberg.table import Table
 
 import lakelet
 from lakelet import Lake
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from tests.iceberg.viewed import ROWS, rows_of
 
 

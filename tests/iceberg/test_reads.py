@@ -30,7 +30,7 @@ from pyiceberg.types import (
 
 import lakelet
 from lakelet import CorruptionError, InvalidError, Lake, NotFoundError
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.scan import scan_of
 from tests.iceberg.delete_commits import commit_deletes, data_paths, equality_deletes
 from tests.iceberg.viewed import ROWS, ids_of, readers_of, rows_of

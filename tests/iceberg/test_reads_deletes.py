@@ -12,7 +12,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StructType
 
 from lakelet import CorruptionError, InvalidError, Lake
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.scan import scan_of
 from tests.iceberg.delete_commits import commit_deletes, data_paths, equality_deletes, position_deletes, vector
 from tests.iceberg.viewed import ROWS, ids_of, readers_of, rows_of

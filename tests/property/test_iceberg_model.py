@@ -22,9 +22,9 @@ from pyiceberg.transforms import IdentityTransform, VoidTransform
 
 import lakelet
 from lakelet.errors import ConflictError, InvalidError
-from lakelet.iceberg.maintenance.expiring import expire_snapshots
-from lakelet.iceberg.maintenance.rewriting_files import rewrite_data_files
-from lakelet.iceberg.maintenance.rewriting_manifests import rewrite_manifests
+from lakelet.iceberg.maintenance.data_file_rewrite import rewrite_data_files
+from lakelet.iceberg.maintenance.expiry import expire_snapshots
+from lakelet.iceberg.maintenance.manifest_rewrite import rewrite_manifests
 from lakelet.iceberg.scan import scan_of
 from tests.conformance.iceberg_tables import insert, rows_of
 from tests.property.iceberg_model import (

@@ -49,7 +49,7 @@ from lakelet.storage.paths import TablePaths, check_name, database_folder, datab
 from lakelet.storage.store import ObjectStore
 
 if TYPE_CHECKING:
-    from lakelet.iceberg.catalogs import Catalogs
+    from lakelet.iceberg.catalog.catalogs import Catalogs
     from lakelet.sql import Session, SqlResult
     from lakelet.table.table import Table
 
@@ -92,7 +92,7 @@ class Lake:
     def catalogs(self) -> Catalogs:
         """The Iceberg catalogs that the lake knows; InvalidError where pyiceberg is not installed."""
         try:
-            from lakelet.iceberg.catalogs import Catalogs  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+            from lakelet.iceberg.catalog.catalogs import Catalogs  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
         except ImportError as error:
             raise InvalidError(f"Iceberg tables need pyiceberg: pip install lakelet[iceberg] ({error})") from error
 

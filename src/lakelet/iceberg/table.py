@@ -11,7 +11,7 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.typedef import Identifier
 
 from lakelet.errors import ConflictError
-from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.catalog.library_errors import lakelet_errors
 
 # How often a metadata file may be gone by the time it is read.
 _TRIES = 5

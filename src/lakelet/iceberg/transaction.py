@@ -19,10 +19,11 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import ConflictError, InternalError, InvalidError, NotFoundError
+from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.commit.attempts import MadeSnapshot, SnapshotCommit, find_commit, head_of, made_snapshot
 from lakelet.iceberg.commit.change import Change, added_file, operation_of
 from lakelet.iceberg.commit.live_files import LiveFiles
-from lakelet.iceberg.commit.overwriting import (
+from lakelet.iceberg.commit.overwrite import (
     Overwrite,
     Replaced,
     StaticPartition,
@@ -30,15 +31,14 @@ from lakelet.iceberg.commit.overwriting import (
     static_partition,
     written_partitions,
 )
-from lakelet.iceberg.commit.removing import remove_paths
+from lakelet.iceberg.commit.removal import remove_paths
 from lakelet.iceberg.commit.schema_changes import check_schema
 from lakelet.iceberg.commit.summary import COMMIT_ID
 from lakelet.iceberg.commit.written_files import check_written
 from lakelet.iceberg.commit_data import CommitData
-from lakelet.iceberg.leftovers import remove_files_of_job
-from lakelet.iceberg.library_errors import lakelet_errors
 from lakelet.iceberg.table import IcebergTable
-from lakelet.iceberg.write_plan import WritePlan, write_plan
+from lakelet.iceberg.write.leftovers import remove_files_of_job
+from lakelet.iceberg.write.write_plan import WritePlan, write_plan
 from lakelet.ids import Ids, RandomIds
 
 __all__ = ["COMMIT_ID", "MODES", "IcebergTransaction", "MadeSnapshot"]

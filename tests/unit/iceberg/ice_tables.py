@@ -12,12 +12,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.transforms import Transform
 
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.commit_data import CommitData
 from lakelet.iceberg.table import IcebergTable
-from lakelet.iceberg.table_writer import TableWriter
 from lakelet.iceberg.transaction import IcebergTransaction
-from lakelet.iceberg.write_plan import write_plan
+from lakelet.iceberg.write.table_writer import TableWriter
+from lakelet.iceberg.write.write_plan import write_plan
 
 JOB = "11111111-2222-3333-4444-555555555555"
 

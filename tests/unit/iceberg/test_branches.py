@@ -18,7 +18,7 @@ from lakelet.iceberg.branches import (
     fast_forward,
     rollback_to_snapshot,
 )
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.table import IcebergTable
 from tests.unit.iceberg.commit.tables import CatalogHooks, new_catalog, new_table, raising, write
 

@@ -15,9 +15,9 @@ from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_m
 
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
+from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
-from lakelet.iceberg.commit.sending import send
-from lakelet.iceberg.library_errors import first_line, lakelet_errors
+from lakelet.iceberg.commit.request import send
 from lakelet.iceberg.table import IcebergTable
 from lakelet.ids import Ids, RandomIds
 

@@ -13,7 +13,7 @@ from pyiceberg import exceptions as library
 from pyiceberg.catalog import Catalog
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.library_errors import refused_status
+from lakelet.iceberg.catalog.library_errors import refused_status
 
 _LOST = (
     library.CommitFailedException,

@@ -31,7 +31,7 @@ from lakelet.iceberg.commit.attempts import MadeSnapshot, SnapshotCommit
 from lakelet.iceberg.commit.change import Change, added_file
 from lakelet.iceberg.commit.live_files import LiveFile, LiveFiles, path_bounds
 from lakelet.iceberg.commit.partition_keys import partition_key
-from lakelet.iceberg.commit.removing import remove_paths
+from lakelet.iceberg.commit.removal import remove_paths
 from lakelet.iceberg.commit.schema_changes import check_schema
 from lakelet.iceberg.commit_data import CommitData
 from lakelet.iceberg.scan.partition_projection import partition_projection

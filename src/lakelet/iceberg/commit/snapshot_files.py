@@ -29,10 +29,10 @@ from pyiceberg.table.snapshots import Snapshot
 from lakelet.errors import InvalidError
 from lakelet.iceberg.commit.change import Change
 from lakelet.iceberg.commit.live_files import LiveFiles
-from lakelet.iceberg.commit.manifest_writing import rolling_manifests
-from lakelet.iceberg.commit.merging import ManifestSize, merge_groups
+from lakelet.iceberg.commit.manifest_merge import ManifestSize, merge_groups
+from lakelet.iceberg.commit.manifest_writer import rolling_manifests
 from lakelet.iceberg.commit.partition_keys import partition_key
-from lakelet.iceberg.commit.removing import remove_paths
+from lakelet.iceberg.commit.removal import remove_paths
 from lakelet.iceberg.commit.summary import summary_of
 from lakelet.iceberg.commit.table_settings import flag_property, number_property
 from lakelet.iceberg.table import IcebergTable

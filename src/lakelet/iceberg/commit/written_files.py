@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.commit_data import CommitData
-from lakelet.iceberg.write_plan import WritePlan
+from lakelet.iceberg.write.write_plan import WritePlan
 
 _DATA = "DATA"
 

@@ -31,8 +31,8 @@ from pyiceberg.table.metadata import TableMetadata
 
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError
-from lakelet.iceberg.library_errors import lakelet_errors
-from lakelet.iceberg.maintenance.expiring import check_files_may_go
+from lakelet.iceberg.catalog.library_errors import lakelet_errors
+from lakelet.iceberg.maintenance.expiry import check_files_may_go
 from lakelet.iceberg.maintenance.reachable import files_of, manifests_of, metadata_files
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.trust.lake_files import LakeFileIO

@@ -7,7 +7,7 @@ Rows are never lost: pruning leaves out only files that surely hold no matching 
 an error that names its file.
 """
 
-from lakelet.iceberg.scan.evolving import PlainColumn, PlainColumns
+from lakelet.iceberg.scan.evolution import PlainColumn, PlainColumns
 from lakelet.iceberg.scan.scan import IcebergScan, comparable_fields, scan_of, version_key
 from lakelet.iceberg.scan.scan_file import DeleteFile, ScanFile
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.scan.evolving import Stored
+from lakelet.iceberg.scan.evolution import Stored
 
 BATCH_ROWS = 65_536
 # What Arrow's ORC reader says of moments that have no place in 64 bits of nanoseconds.

@@ -41,16 +41,16 @@ from pyiceberg.types import (
 )
 
 from lakelet.errors import CorruptionError, InvalidError
-from lakelet.iceberg.column_types import model_field
-from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.scan.data_files import BATCH_ROWS, open_file
 from lakelet.iceberg.scan.equality import DeletedValues, deleted_values
-from lakelet.iceberg.scan.evolving import Evolution, PlainColumns, arrow_schema, plain_columns, stored_fields
+from lakelet.iceberg.scan.evolution import Evolution, PlainColumns, arrow_schema, plain_columns, stored_fields
 from lakelet.iceberg.scan.file_errors import reading
-from lakelet.iceberg.scan.planning import Plan, plan_files
+from lakelet.iceberg.scan.plan import Plan, plan_files
 from lakelet.iceberg.scan.positions import DeletedPositions, Positions, kept_rows
 from lakelet.iceberg.scan.scan_file import EQUALITY, DeleteFile, ScanFile
 from lakelet.iceberg.scan.versions import version_of
+from lakelet.iceberg.schema.column_types import model_field
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.types import Field
 from lakelet.predicate.tree import Predicate

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.iceberg.library_errors import lakelet_errors
+from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.versions import version_of
 from lakelet.iceberg.table import IcebergTable

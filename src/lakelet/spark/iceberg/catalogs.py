@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 from lakelet.catalog import connect
 from lakelet.errors import InvalidError
-from lakelet.iceberg.catalog import IcebergCatalog
-from lakelet.iceberg.catalogs import OWN_CATALOG
+from lakelet.iceberg.catalog.catalogs import OWN_CATALOG
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.trust.properties import configured
 from lakelet.options import CATALOG_PREFIX
 from lakelet.options.connection import CONNECTION_OPTIONS

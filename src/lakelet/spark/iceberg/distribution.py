@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.write_plan import WritePlan
+from lakelet.iceberg.write.write_plan import WritePlan
 from lakelet.spark.iceberg.fields import SortedField, partition_fields, sort_fields
 from lakelet.spark.iceberg.transforms import Keyed
 

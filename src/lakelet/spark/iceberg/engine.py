@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.column_types import identity_columns, model_schema
+from lakelet.iceberg.schema.column_types import identity_columns, model_schema
 from lakelet.spark.iceberg.insert import IcebergInsert
 from lakelet.spark.iceberg.types import spark_columns
 from lakelet.spark.sql.statement import query

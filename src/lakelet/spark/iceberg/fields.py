@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lakelet.iceberg.write_plan import WritePlan
+from lakelet.iceberg.write.write_plan import WritePlan
 
 _TRANSFORM = re.compile(r"(?P<name>\w+)(?:\[(?P<argument>\d+)\])?")
 

@@ -21,14 +21,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.column_types import model_schema
+from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.commit_data import CommitData
-from lakelet.iceberg.leftovers import remove_files_of_job
-from lakelet.iceberg.library_errors import lakelet_errors
-from lakelet.iceberg.row_fit import RowFit
+from lakelet.iceberg.schema.column_types import model_schema
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.transaction import MODES, IcebergTransaction, MadeSnapshot
-from lakelet.iceberg.write_plan import WritePlan
+from lakelet.iceberg.write.leftovers import remove_files_of_job
+from lakelet.iceberg.write.row_fit import RowFit
+from lakelet.iceberg.write.write_plan import WritePlan
 from lakelet.model.schema import TableSchema
 from lakelet.spark.iceberg.catalogs import CatalogLike, is_connection, open_catalog
 from lakelet.spark.iceberg.distribution import routed, routing_settings

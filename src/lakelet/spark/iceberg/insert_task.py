@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark import TaskContext
 
+from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.commit_data import CommitData
-from lakelet.iceberg.library_errors import lakelet_errors
-from lakelet.iceberg.table_writer import TableWriter
-from lakelet.iceberg.write_plan import WritePlan
+from lakelet.iceberg.write.table_writer import TableWriter
+from lakelet.iceberg.write.write_plan import WritePlan
 from lakelet.model.schema import TableSchema
 from lakelet.spark.iceberg.types import Times
 from lakelet.spark.task_outcome import outcome_batches

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.errors import NotFoundError
-from lakelet.iceberg.column_types import model_field
 from lakelet.iceberg.scan import IcebergScan, PlainColumn, PlainColumns, ScanFile
+from lakelet.iceberg.schema.column_types import model_field
 from lakelet.model.types import Field
 from lakelet.predicate.tree import Predicate
 from lakelet.spark.column_names import column_named

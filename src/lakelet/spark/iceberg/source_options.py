@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.catalogs import OWN_CATALOG
+from lakelet.iceberg.catalog.catalogs import OWN_CATALOG
 from lakelet.iceberg.table import IcebergTable
 from lakelet.options import CATALOG_PREFIX
 from lakelet.spark.iceberg.catalogs import is_connection, open_catalog

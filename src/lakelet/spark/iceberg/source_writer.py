@@ -17,11 +17,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from lakelet.errors import LakeletError, UnavailableError
-from lakelet.iceberg.column_types import model_schema
-from lakelet.iceberg.leftovers import remove_files_of_job
+from lakelet.iceberg.schema.column_types import model_schema
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.transaction import IcebergTransaction
-from lakelet.iceberg.write_plan import WritePlan
+from lakelet.iceberg.write.leftovers import remove_files_of_job
+from lakelet.iceberg.write.write_plan import WritePlan
 from lakelet.ids import RandomIds
 from lakelet.model.schema import TableSchema
 from lakelet.sink.refused_rows import RefusedRowsError, together

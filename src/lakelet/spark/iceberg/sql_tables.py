@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.catalog.lake import Lake
-from lakelet.iceberg.column_types import identity_columns, model_schema
+from lakelet.iceberg.schema.column_types import identity_columns, model_schema
 from lakelet.iceberg.table import IcebergTable
-from lakelet.iceberg.write_plan import write_plan
+from lakelet.iceberg.write.write_plan import write_plan
 from lakelet.spark.iceberg.catalogs import open_catalog
 from lakelet.spark.iceberg.fields import partition_fields
 from lakelet.spark.iceberg.insert import IcebergInsert

@@ -22,8 +22,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.column_types import model_field
 from lakelet.iceberg.scan import IcebergScan, ScanFile, comparable_fields, scan_of
+from lakelet.iceberg.schema.column_types import model_field
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.types import Field
 from lakelet.predicate.row_mask import row_mask

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from lakelet.errors import AlreadyExistsError, InvalidError
-from lakelet.iceberg.altering import PartitionChange, alter_columns, alter_partitioning, alter_properties
 from lakelet.iceberg.branches import create_branch, create_tag, drop_branch, drop_tag
-from lakelet.iceberg.partition_terms import PartitionTerm
+from lakelet.iceberg.schema.alteration import PartitionChange, alter_columns, alter_partitioning, alter_properties
+from lakelet.iceberg.schema.partition_terms import PartitionTerm
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.schema import TableSchema
 from lakelet.sql.context import Context

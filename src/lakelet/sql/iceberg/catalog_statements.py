@@ -12,8 +12,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelet.errors import AlreadyExistsError
-from lakelet.iceberg.catalog import IcebergCatalog
-from lakelet.iceberg.creating import drop_table
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
+from lakelet.iceberg.catalog.table_creation import drop_table
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError
 from lakelet.sql.iceberg.names import iceberg_database, known_catalog

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.iceberg.changing import Positions, RowChange, change_rows
-from lakelet.iceberg.column_types import model_schema
+from lakelet.iceberg.row_change import Positions, RowChange, change_rows
 from lakelet.iceberg.scan import IcebergScan
+from lakelet.iceberg.schema.column_types import model_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.predicate.tree import Predicate

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakelet.errors import AlreadyExistsError, CommitUnknownError
-from lakelet.iceberg.catalog import IcebergCatalog
-from lakelet.iceberg.column_types import iceberg_schema
-from lakelet.iceberg.creating import TablePlan, check_version, create_table, drop_table
-from lakelet.iceberg.partition_terms import PartitionTerm, check_terms
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
+from lakelet.iceberg.catalog.table_creation import TablePlan, check_version, create_table, drop_table
+from lakelet.iceberg.schema.column_types import iceberg_schema
+from lakelet.iceberg.schema.partition_terms import PartitionTerm, check_terms
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.arrow_types import from_arrow
 from lakelet.model.schema import TableSchema

@@ -6,8 +6,8 @@ is a snapshot that replaces the table, or one partition, by nothing: older snaps
 
 from __future__ import annotations
 
-from lakelet.iceberg.column_types import model_schema
-from lakelet.iceberg.creating import drop_table
+from lakelet.iceberg.catalog.table_creation import drop_table
+from lakelet.iceberg.schema.column_types import model_schema
 from lakelet.iceberg.transaction import IcebergTransaction
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.given_iceberg import read_iceberg

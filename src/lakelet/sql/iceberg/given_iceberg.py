@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.table import IcebergTable
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError

@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.column_types import model_schema
-from lakelet.iceberg.local_insert import insert_batches
-from lakelet.iceberg.partition_terms import shown_terms
+from lakelet.iceberg.schema.column_types import model_schema
+from lakelet.iceberg.schema.partition_terms import shown_terms
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.transaction import IcebergTransaction, MadeSnapshot
+from lakelet.iceberg.write.local_insert import insert_batches
 from lakelet.model.schema import TableSchema
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError

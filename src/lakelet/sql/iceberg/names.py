@@ -16,7 +16,7 @@ from lakelet.sql.errors import nearest
 from lakelet.sql.names import matching, split_name
 
 if TYPE_CHECKING:
-    from lakelet.iceberg.catalog import IcebergCatalog
+    from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
     from lakelet.iceberg.table import IcebergTable
     from lakelet.sql.context import Context
 

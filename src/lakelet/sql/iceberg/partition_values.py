@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakelet.iceberg.partition_terms import shown_terms
+from lakelet.iceberg.schema.partition_terms import shown_terms
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema

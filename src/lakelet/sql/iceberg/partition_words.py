@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.iceberg.partition_terms import PartitionTerm
+from lakelet.iceberg.schema.partition_terms import PartitionTerm
 from lakelet.model.schema import TableSchema
 from lakelet.sql.errors import SqlError, nearest
 from lakelet.sql.statements.column_words import ColumnPath, read_path

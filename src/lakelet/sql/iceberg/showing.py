@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakelet.iceberg.column_types import model_schema
-from lakelet.iceberg.partition_names import partition_names
-from lakelet.iceberg.partition_terms import PartitionTerm, shown_terms
+from lakelet.iceberg.schema.column_types import model_schema
+from lakelet.iceberg.schema.partition_names import partition_names
+from lakelet.iceberg.schema.partition_terms import PartitionTerm, shown_terms
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.schema import TableSchema
 from lakelet.sql.context import Context

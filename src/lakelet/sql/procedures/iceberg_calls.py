@@ -14,10 +14,10 @@ from lakelet.iceberg.branches import (
     fast_forward,
     rollback_to_snapshot,
 )
-from lakelet.iceberg.maintenance.expiring import expire_snapshots
+from lakelet.iceberg.maintenance.data_file_rewrite import rewrite_data_files
+from lakelet.iceberg.maintenance.expiry import expire_snapshots
+from lakelet.iceberg.maintenance.manifest_rewrite import rewrite_manifests
 from lakelet.iceberg.maintenance.orphans import remove_orphan_files
-from lakelet.iceberg.maintenance.rewriting_files import rewrite_data_files
-from lakelet.iceberg.maintenance.rewriting_manifests import rewrite_manifests
 from lakelet.iceberg.table import IcebergTable
 from lakelet.sql.iceberg.names import IcebergName, iceberg_name, open_iceberg
 from lakelet.sql.procedures.procedure import Call, Done, split_parts

@@ -13,10 +13,10 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import Transform, parse_transform
 
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.table import IcebergTable
-from lakelet.iceberg.table_writer import TableWriter
 from lakelet.iceberg.transaction import IcebergTransaction, MadeSnapshot
+from lakelet.iceberg.write.table_writer import TableWriter
 
 NAME = "shop.orders"
 

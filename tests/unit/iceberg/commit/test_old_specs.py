@@ -11,9 +11,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StructType
 
-from lakelet.iceberg.catalog import IcebergCatalog
-from lakelet.iceberg.maintenance.rewriting_files import rewrite_data_files
-from lakelet.iceberg.maintenance.rewriting_manifests import rewrite_manifests
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
+from lakelet.iceberg.maintenance.data_file_rewrite import rewrite_data_files
+from lakelet.iceberg.maintenance.manifest_rewrite import rewrite_manifests
 from lakelet.iceberg.table import IcebergTable
 from tests.unit.iceberg.commit.tables import (
     NAME,

@@ -30,7 +30,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from lakelet.iceberg.maintenance.rewriting_manifests import rewrite_manifests
+from lakelet.iceberg.maintenance.manifest_rewrite import rewrite_manifests
 from tests.unit.iceberg.commit.tables import NAME, check_sums, new_catalog, rows_of, set_partitions, write
 
 CASES: list[tuple[PrimitiveType, list[Any], list[str]]] = [

@@ -11,15 +11,15 @@ from pyiceberg.typedef import Record
 
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.format.avro import read_schema
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.commit.replace_files import replace_files
 from lakelet.iceberg.commit_data import CommitData
-from lakelet.iceberg.maintenance.expiring import expire_snapshots
-from lakelet.iceberg.maintenance.rewriting_files import rewrite_data_files
+from lakelet.iceberg.maintenance.data_file_rewrite import rewrite_data_files
+from lakelet.iceberg.maintenance.expiry import expire_snapshots
 from lakelet.iceberg.scan.scan import comparable_fields
 from lakelet.iceberg.table import IcebergTable
-from lakelet.iceberg.table_writer import TableWriter
-from lakelet.iceberg.write_plan import write_plan
+from lakelet.iceberg.write.table_writer import TableWriter
+from lakelet.iceberg.write.write_plan import write_plan
 from lakelet.predicate.tree import Predicate
 from lakelet.predicate.where import parse_where
 from tests.iceberg.delete_commits import commit_deletes, equality_deletes, position_deletes

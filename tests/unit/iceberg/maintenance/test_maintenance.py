@@ -14,12 +14,12 @@ from pyiceberg.typedef import Record
 
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.iceberg.branches import create_branch, create_tag, drop_branch, drop_tag, rollback_to_snapshot
-from lakelet.iceberg.catalog import IcebergCatalog
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.maintenance import orphans
-from lakelet.iceberg.maintenance.expiring import expire_snapshots
+from lakelet.iceberg.maintenance.data_file_rewrite import rewrite_data_files
+from lakelet.iceberg.maintenance.expiry import expire_snapshots
+from lakelet.iceberg.maintenance.manifest_rewrite import rewrite_manifests
 from lakelet.iceberg.maintenance.orphans import normalised, remove_orphan_files
-from lakelet.iceberg.maintenance.rewriting_files import rewrite_data_files
-from lakelet.iceberg.maintenance.rewriting_manifests import rewrite_manifests
 from lakelet.iceberg.table import IcebergTable
 from tests.iceberg.delete_commits import commit_deletes, data_paths, equality_deletes, position_deletes
 from tests.unit.iceberg.commit.tables import (

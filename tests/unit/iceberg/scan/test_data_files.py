@@ -7,8 +7,8 @@ from pyarrow import orc
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.scan.data_files import open_file
-from lakelet.iceberg.scan.evolving import stored_fields
-from tests.unit.iceberg.scan.test_evolving import _field
+from lakelet.iceberg.scan.evolution import stored_fields
+from tests.unit.iceberg.scan.test_evolution import _field
 
 
 def _orc(moment: dt.datetime) -> BytesIO:

@@ -19,7 +19,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, LongType, NestedField, TimestampType
 
 from lakelet.iceberg.scan.partition_projection import partition_projection
-from lakelet.iceberg.scan.planning import _Planner
+from lakelet.iceberg.scan.plan import _Planner
 from lakelet.iceberg.scan.pruning import planning_schema, pruning_expression
 from lakelet.iceberg.scan.scan import _comparable
 from lakelet.predicate.where import parse_where

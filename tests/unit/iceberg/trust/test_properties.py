@@ -8,7 +8,7 @@ import pytest
 
 import lakelet
 from lakelet.errors import CorruptionError, InvalidError, LakeletError
-from lakelet.iceberg.catalogs import Catalogs
+from lakelet.iceberg.catalog.catalogs import Catalogs
 from lakelet.iceberg.trust import properties as trusted
 from lakelet.storage.memory import MemoryStore
 

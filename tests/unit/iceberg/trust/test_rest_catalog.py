@@ -9,8 +9,8 @@ import pytest
 
 import lakelet
 from lakelet.errors import CommitUnknownError, InvalidError, UnavailableError
-from lakelet.iceberg.catalog import IcebergCatalog
-from lakelet.iceberg.creating import drop_table
+from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
+from lakelet.iceberg.catalog.table_creation import drop_table
 from lakelet.iceberg.trust import rest_catalog
 from tests.unit.iceberg.trust.rest_server import Answers, rest_server
 

@@ -8,7 +8,7 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import DecimalType, ListType, LongType, NestedField, StringType, StructType, TimestampType
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.write_plan import WritePlan
+from lakelet.iceberg.write.write_plan import WritePlan
 from lakelet.spark.iceberg.distribution import distribution_mode, routing_settings
 from lakelet.spark.iceberg.fields import SortedField, TransformedField, partition_fields, sort_fields
 from tests.unit.iceberg.ice_tables import spec_of

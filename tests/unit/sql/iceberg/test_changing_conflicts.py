@@ -9,10 +9,10 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 
 from lakelet import ConflictError
 from lakelet.errors import CommitUnknownError
-from lakelet.iceberg import changing
-from lakelet.iceberg.changing import RowChange, change_rows
+from lakelet.iceberg import row_change
+from lakelet.iceberg.row_change import RowChange, change_rows
 from lakelet.iceberg.table import IcebergTable
-from lakelet.iceberg.write_plan import WritePlan, write_plan
+from lakelet.iceberg.write.write_plan import WritePlan, write_plan
 from tests.unit.iceberg.commit.tables import CatalogHooks, raising
 from tests.unit.moving_clock import MovingClock
 from tests.unit.sql.iceberg.changed_iceberg import NAME, START, IcebergSession, filled, rows, stored_data
@@ -52,7 +52,7 @@ def test_rows_that_came_and_cannot_match_stay(sql: IcebergSession, monkeypatch: 
         plans.append(job)
         return write_plan(table, job)
 
-    monkeypatch.setattr(changing, "write_plan", planned)
+    monkeypatch.setattr(row_change, "write_plan", planned)
     text = f"UPDATE {NAME} SET s = 'x' WHERE v > 15"
     assert raced(sql, text, f"INSERT INTO {NAME} VALUES (6, 'a', 5, NULL)") == (3, 3)
     assert rows(sql)[-1] == (6, "a", 5, None)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakelet.errors import ConflictError, InvalidError, NotFoundError
-from lakelet.iceberg.table_writer import TableWriter
+from lakelet.iceberg.write.table_writer import TableWriter
 from lakelet.sql import execution
 from lakelet.sql.execution import EngineInsert
 from tests.unit.sql.iceberg.ice_session import ice_session

@@ -72,7 +72,7 @@ def test_a_table_without_garbage_collection_keeps_them(sql: SqlSession) -> None:
 @pytest.fixture
 def of_another_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are written as other engines do, which also take times that are not shown here."""
-    monkeypatch.setattr("lakelet.iceberg.value_fit.first_unshowable", lambda _: None)
+    monkeypatch.setattr("lakelet.iceberg.write.value_fit.first_unshowable", lambda _: None)
 
 
 @pytest.mark.usefixtures("of_another_engine")

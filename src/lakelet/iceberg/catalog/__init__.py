@@ -1,0 +1,1 @@
+"""Iceberg catalogs, and the tables they hold."""

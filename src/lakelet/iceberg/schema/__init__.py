@@ -1,0 +1,1 @@
+"""Columns, partition specs and their changes."""

@@ -1,0 +1,1 @@
+"""Data files: rows fitted to the schema, grouped by partition, written."""

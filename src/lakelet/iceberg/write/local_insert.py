@@ -1,0 +1,34 @@
+"""An insert whose rows are written here: one writer, then the commit.
+
+Where rows do not fit or a file cannot be written, every file of the insert is removed and the table is as it was. Where the
+catalog does not say whether the commit stands, nothing is removed: that is `CommitUnknownError`, as the transaction has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from lakelet.iceberg.transaction import IcebergTransaction, MadeSnapshot
+from lakelet.iceberg.write.table_writer import TableWriter
+from lakelet.iceberg.write.write_plan import WritePlan
+
+_TASK = "0"
+
+
+def insert_batches(
+    transaction: IcebergTransaction, plan: WritePlan, batches: Iterable[pa.RecordBatch]
+) -> MadeSnapshot | None:
+    """Writes all rows and commits them as one snapshot; None where there is nothing to commit. `plan` is what the transaction's
+    `begin_insert` gave."""
+    writer = TableWriter(plan, _TASK)
+    try:
+        for batch in batches:
+            writer.write(batch)
+        data = writer.close()
+    except BaseException:
+        writer.abort()
+        raise
+    transaction.update_commit_data(data)
+    return transaction.finish_insert()
