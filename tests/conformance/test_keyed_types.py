@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakelet.sink.extractors import extractor_for
+from lakelet.sink.bucket.extractors import extractor_for
 from tests.conformance import every_type
 from tests.conformance.keyed_tables import KeyedTable
 from tests.conformance.tables import (

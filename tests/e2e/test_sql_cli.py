@@ -126,7 +126,7 @@ def test_only_what_is_needed_is_loaded(warehouse: str) -> None:
         "pyarrow.dataset",
         "pyarrow.orc",
         "rich.console",
-        "lakelet.sink.append_writer",
+        "lakelet.sink.write.append_writer",
         "lakelet.table.table",
     ]
     program = (

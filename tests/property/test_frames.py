@@ -18,8 +18,8 @@ from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, renumber
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.input import batches_of
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.row_input import batches_of
 from lakelet.table.read.data_frames import pandas_frame, polars_frame
 from tests.property.every_value import NESTED, VALUES, bits, wrapped
 from tests.tiers.examples import examples

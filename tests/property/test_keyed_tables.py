@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from lakelet import ConflictError, InvalidError, Lake, Table
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
-from lakelet.sink.extractors import FixedBucketRowKeyExtractor, RowPartitionAllPrimaryKeyExtractor
+from lakelet.sink.bucket.extractors import FixedBucketRowKeyExtractor, RowPartitionAllPrimaryKeyExtractor
 from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import SteppingClock
 from tests.property import keyed_strategies, strategies

@@ -7,7 +7,7 @@ from lakelet import Table
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.manifest.manifest_columns import EMPTY_ROW
 from lakelet.format.rows.binary_row_columns import hash_rows
-from lakelet.sink.hash_indexes import HashIndexes
+from lakelet.sink.bucket.hash_indexes import HashIndexes
 
 Rows = dict[Any, Any]
 

@@ -13,8 +13,8 @@ import lakelet
 from lakelet import ConflictError, InvalidError, Table
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.rows.binary_row import encode_row
-from lakelet.sink.assigned_rows import NEW
-from lakelet.sink.cross_partition import Crossing
+from lakelet.sink.bucket.assigned_rows import NEW
+from lakelet.sink.bucket.cross_partition import Crossing
 from lakelet.spark.route.cross_partition import CrossingTable, crossed
 from lakelet.spark.write import write_job
 from lakelet.spark.write.table_write import write

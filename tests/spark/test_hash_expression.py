@@ -23,8 +23,8 @@ from lakelet.model.arrow_types import arrow_schema, timestamp_unit, to_arrow
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, Field, Kind
-from lakelet.sink.channels import partition_hashes, select_assigners, select_channels
-from lakelet.sink.extractors import extractor_for
+from lakelet.sink.bucket.channels import partition_hashes, select_assigners, select_channels
+from lakelet.sink.bucket.extractors import extractor_for
 from lakelet.spark import session
 from lakelet.spark.route.hash_expression import (
     assigner_expression,

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lakelet
 from lakelet import Table
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
-from lakelet.sink.extractors import FixedBucketRowKeyExtractor
+from lakelet.sink.bucket.extractors import FixedBucketRowKeyExtractor
 from lakelet.spark.session import settings as spark_settings
 from lakelet.spark.types import arrow_of_spark, spark_schema, to_spark_arrow
 from lakelet.spark.write.table_write import write

@@ -19,7 +19,7 @@ from lakelet.model.schema import new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.options import DATA_FILE_THIN_MODE, TableOptions
-from lakelet.sink.key_value_writer import KeyValueWriter
+from lakelet.sink.write.key_value_writer import KeyValueWriter
 from lakelet.storage.home import TableHome
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths

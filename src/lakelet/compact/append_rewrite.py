@@ -29,9 +29,9 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.split_reader import SplitReader
-from lakelet.sink.append_writer import BucketWriter
-from lakelet.sink.one_commit import OneCommit
-from lakelet.sink.settings import SinkSettings
+from lakelet.sink.write.append_writer import BucketWriter
+from lakelet.sink.write.one_commit import OneCommit
+from lakelet.sink.write.settings import SinkSettings
 from lakelet.storage.home import TableHome
 
 

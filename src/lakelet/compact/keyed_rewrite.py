@@ -38,9 +38,9 @@ from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.merge_reader import BUDGET_BYTES, MergeReader
 from lakelet.scan.tree import hides_level0
-from lakelet.sink.one_commit import OneCommit
-from lakelet.sink.row_groups import ahead, row_groups
-from lakelet.sink.settings import SinkSettings
+from lakelet.sink.write.one_commit import OneCommit
+from lakelet.sink.write.row_groups import ahead, row_groups
+from lakelet.sink.write.settings import SinkSettings
 from lakelet.storage.home import TableHome
 
 # A file of at least this share of the target size is not worth rewriting only to make it larger.

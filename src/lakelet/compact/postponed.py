@@ -48,7 +48,7 @@ from lakelet.options import BUCKET, POSTPONE_DEFAULT_BUCKET_NUM, TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.key_value_files import KeyValueFiles
 from lakelet.read.split_files import SplitFile
-from lakelet.sink.key_value_writer import KeyValueWriter
+from lakelet.sink.write.key_value_writer import KeyValueWriter
 from lakelet.storage.home import TableHome
 
 _BATCH_ROWS = 65_536

@@ -31,8 +31,8 @@ from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.merge_reader import MergeReader
 from lakelet.read.split_reader import SplitReader
-from lakelet.sink.append_writer import AppendWriter
-from lakelet.sink.key_value_writer import KeyValueWriter
+from lakelet.sink.write.append_writer import AppendWriter
+from lakelet.sink.write.key_value_writer import KeyValueWriter
 from lakelet.storage.home import TableHome
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import lakelet
 from lakelet.errors import InvalidError
-from lakelet.sink import cast
+from lakelet.sink.rows import cast
 from lakelet.table import Table
 
 _VALUES = {

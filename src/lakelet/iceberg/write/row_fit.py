@@ -1,8 +1,8 @@
 """Rows as they come, checked and brought to the columns of an Iceberg table's files.
 
 Columns, and members of structs, are matched by name; by a name in other cases only where that is not in doubt. A type is
-converted only where every value survives, by the same rule as for Lakelet's own tables (`sink/conversion`), and text or 16 bytes
-to a uuid. A column that is missing takes its default, else NULL. Errors name
+converted only where every value survives, by the same rule as for Lakelet's own tables (`sink/rows/conversion`), and text or
+16 bytes to a uuid. A column that is missing takes its default, else NULL. Errors name
 the column, what was expected and what was found, and the first row.
 """
 

@@ -24,7 +24,7 @@ from lakelet.iceberg.write.leftovers import remove_files_of_job
 from lakelet.iceberg.write.write_plan import WritePlan
 from lakelet.ids import RandomIds
 from lakelet.model.schema import TableSchema
-from lakelet.sink.refused_rows import RefusedRowsError, together
+from lakelet.sink.rows.refused_rows import RefusedRowsError, together
 from lakelet.spark.iceberg.insert import check_columns
 from lakelet.spark.iceberg.insert_task import InsertTask, TaskFiles
 from lakelet.spark.iceberg.source_options import IcebergSourceOptions

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from lakelet.model.split import Split
 from lakelet.model.types import Field
-from lakelet.sink.pieces import pieces
+from lakelet.sink.rows.batch_slices import pieces
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.spark.workers import prepare_workers

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from lakelet.sink.dynamic_buckets import is_aligned
-from lakelet.sink.hash_indexes import HashIndexes, Place
+from lakelet.sink.bucket.dynamic_buckets import is_aligned
+from lakelet.sink.bucket.hash_indexes import HashIndexes, Place
 from lakelet.spark.read.merge_scan import task_frame
 
 # Four bytes a key.

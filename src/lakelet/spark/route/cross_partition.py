@@ -4,7 +4,7 @@
                                              ├─ join ─ place of the row, delete at the old place ─ channel ─ writer
     keys of the snapshot, their places ──────┘
 
-`sink/cross_partition.py` tells what happens to a row whose key stands in another partition; here the same is said in
+`sink/bucket/cross_partition.py` tells what happens to a row whose key stands in another partition; here the same is said in
 expressions, so that rows pass Python once, when they are written, and Spark sorts and spills what does not fit in memory.
 
 What rows of one key are taken for is decided by the snapshot and by their partitions alone, not by the order in which they
@@ -38,12 +38,12 @@ from lakelet.options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE, ROWKIND_FIELD, 
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import Planner
-from lakelet.sink.assigned_rows import BUCKET, FIRST_DELETE, NEW, PARTITION, REPEATED, AssignedRows, LookedUp
-from lakelet.sink.cross_partition import Crossing
-from lakelet.sink.dynamic_buckets import DynamicBucketAssigner
-from lakelet.sink.hash_indexes import Place
-from lakelet.sink.placing import RowPlacer
-from lakelet.sink.row_kinds import SPELLINGS
+from lakelet.sink.bucket.assigned_rows import BUCKET, FIRST_DELETE, NEW, PARTITION, REPEATED, AssignedRows, LookedUp
+from lakelet.sink.bucket.cross_partition import Crossing
+from lakelet.sink.bucket.dynamic_buckets import DynamicBucketAssigner
+from lakelet.sink.bucket.hash_indexes import Place
+from lakelet.sink.bucket.placers import RowPlacer
+from lakelet.sink.rows.row_kinds import SPELLINGS
 from lakelet.spark.column_names import column_named
 from lakelet.spark.read.merge_scan import balanced, packed, task_frame, unpacked
 from lakelet.spark.route.bucket_groups import BucketGroups, Routed, free_name

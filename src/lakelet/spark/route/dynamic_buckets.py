@@ -31,11 +31,11 @@ from lakelet.format.manifest.manifest_columns import EMPTY_ROW
 from lakelet.format.rows.binary_row import PREFIX
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.sink.assigned_rows import NEW, AssignedRows
-from lakelet.sink.dynamic_buckets import DynamicBucketAssigner
-from lakelet.sink.hash_indexes import HashIndexes, Place
-from lakelet.sink.known_buckets import KnownBuckets
-from lakelet.sink.placing import RowPlacer
+from lakelet.sink.bucket.assigned_rows import NEW, AssignedRows
+from lakelet.sink.bucket.dynamic_buckets import DynamicBucketAssigner
+from lakelet.sink.bucket.hash_indexes import HashIndexes, Place
+from lakelet.sink.bucket.known_buckets import KnownBuckets
+from lakelet.sink.bucket.placers import RowPlacer
 from lakelet.spark.column_names import column_named
 from lakelet.spark.failures import readable
 from lakelet.spark.read.merge_scan import task_frame

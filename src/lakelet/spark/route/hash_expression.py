@@ -2,7 +2,7 @@
 
     binary_row      the bytes of a BinaryRow's body (layout in format/rows/binary_row.py) as a BINARY expression
     row_hash        Paimon's hash of it: Spark's hash() of BINARY is the same Murmur3 wherever the length divides by 4
-    bucket, channel, assigner       the arithmetic of sink/extractors.py and sink/channels.py over row_hash
+    bucket, channel, assigner       the arithmetic of sink/bucket/extractors.py and sink/bucket/channels.py over row_hash
 
 Hashing a single column of fixed width needs no bytes. Spark's hash(c, v) hashes the BIGINT v with the hash of c as the seed.
 With the c whose hash is the state that Murmur has after the header, this is the state after the slot, finished for a

@@ -26,7 +26,7 @@ from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
-from lakelet.sink.cast import RowCaster
+from lakelet.sink.rows.cast import RowCaster
 from lakelet.spark.source.options import SourceOptions
 from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.spark.workers import told_plainly

@@ -26,9 +26,9 @@ from lakelet.model.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field, with_nullable
 from lakelet.options import ROWKIND_FIELD, TableOptions
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.defaults import default_array
-from lakelet.sink.missing_columns import DEFAULT, ERROR, KEEP, missing_columns, missing_error
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.defaults import default_array
+from lakelet.sink.rows.missing_columns import DEFAULT, ERROR, KEEP, missing_columns, missing_error
 from lakelet.spark.arrow_tasks import Task, mapped
 from lakelet.spark.types import from_spark_arrow, spark_type, table_arrow_type, to_spark_arrow
 

@@ -27,7 +27,7 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import BUCKET, SEQUENCE_FIELD, TableOptions
-from lakelet.sink.missing_columns import missing_policy
+from lakelet.sink.rows.missing_columns import missing_policy
 from lakelet.spark.column_names import column_named
 from lakelet.spark.failures import readable
 from lakelet.spark.jobs.compact_tasks import CompactTasks

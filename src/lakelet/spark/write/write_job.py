@@ -20,8 +20,8 @@ from lakelet.lsm.write_buffer import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.sink.refused_rows import RefusedRowsError, together
-from lakelet.sink.restamp import restamp
+from lakelet.sink.rows.refused_rows import RefusedRowsError, together
+from lakelet.sink.write.restamp import restamp
 from lakelet.spark.arrow_tasks import Task, mapped
 from lakelet.spark.failures import readable
 from lakelet.spark.session import settings

@@ -18,11 +18,11 @@ from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.options import ROWKIND_FIELD, TableOptions
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.key_value_writer import ignored_kinds
-from lakelet.sink.placing import RowPlacer
-from lakelet.sink.refused_rows import SHOWN, null_keys, repeated_keys
-from lakelet.sink.row_kinds import kinds_of
+from lakelet.sink.bucket.placers import RowPlacer
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.refused_rows import SHOWN, null_keys, repeated_keys
+from lakelet.sink.rows.row_kinds import kinds_of
+from lakelet.sink.write.key_value_writer import ignored_kinds
 from lakelet.spark.task_outcome import outcome_batches
 from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.storage.home import TableHome

@@ -23,8 +23,8 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import with_nullable
 from lakelet.options import MERGE_ENGINE, TableOptions
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.defaults import default_array
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.defaults import default_array
 from lakelet.sql.case_names import check_columns_apart
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import iceberg_handler

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lakelet.model.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
-from lakelet.sink.cast import RowCaster
+from lakelet.sink.rows.cast import RowCaster
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError
 from lakelet.sql.names import matching

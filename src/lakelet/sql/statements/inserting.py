@@ -19,8 +19,8 @@ from lakelet.errors import InvalidError
 from lakelet.model.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.options import DYNAMIC_PARTITION_OVERWRITE, MERGE_ENGINE, TableOptions
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.defaults import default_array
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.defaults import default_array
 from lakelet.sql.context import Context
 from lakelet.sql.errors import SqlError, nearest
 from lakelet.sql.iceberg.hooks import iceberg_handler

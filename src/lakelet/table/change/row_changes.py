@@ -22,8 +22,8 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
-from lakelet.sink.append_writer import AppendWriter
-from lakelet.sink.row_kinds import Kinds
+from lakelet.sink.rows.row_kinds import Kinds
+from lakelet.sink.write.append_writer import AppendWriter
 from lakelet.storage.home import TableHome
 from lakelet.table.change.looked_up_change import Prepared
 from lakelet.table.read.located_rows import LocatedRows

@@ -21,7 +21,7 @@ from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import RowFilter, row_filter
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import Planner, Where
-from lakelet.sink.append_writer import AppendWriter
+from lakelet.sink.write.append_writer import AppendWriter
 from lakelet.storage.home import TableHome
 from lakelet.table.change.looked_up_change import LookedUpChange, Prepared
 from lakelet.table.change.row_changes import without_files

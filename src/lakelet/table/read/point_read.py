@@ -17,8 +17,8 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
 from lakelet.read.point_reader import PointReader
 from lakelet.scan.plan import Planner
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.input import batches_of
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.row_input import batches_of
 from lakelet.storage.home import TableHome
 
 

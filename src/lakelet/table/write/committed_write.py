@@ -29,10 +29,10 @@ from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.sink.missing_columns import KEEP, missing_policy, rows_apart
-from lakelet.sink.repeatable_input import RepeatableInput
-from lakelet.sink.restamp import restamp
-from lakelet.sink.row_kinds import kinds_of
+from lakelet.sink.rows.missing_columns import KEEP, missing_policy, rows_apart
+from lakelet.sink.rows.repeatable_input import RepeatableInput
+from lakelet.sink.rows.row_kinds import kinds_of
+from lakelet.sink.write.restamp import restamp
 from lakelet.storage.home import TableHome
 from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.repetition import Repetition

@@ -20,9 +20,9 @@ from lakelet.model.arrow_types import from_arrow
 from lakelet.model.merged_types import merged_type, nullable_type
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import STRINGS, Atomic, Field
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.input import batches_of
-from lakelet.sink.repeatable_input import stays_in_memory
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.repeatable_input import stays_in_memory
+from lakelet.sink.rows.row_input import batches_of
 
 
 class IncomingColumns:

@@ -25,10 +25,10 @@ from lakelet.read.point_reader import PointReader
 from lakelet.scan.key_plan import Lookup, lookups
 from lakelet.scan.plan import Planner
 from lakelet.scan.tree import hides_level0
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.defaults import default_array
-from lakelet.sink.missing_columns import missing_fields
-from lakelet.sink.row_kinds import Kinds
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.defaults import default_array
+from lakelet.sink.rows.missing_columns import missing_fields
+from lakelet.sink.rows.row_kinds import Kinds
 from lakelet.storage.home import TableHome
 
 _KEYS_AT_ONCE = 131_072

@@ -26,9 +26,9 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
-from lakelet.sink.cast import RowCaster
-from lakelet.sink.input import batches_of
-from lakelet.sink.missing_columns import (
+from lakelet.sink.rows.batch_slices import pieces
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.missing_columns import (
     DEFAULT,
     ERROR,
     KEEP,
@@ -37,8 +37,8 @@ from lakelet.sink.missing_columns import (
     missing_policy,
     rows_apart,
 )
-from lakelet.sink.pieces import pieces
-from lakelet.sink.row_kinds import Kinds, RowKindGenerator, kinds_of
+from lakelet.sink.rows.row_input import batches_of
+from lakelet.sink.rows.row_kinds import Kinds, RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
 from lakelet.table.write.kept_values import KeptValues
 from lakelet.table.write.writer import PinnedVersion, WriterSettings, open_writer

@@ -38,14 +38,14 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import And, Comparison
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import Planner, Where
-from lakelet.sink.append_writer import AppendWriter
-from lakelet.sink.cross_partition import CrossPartitionAssigner, LiveKeys
-from lakelet.sink.dynamic_buckets import DynamicBucketAssigner
-from lakelet.sink.key_value_writer import KeyValueWriter
-from lakelet.sink.placing import ExtractedPlacer, RowPlacer
-from lakelet.sink.refused_rows import keys_of_unlike_rows
-from lakelet.sink.row_kinds import Kinds
-from lakelet.sink.sequences import CommittedSequences
+from lakelet.sink.bucket.cross_partition import CrossPartitionAssigner, LiveKeys
+from lakelet.sink.bucket.dynamic_buckets import DynamicBucketAssigner
+from lakelet.sink.bucket.placers import ExtractedPlacer, RowPlacer
+from lakelet.sink.rows.refused_rows import keys_of_unlike_rows
+from lakelet.sink.rows.row_kinds import Kinds
+from lakelet.sink.write.append_writer import AppendWriter
+from lakelet.sink.write.key_value_writer import KeyValueWriter
+from lakelet.sink.write.sequences import CommittedSequences
 from lakelet.storage.home import TableHome
 
 

@@ -1,0 +1,1 @@
+"""Bucket assignment: extractors, assigners, channels."""

@@ -1,0 +1,54 @@
+"""Rows to partitions and buckets: one pass over a batch, no row looked at on its own.
+
+Where each row belongs is told by an extractor, and by an assigner where buckets are dynamic. The rows of every
+(partition, bucket) are then gathered, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakelet.model.schema import TableSchema
+from lakelet.sink.bucket.extractors import Extracted, extractor_for
+from lakelet.sink.bucket.placers import Kinds, rows_by_place
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Rows of one bucket of one partition, and what each does (None: all are inserts)."""
+
+    partition: bytes
+    bucket: int
+    rows: pa.RecordBatch
+    kinds: Kinds | None = None
+
+
+class Router:
+    """Splits batches of a table's columns by partition and bucket, where the rows alone decide both."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        self._extractor = extractor_for(schema)
+
+    @property
+    def total_buckets(self) -> int:
+        """What manifests record as the number of buckets: -1 where the table does not know buckets."""
+        return self._extractor.total_buckets
+
+    def route(self, batch: pa.RecordBatch, kinds: Kinds | None = None) -> Iterator[Routed]:
+        """The parts of a batch, each with its place."""
+        if batch.num_rows:
+            yield from gather(batch, self._extractor.extract(batch), kinds)
+
+
+def gather(batch: pa.RecordBatch, extracted: Extracted, kinds: Kinds | None = None) -> Iterator[Routed]:
+    """The rows of a batch by partition and bucket; rows of one place keep their order."""
+    for (partition, bucket), own in rows_by_place(extracted):
+        if own is None:
+            yield Routed(partition, bucket, batch, kinds)
+            continue
+        # Rows of their own, not a slice: a few rows that wait in a buffer must not keep the whole batch in memory.
+        rows = batch.take(pa.array(own))
+        yield Routed(partition, bucket, rows, None if kinds is None else kinds[own])

@@ -1,0 +1,1 @@
+"""Rows as they come in: cast, checked, completed with defaults."""

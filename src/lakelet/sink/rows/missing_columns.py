@@ -1,0 +1,98 @@
+"""Columns of a table that incoming rows lack, and what an upsert does about them.
+
+    error      InvalidError that names them: a row takes the place of the whole stored row, so that their values would be lost
+    default    the column's default, else NULL
+    keep       the values that are stored for the key
+
+Only an upsert puts values at stake. Appends, overwrites and tables that keep the first row of a key fill in defaults; rows that
+take others away ("-U", "-D") need nothing but their key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row
+from lakelet.options import FIRST_ROW, MERGE_ENGINE, WRITE_MISSING_COLUMNS, TableOptions
+from lakelet.sink.rows.row_input import Apart
+
+ERROR, DEFAULT, KEEP = "error", "default", "keep"
+POLICIES = (ERROR, DEFAULT, KEEP)
+_SHOWN = 5
+
+
+def missing_policy(asked: str | None, schema: TableSchema, *, replaces: bool) -> str:
+    """What a write does about missing columns: what its caller asks for, else what the table's option says for upserts."""
+    if asked is not None and asked not in POLICIES:
+        raise InvalidError(f"missing {asked!r}: expected one of {', '.join(POLICIES)}")
+    if asked == KEEP and not schema.primary_keys:
+        raise InvalidError("missing='keep': the table has no primary key, so that no row has stored values to keep")
+    if asked == KEEP and replaces:
+        raise InvalidError(
+            "missing='keep' goes with upserts: an overwrite replaces the rows whose values would be kept"
+        )
+    options = TableOptions(schema.options)
+    upserts = bool(schema.primary_keys) and not replaces and options.get(MERGE_ENGINE) != FIRST_ROW
+    if asked == ERROR:
+        return ERROR
+    if not upserts:
+        return DEFAULT
+    return asked or str(options.get(WRITE_MISSING_COLUMNS))
+
+
+def rows_apart(policy: str, kinds: object) -> Apart:
+    """How dicts that leave out different columns are told apart. Where they keep stored values they have different keys, so that
+    their order does not matter, unless kinds stand beside them in a list."""
+    if policy == DEFAULT:
+        return Apart.NEVER
+    listed = kinds is not None and not isinstance(kinds, str)
+    return Apart.TOGETHER if policy == KEEP and not listed else Apart.IN_ORDER
+
+
+def missing_columns(found: pa.Schema, fields: Sequence[Field]) -> tuple[str, ...]:
+    """The columns that rows lack, and as `column.field` the fields that their ROWs lack."""
+    names: list[str] = []
+    for field in fields:
+        index = found.get_field_index(field.name)
+        if index < 0:
+            names.append(field.name)
+        else:
+            names += missing_fields(found.field(index).type, field.type, field.name)
+    return tuple(names)
+
+
+def missing_fields(found: pa.DataType, wanted: DataType, where: str) -> Iterator[str]:
+    """The fields that the ROWs inside a value lack, after the name of the value."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    match wanted:
+        case Row(fields) if pa.types.is_struct(found):
+            for field in fields:
+                index = found.get_field_index(field.name)
+                if index < 0:
+                    yield f"{where}.{field.name}"
+                else:
+                    yield from missing_fields(found.field(index).type, field.type, f"{where}.{field.name}")
+        case Array(element) if hasattr(found, "value_type"):
+            yield from missing_fields(found.value_type, element, f"{where}.element")
+        case Map(key, value) if pa.types.is_map(found):
+            yield from missing_fields(found.key_type, key, f"{where}.key")
+            yield from missing_fields(found.item_type, value, f"{where}.value")
+        case Multiset(element) if pa.types.is_map(found):
+            yield from missing_fields(found.key_type, element, f"{where}.key")
+
+
+def missing_error(names: Sequence[str], *, first_row: int = 0) -> InvalidError:
+    """The error that names missing columns and the ways out."""
+    more = len(names) - _SHOWN
+    shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    from_row = f" from row {first_row} on" if first_row else ""
+    return InvalidError(
+        f"the data lacks {'column' if len(names) == 1 else 'columns'} {shown}{from_row}, and an upsert replaces whole rows: give "
+        "the values, or say missing='keep' (stored values stay) or missing='default' (the column's default, else NULL); the "
+        f"table option '{WRITE_MISSING_COLUMNS.name}' says it for every write"
+    )

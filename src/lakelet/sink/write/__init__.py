@@ -1,0 +1,1 @@
+"""Writers: buffered rows to data files and commit messages."""

@@ -1,0 +1,57 @@
+"""Empty data files written to memory, to find out whether a schema can be written before a table has it.
+
+What a file format refuses (names, types, compressions, settings of its own) is decided by the format alone, when it begins a
+file: asking it leaves nothing to keep in step. Every level may have a format and a compression of its own, and rows that wait
+for their buckets have another.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelet.errors import InvalidError
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.data.new_files import NewFiles
+from lakelet.lsm.key_value_columns import file_fields
+from lakelet.lsm.sorted_file import SortedFileSpec
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.schema import TableSchema
+from lakelet.options import (
+    DATA_FILE_THIN_MODE,
+    FILE_COMPRESSION_PER_LEVEL,
+    FILE_FORMAT_PER_LEVEL,
+    TableOptions,
+)
+from lakelet.sink.write.postponed import postponed_spec
+from lakelet.storage.home import TableHome
+from lakelet.storage.memory import MemoryStore
+from lakelet.storage.paths import TablePaths
+
+_PATHS = TablePaths("trial")
+
+
+def check_files(schema: TableSchema) -> None:
+    """InvalidError if the files of a table with this schema cannot be written."""
+    home = TableHome(MemoryStore(), _PATHS)
+    fields = schema.fields
+    if schema.primary_keys:
+        fields = file_fields(schema, thin=TableOptions(schema.options).get(DATA_FILE_THIN_MODE))
+    for settings in _settings(schema, home):
+        try:
+            NewFiles(home, settings).begin(_PATHS.root, fields, without_ranges=frozenset()).close()
+        except (pa.ArrowException, ValueError, OSError) as error:
+            raise InvalidError(f"{settings.file_format} files cannot be written for this table: {error}") from error
+
+
+def _settings(schema: TableSchema, home: TableHome) -> list[FileSettings]:
+    """How new files of the table are written, each way once."""
+    options = TableOptions(schema.options)
+    levels = {0}
+    if schema.primary_keys:
+        levels |= {*options.get(FILE_FORMAT_PER_LEVEL), *options.get(FILE_COMPRESSION_PER_LEVEL)}
+        # Where some levels are named, the others have what holds for the table.
+        levels.add(max(levels) + 1)
+    found = [FileSettings.of(schema, level=level) for level in sorted(levels)]
+    if schema.primary_keys and bucket_mode(schema) is BucketMode.POSTPONE_MODE:
+        found.append(postponed_spec(SortedFileSpec.of(schema, found[0]), home).settings)
+    return list({(made.file_format, made.encoding.compression): made for made in found}.values())
