@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakelet.sql.procedures.calling import signature
+from lakelet.sql.procedures.call import signature
 from lakelet.sql.procedures.procedure import Argument, Procedure
 from lakelet.sql.procedures.registry import GROUPS
 

@@ -13,7 +13,7 @@ import pytest
 
 from lakelet.sql.context import Context
 from lakelet.sql.names import split_name
-from lakelet.sql.relation import Relation, Rows
+from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.system import global_relation, system_relation
 from lakelet.sql.system.change_log import changes_relation
 from lakelet.table.read.table_scan import TableScan

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from lakelet import Lake
 from lakelet.sql import Session
-from lakelet.sql.frames import Frames
+from lakelet.sql.engine.frames import Frames
 from lakelet.sql.iceberg.table_view import IcebergView
-from lakelet.sql.query import Query
+from lakelet.sql.query.query import Query
 
 
 def view_of(lake: Lake, text: str) -> IcebergView:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakelet import Lake, Table
 from lakelet.errors import InvalidError
-from lakelet.sql.duck_types import duck_type
+from lakelet.sql.engine.duck_types import duck_type
 
 _DAY = dt.date(2024, 1, 1)
 _MOMENT = dt.datetime(2024, 1, 1, 12)

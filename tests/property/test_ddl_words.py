@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from lakelet import Lake, LakeletError
 from lakelet.errors import InternalError
+from lakelet.sql.lexer.words import words_of
 from lakelet.sql.session import Session
-from lakelet.sql.words import words_of
 from lakelet.storage.memory import MemoryStore
 from tests.tiers.examples import examples
 

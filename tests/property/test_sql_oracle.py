@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import lakelet
 from lakelet import Lake
 from lakelet.errors import InternalError, LakeletError
-from lakelet.sql.duck_types import duck_type
+from lakelet.sql.engine.duck_types import duck_type
 from tests.property.sql_queries import QueryMaker, RandomQuery
 from tests.property.sql_tables import RandomTable, Source
 from tests.property.test_predicates import KINDS, conditions, some_columns

@@ -6,7 +6,7 @@ import pytest
 
 from lakelet import Lake
 from lakelet.errors import LakeletError
-from lakelet.sql.errors import SqlError, UnknownNameError
+from lakelet.sql.lexer.errors import SqlError, UnknownNameError
 from lakelet.sql.session import Session
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore

@@ -22,8 +22,8 @@ from lakelet.cli.interrupts import stopped_by_interrupt
 from lakelet.cli.json_rows import json_objects
 from lakelet.cli.progress import row_bar
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
+from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, split_name
-from lakelet.sql.quoting import quoted
 from lakelet.sql.result import SqlResult
 from lakelet.sql.session import Session
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.sql.quoting import listed, literal, quoted
+from lakelet.sql.lexer.quoting import listed, literal, quoted
 
 _ENDINGS = {
     ".csv": "csv",

@@ -20,8 +20,8 @@ from lakelet.cli.progress import Tell, byte_bar
 from lakelet.cli.text_values import read_type, value_sql
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
-from lakelet.sql.duck_types import duck_type
-from lakelet.sql.errors import nearest
+from lakelet.sql.engine.duck_types import duck_type
+from lakelet.sql.lexer.errors import nearest
 from lakelet.sql.names import DEFAULT_DATABASE, matching, split_name
 from lakelet.sql.session import Session
 from lakelet.table import Table

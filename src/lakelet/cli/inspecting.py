@@ -18,7 +18,7 @@ from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.sql.errors import nearest
+from lakelet.sql.lexer.errors import nearest
 from lakelet.table import Table
 
 _MANIFEST_COLUMNS = ("manifest", "list", "bytes", "added", "deleted", "schema")

@@ -11,7 +11,7 @@ from lakelet.format.data.parquet_file import open_parquet
 from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.data_file import FILE_SOURCE_COMPACT, DataFile
 from lakelet.model.schema import TableSchema
-from lakelet.sql.errors import nearest
+from lakelet.sql.lexer.errors import nearest
 from lakelet.table import Table
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from lakelet.errors import InvalidError
-from lakelet.sql.errors import SqlError, UnknownNameError, nearest
-from lakelet.sql.words import Word, statements_of, words_of
+from lakelet.sql.lexer.errors import SqlError, UnknownNameError, nearest
+from lakelet.sql.lexer.words import Word, statements_of, words_of
 
 # Errors that know their place in the text.
 PlacedError: TypeAlias = SqlError | UnknownNameError

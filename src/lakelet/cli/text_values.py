@@ -7,8 +7,8 @@ the type that a column of the file is read as, and to the SQL that makes the val
 from __future__ import annotations
 
 from lakelet.model.types import BINARIES, Array, Atomic, DataType, Kind, Map, Multiset, Row, string
-from lakelet.sql.duck_types import duck_type
-from lakelet.sql.quoting import quoted
+from lakelet.sql.engine.duck_types import duck_type
+from lakelet.sql.lexer.quoting import quoted
 
 
 def read_type(data_type: DataType, *, csv: bool) -> str:

@@ -23,7 +23,7 @@ from lakelet.spark.source.registration import register
 from lakelet.spark.sql.statement import sql
 from lakelet.spark.sql.views import views
 from lakelet.spark.write.table_write import write
-from lakelet.sql.execution import EngineInsert, register_engine
+from lakelet.sql.engine.execution import EngineInsert, register_engine
 
 if TYPE_CHECKING:
     from lakelet.spark.iceberg.insert import insert_iceberg

@@ -7,17 +7,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
-from lakelet.sql.engine import Engine
-from lakelet.sql.engine_errors import Placed
-from lakelet.sql.frames import Frames
+from lakelet.sql.engine.duckdb_engine import Engine
+from lakelet.sql.engine.engine_errors import Placed
+from lakelet.sql.engine.frames import Frames
 from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, TableName, split_name
-from lakelet.sql.relation import Relation
+from lakelet.sql.query.relation import Relation
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
 
 if TYPE_CHECKING:
     from lakelet.sql.iceberg.views import IcebergViews
-    from lakelet.sql.plans import Plans
+    from lakelet.sql.query.plans import Plans
     from lakelet.sql.statements.prepare import Prepared
     from lakelet.table import Table
 
@@ -37,7 +37,7 @@ class Context:
     @cached_property
     def plans(self) -> Plans:
         """The plans of the latest queries."""
-        from lakelet.sql.plans import Plans  # noqa: PLC0415 - a query without tables does without.
+        from lakelet.sql.query.plans import Plans  # noqa: PLC0415 - a query without tables does without.
 
         return Plans()
 
@@ -70,7 +70,7 @@ class Context:
     ) -> SqlResult:
         """Runs a query over the lake's tables. `frames` (anything that holds Arrow data) and `relations` are visible under
         their names, before tables of the lake."""
-        from lakelet.sql.query import run_query  # noqa: PLC0415 - it needs the context, for system tables.
+        from lakelet.sql.query.query import run_query  # noqa: PLC0415 - it needs the context, for system tables.
 
         visible = frames if isinstance(frames, Frames) else Frames(frames)
         return run_query(self, text, params, visible, relations or {})

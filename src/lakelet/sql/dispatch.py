@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from lakelet.sql.context import Context
-from lakelet.sql.errors import SqlError, nearest
+from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements import refused
@@ -14,24 +14,24 @@ from lakelet.sql.statements import refused
 Handler = Callable[[Context, Statement], SqlResult]
 
 _STATEMENTS = {
-    "CREATE": "statements.creating:run_create",
-    "DROP": "statements.dropping:run_drop",
-    "TRUNCATE": "statements.dropping:run_truncate",
-    "ALTER": "statements.altering:run_alter",
-    "RENAME": "statements.altering:run_rename",
-    "COMMENT": "statements.altering:run_comment",
-    "SHOW": "statements.showing:run_show",
-    "DESCRIBE": "statements.describing:run_describe",
-    "DESC": "statements.describing:run_describe",
-    "INSERT": "statements.inserting:run_insert",
-    "UPDATE": "statements.updating:run_update",
-    "DELETE": "statements.deleting:run_delete",
-    "MERGE": "statements.merging:run_merge",
-    "CALL": "procedures.calling:run_call",
-    "USE": "statements.using:run_use",
-    "SET": "statements.setting:run_set",
-    "RESET": "statements.setting:run_reset",
-    "EXPLAIN": "statements.explaining:run_explain",
+    "CREATE": "statements.create:run_create",
+    "DROP": "statements.drop:run_drop",
+    "TRUNCATE": "statements.drop:run_truncate",
+    "ALTER": "statements.alter:run_alter",
+    "RENAME": "statements.alter:run_rename",
+    "COMMENT": "statements.alter:run_comment",
+    "SHOW": "statements.show:run_show",
+    "DESCRIBE": "statements.describe:run_describe",
+    "DESC": "statements.describe:run_describe",
+    "INSERT": "statements.insert:run_insert",
+    "UPDATE": "statements.update:run_update",
+    "DELETE": "statements.delete:run_delete",
+    "MERGE": "statements.merge:run_merge",
+    "CALL": "procedures.call:run_call",
+    "USE": "statements.use:run_use",
+    "SET": "statements.set:run_set",
+    "RESET": "statements.set:run_reset",
+    "EXPLAIN": "statements.explain:run_explain",
     "PRAGMA": "statements.pragma:run_pragma",
     "PREPARE": "statements.prepare:run_prepare",
     "EXECUTE": "statements.prepare:run_execute",

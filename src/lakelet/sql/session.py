@@ -10,11 +10,11 @@ from lakelet.errors import InvalidError
 from lakelet.model.text import check_text
 from lakelet.sql.context import Context
 from lakelet.sql.dispatch import run_statement
-from lakelet.sql.frames import Frames
+from lakelet.sql.engine.frames import Frames
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import statements_of
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params, Statement
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import statements_of
 
 
 class Session:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakelet.sql.frames import Frames
-from lakelet.sql.word_reader import WordReader
+from lakelet.sql.engine.frames import Frames
+from lakelet.sql.lexer.word_reader import WordReader
 
 # Values for `$name` or for `?` and `$1`.
 Params = Mapping[str, object] | Sequence[object] | None

@@ -2,7 +2,7 @@ import pytest
 
 from lakelet.cli import statements
 from lakelet.errors import InvalidError
-from lakelet.sql.errors import SqlError
+from lakelet.sql.lexer.errors import SqlError
 
 
 def test_texts_are_cut_at_semicolons_that_are_none_of_a_literal() -> None:

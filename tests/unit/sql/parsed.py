@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.sql.engine import Engine
-from lakelet.sql.tree import Node, Reference, references
+from lakelet.sql.engine.duckdb_engine import Engine
+from lakelet.sql.query.parse_tree import Node, Reference, references
 
 FIELDS = (
     Field(0, "id", parse_type("INT")),

@@ -7,7 +7,7 @@ import pyarrow as pa
 from lakelet.catalog.lake import Lake
 from lakelet.sql.context import Context
 from lakelet.sql.names import split_name
-from lakelet.sql.relation import Relation, Rows
+from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.system import system_relation
 from lakelet.sql.system.version import Version
 from lakelet.table.read.table_scan import TableScan

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 from lakelet.errors import LakeletError
-from lakelet.sql.words import words_of
+from lakelet.sql.lexer.words import words_of
 
 # Statements of every kind, over tables `t` and `u` of the default database.
 STATEMENTS = [

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from lakelet.sql.words import statements_of
+from lakelet.sql.lexer.words import statements_of
 from tests.unit.sql_session import SqlSession
 
 PAGE = Path(__file__).parents[3] / "docs" / "sql" / "ddl.md"

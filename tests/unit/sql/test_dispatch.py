@@ -2,7 +2,7 @@ import pytest
 
 from lakelet import Lake
 from lakelet.sql.dispatch import _STATEMENTS, keywords
-from lakelet.sql.errors import SqlError
+from lakelet.sql.lexer.errors import SqlError
 from lakelet.storage.memory import MemoryStore
 from tests.unit.sql_session import SqlSession
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lakelet import Lake
 from lakelet.sql import Session
-from lakelet.sql.frames import Frames
-from lakelet.sql.query import Query
-from lakelet.sql.table_view import TableView
+from lakelet.sql.engine.frames import Frames
+from lakelet.sql.query.query import Query
+from lakelet.sql.query.table_view import TableView
 
 
 def view_of(lake: Lake, text: str, session: Session | None = None) -> TableView:

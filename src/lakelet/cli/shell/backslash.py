@@ -13,7 +13,7 @@ from lakelet.cli.result_forms import FORMS
 from lakelet.cli.shell.running import Shell
 from lakelet.cli.sql_command import read_text
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.sql.errors import nearest
+from lakelet.sql.lexer.errors import nearest
 
 _SWITCH = {"on": True, "off": False}
 _PLAIN = {"exit": "\\q", "quit": "\\q", "help": "\\?"}

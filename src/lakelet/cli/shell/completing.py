@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakelet.sql.errors import SqlError
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word, words_of
+from lakelet.sql.lexer.errors import SqlError
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word, words_of
 
 KEYWORDS = (
     "ALL",

@@ -14,8 +14,8 @@ from lakelet.cli.result_forms import write_result
 from lakelet.cli.statements import PLACED_ERRORS, StatementText, cut, placed_error
 from lakelet.clock import SystemClock
 from lakelet.errors import InvalidError
-from lakelet.sql.errors import SqlError
-from lakelet.sql.quoting import quoted
+from lakelet.sql.lexer.errors import SqlError
+from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.session import Session
 
 

@@ -17,7 +17,7 @@ from lakelet.spark.iceberg.insert import IcebergInsert
 from lakelet.spark.iceberg.types import spark_columns
 from lakelet.spark.sql.statement import query
 from lakelet.spark.write.matched_columns import literal
-from lakelet.sql.execution import EngineInsert
+from lakelet.sql.engine.execution import EngineInsert
 from lakelet.table.write.table_commit import partition_spec
 
 

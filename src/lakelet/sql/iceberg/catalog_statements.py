@@ -15,15 +15,15 @@ from lakelet.errors import AlreadyExistsError
 from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.catalog.table_creation import drop_table
 from lakelet.sql.context import Context
-from lakelet.sql.errors import SqlError
 from lakelet.sql.iceberg.names import iceberg_database, known_catalog
 from lakelet.sql.iceberg.table_words import read_properties
+from lakelet.sql.lexer.errors import SqlError
+from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.names import matching
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.clauses import placed, read_if_exists, read_if_not_exists
-from lakelet.sql.statements.showing import show_names
-from lakelet.sql.word_reader import WordReader
+from lakelet.sql.statements.show import show_names
+from lakelet.sql.statements.text.clauses import placed, read_if_exists, read_if_not_exists
 
 _MOST_SHOWN = 5
 

@@ -8,11 +8,11 @@ from lakelet.errors import InvalidError
 from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.table import IcebergTable
 from lakelet.sql.context import Context
-from lakelet.sql.errors import SqlError
 from lakelet.sql.iceberg.names import IcebergName, catalog_of, find_iceberg, iceberg_name, open_iceberg
-from lakelet.sql.statements.clauses import placed
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word
+from lakelet.sql.lexer.errors import SqlError
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word
+from lakelet.sql.statements.text.clauses import placed
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lakelet.sql.word_reader import WordReader
+from lakelet.sql.lexer.word_reader import WordReader
 
 if TYPE_CHECKING:
     from lakelet.sql.context import Context

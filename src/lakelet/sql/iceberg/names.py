@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.sql.errors import nearest
+from lakelet.sql.lexer.errors import nearest
 from lakelet.sql.names import matching, split_name
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from lakelet.iceberg.schema.partition_terms import shown_terms
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema
-from lakelet.sql.errors import SqlError, nearest
+from lakelet.sql.lexer.errors import SqlError, nearest
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word
 from lakelet.sql.names import matching
-from lakelet.sql.statements.clauses import Literal, placed
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word
+from lakelet.sql.statements.text.clauses import Literal, placed
 
 
 def partition_column(reader: WordReader, word: Word, table: IcebergTable, schema: TableSchema) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from lakelet.iceberg.schema.partition_terms import PartitionTerm
 from lakelet.model.schema import TableSchema
-from lakelet.sql.errors import SqlError, nearest
-from lakelet.sql.statements.column_words import ColumnPath, read_path
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word
+from lakelet.sql.lexer.errors import SqlError, nearest
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word
+from lakelet.sql.statements.definition.column_words import ColumnPath, read_path
 
 _PLAIN = {
     "IDENTITY": "identity",

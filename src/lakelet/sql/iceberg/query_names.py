@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from lakelet.sql.quoting import quoted
-from lakelet.sql.time_travel import Travel
-from lakelet.sql.words import Word
+from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.words import Word
+from lakelet.sql.query.time_travel import Travel
 
 Parts = tuple[str, ...]
 Edit = tuple[int, int, str]

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 from lakelet.errors import InvalidError
 from lakelet.iceberg.scan import IcebergScan, PlainColumn, PlainColumns, ScanFile
 from lakelet.read.prefetch import prefetched
-from lakelet.sql.engine import Space
+from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.iceberg.duck_columns import duck_column, reads_alike
-from lakelet.sql.native_files import FILE_NUMBER, GLOB, ROW_NUMBER, Positions
-from lakelet.sql.native_select import file_selects, shielded
-from lakelet.sql.quoting import quoted
-from lakelet.sql.relation import Rows
+from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.query.native_files import FILE_NUMBER, GLOB, ROW_NUMBER, Positions
+from lakelet.sql.query.native_select import file_selects, shielded
+from lakelet.sql.query.relation import Rows
 
 _PARQUET = "PARQUET"
 _AHEAD = 4

@@ -13,13 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lakelet.sql.errors import SqlError
 from lakelet.sql.iceberg.partition_words import GivenTerm, read_term
-from lakelet.sql.statements.clauses import COMMENT_KEY, read_pairs, read_table_query
-from lakelet.sql.statements.column_words import ColumnDefinition, ColumnPath, at_bare_name, check_of_query, read_column
-from lakelet.sql.statements.type_words import read_type
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word
+from lakelet.sql.lexer.errors import SqlError
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word
+from lakelet.sql.statements.definition.column_words import (
+    ColumnDefinition,
+    ColumnPath,
+    at_bare_name,
+    check_of_query,
+    read_column,
+)
+from lakelet.sql.statements.definition.type_words import read_type
+from lakelet.sql.statements.text.clauses import COMMENT_KEY, read_pairs, read_table_query
 
 _REFUSED = {
     ("PRIMARY", "KEY"): "an Iceberg table checks no keys",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from lakelet.sql.procedures.branching import BRANCHING
-from lakelet.sql.procedures.bringing_in import BRINGING_IN
-from lakelet.sql.procedures.compacting import COMPACTING
-from lakelet.sql.procedures.expiring import EXPIRING
-from lakelet.sql.procedures.iceberg_maintaining import ICEBERG
-from lakelet.sql.procedures.maintaining import MAINTAINING
+from lakelet.sql.procedures.branches import BRANCHING
+from lakelet.sql.procedures.compaction import COMPACTING
+from lakelet.sql.procedures.iceberg_maintenance import ICEBERG
+from lakelet.sql.procedures.maintenance import MAINTAINING
+from lakelet.sql.procedures.migration import BRINGING_IN
 from lakelet.sql.procedures.procedure import Procedure
-from lakelet.sql.procedures.rolling_back import ROLLING_BACK
-from lakelet.sql.procedures.tagging import TAGGING
+from lakelet.sql.procedures.retention import EXPIRING
+from lakelet.sql.procedures.rollback import ROLLING_BACK
+from lakelet.sql.procedures.tags import TAGGING
 
 # Groups as the documentation shows them.
 GROUPS: tuple[tuple[str, tuple[Procedure, ...]], ...] = (

@@ -16,17 +16,17 @@ from lakelet.errors import InvalidError
 from lakelet.model.types import Field
 from lakelet.sql.context import Context
 from lakelet.sql.dispatch import run_statement
-from lakelet.sql.duck_types import duck_type
-from lakelet.sql.errors import SqlError, nearest
+from lakelet.sql.engine.duck_types import duck_type
+from lakelet.sql.lexer.errors import SqlError, nearest
+from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.names import matching
-from lakelet.sql.query import Query
-from lakelet.sql.quoting import literal, quoted
+from lakelet.sql.query.query import Query
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.clauses import placed
-from lakelet.sql.statements.given_table import given_table
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word, words_of
+from lakelet.sql.statements.text.clauses import placed
+from lakelet.sql.statements.text.given_table import given_table
 
 _FORMATS = {"parquet": "parquet", "json": "json", "ndjson": "json", "jsonl": "json", "csv": "csv", "tsv": "csv"}
 _TO = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelet.sql.context import Context
-from lakelet.sql.quoting import literal
+from lakelet.sql.lexer.quoting import literal
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 

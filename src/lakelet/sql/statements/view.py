@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from lakelet.catalog.views import View
 from lakelet.errors import AlreadyExistsError
 from lakelet.sql.context import Context
-from lakelet.sql.errors import SqlError
+from lakelet.sql.lexer.errors import SqlError
+from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word
 from lakelet.sql.names import DEFAULT_DATABASE, TableName
-from lakelet.sql.quoting import literal, quoted
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.clauses import placed, read_dependents, read_if_exists, read_if_not_exists
-from lakelet.sql.statements.given_table import read_new_table, read_table
-from lakelet.sql.statements.type_text import quoted_name
+from lakelet.sql.statements.definition.type_text import quoted_name
+from lakelet.sql.statements.text.clauses import placed, read_dependents, read_if_exists, read_if_not_exists
+from lakelet.sql.statements.text.given_table import read_new_table, read_table
 from lakelet.sql.views.expand import ViewText
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word
 
 
 def run_create_view(context: Context, statement: Statement, replaces: Word | None) -> SqlResult:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.read.only_rows import only_rows
-from lakelet.sql.relation import Rows
+from lakelet.sql.query.relation import Rows
 
 MILLIS = pa.timestamp("ms")
 

@@ -30,7 +30,7 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.read.merge_reader import MergeReader
 from lakelet.read.only_rows import only_rows
 from lakelet.scan.plan import Where
-from lakelet.sql.relation import Rows
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.system.built_rows import required
 from lakelet.sql.system.version import Version
 from lakelet.table import Table

@@ -21,7 +21,7 @@ from lakelet.model.data_file import FILE_SOURCE_APPEND, FILE_SOURCE_COMPACT
 from lakelet.model.types import Atomic, Field
 from lakelet.read.evolve import evolve_array
 from lakelet.scan.file_ranges import list_element, of_arity, stats_groups
-from lakelet.sql.relation import Rows
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.system.built_rows import MILLIS, built_rows, required, table_from
 from lakelet.sql.system.java_text import key_texts, named_texts, value_texts
 from lakelet.sql.system.live_files import partition_text_of, version_entries

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import NotFoundError
-from lakelet.sql.errors import nearest
+from lakelet.sql.lexer.errors import nearest
 from lakelet.sql.names import SYSTEM_DATABASE
-from lakelet.sql.relation import Relation, Rows
+from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.system.built_rows import built_rows, required, table_of
 from lakelet.sql.system.live_files import version_entries
 from lakelet.sql.system.partitions import partition_sums

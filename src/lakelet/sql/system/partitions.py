@@ -15,7 +15,7 @@ from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.schema import TableSchema
 from lakelet.options import PARTITION_DEFAULT_NAME, TableOptions
-from lakelet.sql.relation import Rows
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.system.built_rows import MILLIS, built_rows, required, table_from
 from lakelet.sql.system.java_text import value_texts
 from lakelet.sql.system.live_files import texts_of_partitions, version_entries

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.sql.errors import nearest
+from lakelet.sql.lexer.errors import nearest
 from lakelet.sql.names import TableName
-from lakelet.sql.relation import Relation
+from lakelet.sql.query.relation import Relation
 from lakelet.sql.system.change_log import audit_log, binlog
 from lakelet.sql.system.files import file_key_ranges, files
 from lakelet.sql.system.history import (

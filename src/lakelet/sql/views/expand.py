@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from lakelet.catalog.views import View
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
-from lakelet.sql.engine import Space
-from lakelet.sql.engine_errors import Placed
+from lakelet.sql.engine.duckdb_engine import Space
+from lakelet.sql.engine.engine_errors import Placed
+from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.names import TableName, split_name
-from lakelet.sql.quoting import quoted
-from lakelet.sql.time_travel import alias_follows, travels
-from lakelet.sql.tree import references
+from lakelet.sql.query.parse_tree import references
+from lakelet.sql.query.time_travel import alias_follows, travels
 from lakelet.sql.views.check import check_tree
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word, words_of
 
 _MOST_DEEP = 32
 _MOST_LETTERS = 1 << 20

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
-from lakelet.sql.engine import Space
-from lakelet.sql.engine_errors import Placed
-from lakelet.sql.errors import SqlError, UnknownNameError
+from lakelet.sql.engine.duckdb_engine import Space
+from lakelet.sql.engine.engine_errors import Placed
+from lakelet.sql.lexer.errors import SqlError, UnknownNameError
+from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.names import TableName
-from lakelet.sql.quoting import quoted
-from lakelet.sql.tree import Reference
+from lakelet.sql.query.parse_tree import Reference
 from lakelet.sql.views.expand import ViewText, view_source
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import Word, words_of
 
 Edit = tuple[int, int, str]
 # Behind these words a whole query stands, not what stands behind FROM.

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from lakelet.sql.words import statements_of
+from lakelet.sql.lexer.words import statements_of
 from lakelet.storage.open import open_store
 from tests.unit.sql_session import SqlSession
 

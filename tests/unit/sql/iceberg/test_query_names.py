@@ -1,9 +1,9 @@
 import pytest
 
-from lakelet.sql.engine_errors import Placed
+from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.iceberg.query_names import has_long_names, has_stars, name_edits, named_by_words, star_edits
-from lakelet.sql.time_travel import Travel
-from lakelet.sql.words import words_of
+from lakelet.sql.lexer.words import words_of
+from lakelet.sql.query.time_travel import Travel
 
 _TABLE = ("Ice", "db", "t")
 

@@ -11,7 +11,7 @@ import pytest
 import lakelet
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.iceberg.table import IcebergTable
-from lakelet.sql.errors import SqlError
+from lakelet.sql.lexer.errors import SqlError
 from tests.unit.iceberg.commit.tables import new_table, rows_of, write
 
 COLUMNS = pa.schema([("id", pa.int64()), ("day", pa.int32())])

@@ -15,11 +15,11 @@ from lakelet.catalog.lake import Lake
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.model.snapshot import CommitKind
 from lakelet.sql.context import Context
-from lakelet.sql.procedures.calling import run_call
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import words_of
+from lakelet.sql.procedures.call import run_call
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
-from lakelet.sql.word_reader import WordReader
-from lakelet.sql.words import words_of
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 from tests.unit.sql.relation_rows import system_rows

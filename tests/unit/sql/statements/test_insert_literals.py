@@ -3,7 +3,7 @@
 import pytest
 
 from lakelet import InvalidError
-from lakelet.sql.engine import Engine, Space
+from lakelet.sql.engine.duckdb_engine import Engine, Space
 from tests.unit.sql_session import SqlSession
 
 KINDS = ("INT", "BIGINT", "SMALLINT", "DOUBLE", "DECIMAL(9, 3)", "STRING", "CHAR(4)", "DATE", "TIMESTAMP(6)", "BOOLEAN")

@@ -13,7 +13,7 @@ from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
 from lakelet.sql.names import split_name
-from lakelet.sql.relation import Rows
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.system import system_relation
 from lakelet.sql.system.change_log import changes_relation
 from lakelet.storage.memory import MemoryStore

@@ -11,7 +11,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.sql.context import Context
 from lakelet.sql.names import split_name
-from lakelet.sql.relation import Relation, Rows
+from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.system import GLOBAL_TABLES, SYSTEM_TABLES, global_relation, system_relation
 from lakelet.storage.memory import MemoryStore
 

@@ -10,7 +10,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.errors import NotFoundError
 from lakelet.sql.context import Context
-from lakelet.sql.relation import Rows
+from lakelet.sql.query.relation import Rows
 from lakelet.sql.system import GLOBAL_TABLES, global_relation
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.memory import MemoryStore

@@ -1,0 +1,1 @@
+"""DuckDB as the query engine: its instance, types, settings and errors."""

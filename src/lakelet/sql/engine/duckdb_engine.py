@@ -1,0 +1,293 @@
+"""DuckDB, as queries see it: one instance for a session, and for each query a space of its own in it.
+
+    space = engine.space()
+    space.add_view("shop", "orders", "SELECT … FROM read_parquet([…])")
+    space.use("shop")
+    space.result("SELECT count(*) FROM orders")
+
+A space is a cursor with an attached in-memory catalog whose schemas are the lake's databases, so that names in a query are found
+as they are written and two queries at once, of different snapshots, never see each other's tables. It lives until the
+rows have been read or the result is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from lakelet.errors import InvalidError, LakeletError
+from lakelet.predicate.instance import open_instance
+from lakelet.sql.engine.engine_errors import Placed, lakelet_error
+from lakelet.sql.lexer.quoting import listed, literal, quoted
+from lakelet.sql.query.relation import Rows
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Params
+from lakelet.storage.spill_folder import engine_folder
+
+BATCH_ROWS = 122_880
+_SETTINGS = {
+    # Tables come from the lake and from frames that are handed over; Python's variables are looked at by the session.
+    "python_enable_replacements": "false",
+    "errors_as_json": "true",
+}
+_EXPLAIN = "EXPLAIN "
+_CATALOG = "lakelet_{number}"
+
+
+class Engine:
+    """One DuckDB instance, made when the first query comes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._database: duckdb.DuckDBPyConnection | None = None
+        self._changed: dict[str, str] = {}
+        self._spaces: weakref.WeakSet[Space] = weakref.WeakSet()
+
+    def space(self, *, has_tables: bool = True) -> Space:
+        """Room for one query; without tables it needs no catalog, which takes longer to make than a few literals to read."""
+        with self._lock:
+            cursor = self._instance().cursor()
+            number = next(self._numbers)
+        catalog = _CATALOG.format(number=number) if has_tables else None
+        space = Space(cursor, catalog, dict(self._changed))
+        self._spaces.add(space)
+        return space
+
+    def _instance(self) -> duckdb.DuckDBPyConnection:
+        if self._database is None:
+            self._database = open_instance(settings={**_SETTINGS, "temp_directory": engine_folder()})
+        return self._database
+
+    def interrupt(self) -> None:
+        """Stops all that is running; any thread may call it."""
+        for space in list(self._spaces):
+            space.interrupt()
+
+    def set(self, name: str, value: str) -> None:
+        """Changes a setting of DuckDB for all queries that follow; LakeletError where it has no such setting."""
+        with self.space() as space:
+            space.run(f"SET {quoted(name)} = {literal(value)}")
+        self._changed[name] = value
+
+    def reset(self, name: str) -> None:
+        """Gives a setting of DuckDB its default back."""
+        self._changed.pop(name, None)
+        # Without a space: the setting may be the reason that none can be made.
+        with self._lock:
+            cursor = self._instance().cursor()
+        try:
+            cursor.execute(f"RESET {quoted(name)}")
+        except duckdb.Error as error:
+            raise lakelet_error(error) from error
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        """Lets DuckDB go."""
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+
+
+class Space:
+    """A cursor and a catalog for one query; None where it names no table."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, catalog: str | None, settings: Mapping[str, str]) -> None:
+        self._cursor = cursor
+        self._catalog = catalog
+        self._numbers = itertools.count(1)
+        self._schemas = {"main"}
+        self._failures: list[BaseException] = []
+        self._explain: Callable[[BaseException], BaseException | None] = lambda _: None
+        try:
+            if catalog is not None:
+                cursor.execute(f"ATTACH ':memory:' AS {catalog}")
+                cursor.execute(f"USE {catalog}")
+            for name, value in settings.items():
+                cursor.execute(f"SET {quoted(name)} = {literal(value)}")
+        except duckdb.Error as error:
+            cursor.close()
+            raise lakelet_error(error) from error
+
+    # ------------------------------------------------------------------ what is visible
+
+    def use(self, schema: str) -> None:
+        """Where names without a database are looked for."""
+        self._schema(schema)
+        self.run(f"USE {self._catalog}.{quoted(schema)}")
+
+    def add_view(self, schema: str, name: str, query: str) -> None:
+        """Shows a query under a name."""
+        self._schema(schema)
+        self.run(f"CREATE OR REPLACE VIEW {self._catalog}.{quoted(schema)}.{quoted(name)} AS {query}")
+
+    def add_temporary(self, name: str, query: str) -> None:
+        """Shows a query under a name without a database, before all others."""
+        self.run(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(name)} AS {query}")
+
+    def add_rows(self, rows: Rows) -> str:
+        """Makes rows readable; what is to stand behind FROM."""
+        from lakelet.read.duckdb_relation import scan_dataset  # noqa: PLC0415 - Arrow's datasets load pandas, where it is there.
+
+        return self.add_frame(scan_dataset(rows.schema, rows.read, self._failures.append))
+
+    def add_frame(self, frame: object) -> str:
+        """Makes Arrow data or a data frame readable; what is to stand behind FROM."""
+        name = f"lakelet_rows_{next(self._numbers)}"
+        try:
+            self._cursor.register(name, frame)
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise self._error(error) from error
+        return f"temp.main.{name}"
+
+    def add_table(self, schema: str, name: str, columns: str, comment: str | None, comments: Mapping[str, str]) -> None:
+        """Shows an empty table, for lists of tables."""
+        self._schema(schema)
+        full = f"{self._catalog}.{quoted(schema)}.{quoted(name)}"
+        statements = [f"CREATE TABLE IF NOT EXISTS {full} ({columns})"]
+        if comment:
+            statements.append(f"COMMENT ON TABLE {full} IS {literal(comment)}")
+        statements += [f"COMMENT ON COLUMN {full}.{quoted(one)} IS {literal(told)}" for one, told in comments.items()]
+        # A column that DuckDB does not take, such as a type of its own that is no more, leaves the table out of the list.
+        with contextlib.suppress(InvalidError):
+            self.run("; ".join(statements))
+
+    def name_catalog(self, name: str, functions: Mapping[str, bool], schemas: Sequence[str]) -> None:
+        """Shows the catalog under a name in these functions, which say by `database_name` what they are about, and nothing else;
+        where they have a `schema_name`, of these schemas only."""
+        assert self._catalog is not None
+        for schema in schemas:
+            self._schema(schema)
+        own = f"database_name = {literal(self._catalog)}"
+        for function, has_schema in functions.items():
+            among = f" AND schema_name IN (SELECT unnest({listed(schemas)}::VARCHAR[]))" if has_schema else ""
+            self.run(
+                f"CREATE MACRO {self._catalog}.main.{function}() AS TABLE "
+                f"SELECT * REPLACE ({literal(name)} AS database_name) FROM system.main.{function}() WHERE {own}{among}"
+            )
+        for function in ("current_database", "current_catalog"):
+            self.run(f"CREATE MACRO {self._catalog}.main.{function}() AS {literal(name)}")
+
+    def keep_footers(self) -> None:
+        """Keeps footers of the Parquet files that the query reads, from one query to the next: for files that never change under
+        their name. A file that is written anew within the same second would be read by the old footer."""
+        self.run("SET SESSION parquet_metadata_cache = true")
+
+    def on_error(self, explain: Callable[[BaseException], BaseException | None]) -> None:
+        """Whom to ask what an error of DuckDB means, where files are concerned."""
+        self._explain = explain
+
+    def _schema(self, name: str) -> None:
+        if name.lower() not in self._schemas:
+            self.run(f"CREATE SCHEMA IF NOT EXISTS {self._catalog}.{quoted(name)}")
+            self._schemas.add(name.lower())
+
+    # ------------------------------------------------------------------ running
+
+    def tree(self, query: str) -> dict[str, Any]:
+        """The parsed form of a query as DuckDB gives it, or what it says is wrong with it (`error`)."""
+        serialize = "SELECT json_serialize_sql($1, skip_null := true, skip_empty := true, skip_default := true)"
+        found: dict[str, Any] = json.loads(self.run(serialize, [query])[0][0])
+        return found
+
+    def run(self, text: str, params: Params = None, placed: Placed | None = None) -> list[tuple[Any, ...]]:
+        """Runs a statement and gives all its rows."""
+        try:
+            return self._cursor.execute(text, params).fetchall() if params else self._cursor.execute(text).fetchall()
+        except duckdb.Error as error:
+            raise self._error(error, placed) from error
+
+    def value(self, expression: str, params: Params = None) -> object:
+        """The value of an expression. It comes by way of Arrow: DuckDB's own way needs `pytz` for moments."""
+        text = f"SELECT {expression}"
+        try:
+            found = self._cursor.sql(text, params=params) if params else self._cursor.sql(text)
+            value: object = found.to_arrow_table().column(0)[0].as_py()
+            return value
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise self._error(error) from error
+
+    def result(self, query: str, params: Params, placed: Placed) -> SqlResult:
+        """The rows of a query; the space goes when they have been read."""
+        try:
+            relation = self._cursor.sql(query, params=params) if params else self._cursor.sql(query)
+            reader = relation.to_arrow_reader(BATCH_ROWS)
+        except duckdb.Error as error:
+            found = self._placed_error(query, error, placed)
+            self.close()
+            raise found from error
+        except pa.ArrowException as error:
+            # A type that is nested more deeply than Arrow's schemas are.
+            self.close()
+            raise InvalidError(f"the columns of the result cannot be given: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        types = relation.types
+        return SqlResult(reader.schema, lambda: self._batches(reader, placed), close=self.close, duck_types=types)
+
+    def _batches(self, reader: pa.RecordBatchReader, placed: Placed) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    return
+                except (duckdb.Error, pa.ArrowException, OSError) as error:
+                    raise self._error(error, placed) from error
+                if batch.num_rows:
+                    yield batch
+        finally:
+            reader.close()
+
+    def _placed_error(self, query: str, error: duckdb.Error, placed: Placed) -> BaseException:
+        """The error with its place in the text, which relations do not tell."""
+        if isinstance(error, (duckdb.BinderException, duckdb.CatalogException)):
+            try:
+                self._cursor.execute(f"{_EXPLAIN}{query}")
+            except duckdb.Error as found:
+                if type(found) is type(error):
+                    return lakelet_error(found, placed, shift=len(_EXPLAIN))
+        return self._error(error, placed)
+
+    def _error(self, error: BaseException, placed: Placed | None = None) -> BaseException:
+        """What went wrong, as an error of ours: the one of a reader, if it was a reader of ours."""
+        for failure in self._failures:
+            if isinstance(failure, LakeletError):
+                return failure
+        return self._explain(error) or lakelet_error(error, placed)
+
+    def close(self) -> None:
+        """Drops the catalog and the cursor."""
+        cursor = self._cursor
+        try:
+            if self._catalog is not None:
+                cursor.execute("USE memory")
+                cursor.execute(f"DETACH {self._catalog}")
+        except duckdb.Error:
+            # A result that was not read to its end holds the catalog; it goes with the instance.
+            pass
+        finally:
+            cursor.close()
+
+    def interrupt(self) -> None:
+        """Stops what is running."""
+        # A cursor that is closed meanwhile runs nothing.
+        with contextlib.suppress(duckdb.Error):
+            self._cursor.interrupt()
+
+    def __enter__(self) -> Space:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

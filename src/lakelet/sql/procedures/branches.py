@@ -1,0 +1,90 @@
+"""create_branch, delete_branch, rename_branch, fast_forward."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelet.errors import NotFoundError
+from lakelet.sql.lexer.errors import nearest
+from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure
+from lakelet.sql.procedures.values import FLAG, NAMES, NUMBER, TEXT
+
+_BRANCH = Argument("branch", TEXT, "The name of the branch.", required=True, aliases=("branch_name",))
+_NAMES = (Column("branch_name", pa.string()),)
+
+
+def create_branch(call: Call) -> Done:
+    """A branch from a tag, a snapshot, or empty."""
+    table, name = call.table(), call.values["branch"]
+    table.branches.create(
+        name, call.text("tag"), call.number("snapshot_id"), if_not_exists=call.flag("ignore_if_exists")
+    )
+    return Done(f"{table.name} has a branch {name!r}", [(name,)])
+
+
+def delete_branch(call: Call) -> Done:
+    """One or more branches less."""
+    table, names = call.table(), call.values["branch"]
+    there = table.branches.list()
+    for name in names:
+        if name not in there:
+            raise NotFoundError(f"{table.name} has no branch {name!r}{nearest(name, there)}")
+    for name in names:
+        table.branches.delete(name)
+    return Done(f"deleted branches {', '.join(map(repr, names))} of {table.name}", [(name,) for name in names])
+
+
+def rename_branch(call: Call) -> Done:
+    """A branch under another name."""
+    table, name, target = call.table(), call.values["from_branch"], call.values["to_branch"]
+    table.branches.rename(name, target)
+    return Done(f"branch {name!r} of {table.name} is now {target!r}", [(target,)])
+
+
+def fast_forward(call: Call) -> Done:
+    """The main branch as the branch is."""
+    table, name = call.table(), call.values["branch"]
+    snapshot = table.branches.fast_forward(name)
+    return Done(f"{table.name} is as branch {name!r}, at snapshot {snapshot.id}", [(snapshot.id,)])
+
+
+BRANCHING = (
+    Procedure(
+        "create_branch",
+        "Makes a branch that begins with the version of a tag or snapshot, or empty.",
+        (
+            TABLE_ARGUMENT,
+            _BRANCH,
+            Argument("tag", TEXT, "The tag that it begins with.", aliases=("tag_name",)),
+            Argument("ignore_if_exists", FLAG, "Lets a branch of that name be.", aliases=("ignoreIfExists",)),
+            Argument("snapshot_id", NUMBER, "The snapshot that it begins with.", aliases=("snapshot",)),
+        ),
+        _NAMES,
+        create_branch,
+    ),
+    Procedure(
+        "delete_branch",
+        "Deletes branches, and the files that nothing else needs.",
+        (TABLE_ARGUMENT, Argument("branch", NAMES, "The branch, or several.", required=True, aliases=("branch_name",))),
+        _NAMES,
+        delete_branch,
+    ),
+    Procedure(
+        "rename_branch",
+        "Gives a branch another name.",
+        (
+            TABLE_ARGUMENT,
+            Argument("from_branch", TEXT, "The name it has.", required=True),
+            Argument("to_branch", TEXT, "The new name.", required=True),
+        ),
+        _NAMES,
+        rename_branch,
+    ),
+    Procedure(
+        "fast_forward",
+        "Lets the main branch be what a branch is.",
+        (TABLE_ARGUMENT, _BRANCH),
+        (Column("snapshot_id", pa.int64()),),
+        fast_forward,
+    ),
+)

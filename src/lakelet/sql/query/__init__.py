@@ -1,0 +1,1 @@
+"""Queries: names resolved, tables planned, text run by DuckDB."""

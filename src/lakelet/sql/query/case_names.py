@@ -1,0 +1,67 @@
+"""Names that differ in case alone: two things to a lake, one to DuckDB.
+
+    SELECT * FROM d.Src JOIN d.src USING (id)                              what is written
+    SELECT * FROM "Src#1" AS "Src" JOIN "src#2" AS "src" USING (id)        what DuckDB sees, each name a table of its own
+
+A name means what is called exactly so; in another case it means the only thing that is called like it but for the case. Columns
+of one table that differ in case alone cannot be told apart in DuckDB, and are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelet.errors import InvalidError
+from lakelet.sql.engine.engine_errors import Placed
+from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.words import Word
+from lakelet.sql.query.parse_tree import Reference
+
+Edit = tuple[int, int, str]
+
+
+def check_columns_apart(names: Sequence[str], table: str) -> None:
+    """InvalidError naming both where DuckDB would take two columns of a table for one."""
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            raise InvalidError(
+                f"{table}: columns {other!r} and {name!r} differ in case alone, and SQL takes both for one; rename one of them, "
+                "or read with scan(columns=…)"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Edits that give each of several tables a name of its own, and what these names stand for, as it was written."""
+
+    edits: tuple[Edit, ...]
+    stand_ins: Mapping[str, tuple[str, ...]]
+
+
+def told_apart(groups: Iterable[Sequence[tuple[Reference, Hashable]]], words: Sequence[Word], placed: Placed) -> Apart:
+    """Tell the tables of a query apart. A group has the uses of a name, whatever the case, each with what it means."""
+    edits: list[Edit] = []
+    stand_ins: dict[str, tuple[str, ...]] = {}
+    starts = {word.start: place for place, word in enumerate(words)}
+    for group in groups:
+        made: dict[Hashable, str] = {}
+        for use, meaning in group:
+            at = None if use.place is None else starts.get(placed.original(use.place))
+            if at is None:
+                spelled = sorted({".".join(other.parts) for other, _ in group})
+                raise InvalidError(f"{' and '.join(spelled)} differ in case alone: name them in a FROM of their own")
+            name = made.setdefault(meaning, f"{use.parts[-1]}#{len(stand_ins) + 1}")
+            stand_ins.setdefault(name, use.parts)
+            called = "" if use.node.get("alias") else f" AS {quoted(use.parts[-1])}"
+            edits.append((words[at].start, words[_last(words, at)].end, f"{quoted(name)}{called}"))
+    return Apart(tuple(edits), stand_ins)
+
+
+def _last(words: Sequence[Word], at: int) -> int:
+    """The last word of a dotted name."""
+    while at + 2 < len(words) and words[at + 1].keyword == "." and words[at + 2].is_name:
+        at += 2
+    return at

@@ -1,0 +1,149 @@
+"""The lake's tables in DuckDB's own lists of tables, where programs that know DuckDB look for them.
+
+    SELECT table_schema, table_name FROM information_schema.tables
+    FROM duckdb_columns() WHERE table_name = 'orders'                 FROM pragma_table_info('shop.orders')
+
+Only a query that names one of these lists gets them filled: with empty tables of the right columns, made from schemas alone.
+Functions of the same names in the query's catalog show it as `lakelet`, and none of other queries at the same time; what DuckDB
+builds on them (information_schema, pg_catalog, SHOW ALL TABLES) follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+
+from lakelet.errors import LakeletError
+from lakelet.model.schema import TableSchema
+from lakelet.sql.context import Context
+from lakelet.sql.engine.duck_types import duck_type
+from lakelet.sql.engine.duckdb_engine import Space
+from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.words import Word, words_of
+
+CATALOG = "lakelet"
+_ABOUT_ONE = frozenset(("pragma_table_info", "pragma_show"))
+_LISTS = frozenset(
+    (
+        *(
+            "duckdb_tables",
+            "duckdb_columns",
+            "duckdb_views",
+            "duckdb_schemas",
+            "duckdb_databases",
+            "duckdb_constraints",
+        ),
+        *("duckdb_indexes", "information_schema", "pg_catalog", "sqlite_master", "sqlite_schema"),
+        *("current_database", "current_catalog", "current_schemas"),
+        *(
+            "pg_class",
+            "pg_attribute",
+            "pg_namespace",
+            "pg_tables",
+            "pg_views",
+            "pg_type",
+            "pg_constraint",
+            "pg_database",
+        ),
+        *("pragma_database_size",),
+    )
+)
+_NAMES = _LISTS | _ABOUT_ONE
+# Functions of DuckDB with a column `database_name`, and whether there is one `schema_name` too.
+_FUNCTIONS = {
+    "duckdb_tables": True,
+    "duckdb_columns": True,
+    "duckdb_views": True,
+    "duckdb_constraints": True,
+    "duckdb_indexes": True,
+    "duckdb_schemas": True,
+    "duckdb_databases": False,
+}
+
+
+def is_listing(words: Sequence[Word]) -> bool:
+    """Whether a query asks DuckDB which tables there are."""
+    return any(_is_list(words, place) for place in range(len(words)))
+
+
+def shown_tables(text: str) -> str:
+    """The text with `(SHOW TABLES FROM d)`, which goes by the catalog's own name, as a query."""
+    words = words_of(text)
+    for place in range(len(words) - 3):
+        inside = [word.keyword for word in words[place : place + 4]]
+        if inside[:2] != ["(", "SHOW"] or inside[2] != "TABLES":
+            continue
+        named = inside[3] in ("FROM", "IN") and place + 5 < len(words)
+        end = place + (5 if named else 3)
+        if words[end].keyword == ")":
+            schema = literal(words[place + 4].text) if named else "current_schema()"
+            query = (
+                f"SELECT table_name AS name FROM information_schema.tables WHERE table_schema = {schema} ORDER BY ALL"
+            )
+            return shown_tables(f"{text[: words[place].end]}{query}{text[words[end].start :]}")
+    return text
+
+
+def add_listing(space: Space, context: Context, words: Sequence[Word], shown: Collection[tuple[str, str]]) -> None:
+    """Fill DuckDB's lists. `shown` are tables that are there already, by database and name in lower case."""
+    lake = context.lake
+    databases = lake.databases()
+    space.name_catalog(CATALOG, _FUNCTIONS, databases)
+    known = set(shown)
+    asked = _asked(context, words)
+    for database, name in asked or _every(databases, lake.tables):
+        # Of those that differ in case alone the first.
+        if (database.lower(), name.lower()) not in known:
+            # Whatever is wrong with one table is told when it is read.
+            with suppress(LakeletError):
+                schema = lake.table(f"{database}.{name}").schema
+                known.add((database.lower(), name.lower()))
+                space.add_table(database, name, _columns(schema), schema.comment, _comments(schema))
+    for database, name in asked or _every(databases, lake.views):
+        if (database.lower(), name.lower()) not in known:
+            with suppress(LakeletError):
+                columns = context.query(f"SELECT * FROM {quoted(database)}.{quoted(name)} LIMIT 0").to_arrow()
+                space.add_view(database, name, f"SELECT * FROM {space.add_frame(columns)}")
+
+
+def _is_list(words: Sequence[Word], place: int) -> bool:
+    word = words[place]
+    if word.keyword == "SHOW":
+        return True
+    return word.is_name and word.text.lower() in _NAMES
+
+
+def _asked(context: Context, words: Sequence[Word]) -> list[tuple[str, str]]:
+    """The tables that the query asks about by name, none where it asks for lists."""
+    found: list[tuple[str, str]] = []
+    for place in range(len(words)):
+        if not _is_list(words, place):
+            continue
+        is_text = place + 2 < len(words) and words[place + 1].keyword == "(" and words[place + 2].kind == "string"
+        if words[place].text.lower() not in _ABOUT_ONE or not is_text:
+            return []
+        parts = [word.text for word in words_of(words[place + 2].text) if word.is_name]
+        name = context.table_name(parts) if 1 <= len(parts) <= 2 else None
+        there = None if name is None else context.names.find(name) or context.names.find_view(name)
+        if there is not None:
+            found.append((there.database, there.table))
+    return found
+
+
+def _every(databases: Sequence[str], named: Callable[[str], list[str]]) -> Iterator[tuple[str, str]]:
+    return ((database, name) for database in databases for name in named(database))
+
+
+def _columns(schema: TableSchema) -> str:
+    """The columns as CREATE TABLE has them; of those that differ in case alone the first."""
+    first: dict[str, str] = {}
+    for field in schema.fields:
+        is_key = field.name in schema.primary_keys
+        null = "" if field.type.nullable and not is_key else " NOT NULL"
+        first.setdefault(field.name.lower(), f"{quoted(field.name)} {duck_type(field.type)}{null}")
+    key = ", ".join(quoted(name) for name in schema.primary_keys)
+    return ", ".join((*first.values(), *((f"PRIMARY KEY ({key})",) if key else ())))
+
+
+def _comments(schema: TableSchema) -> dict[str, str]:
+    return {field.name: field.description for field in schema.fields if field.description}

@@ -1,0 +1,126 @@
+"""Which files of a plan DuckDB's own Parquet reader may read, and which go through ours.
+
+A file goes to DuckDB only where it surely gives the same rows as `table.scan()`: Parquet, under a path that DuckDB takes as it is
+written, every column stored in a type that both read alike. Rows that do not count any more, because a deletion vector hides
+them or a newer row of their key stands in another file, are left out by their positions; where files are merged, these are found
+out once from the keys alone and kept. Everything else goes through our reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.model.split import Split
+from lakelet.model.types import Atomic, DataType, Field
+from lakelet.model.widening import check_widening
+from lakelet.read.evolve import same_layout
+from lakelet.read.split_files import SplitFile, deleted_positions, files_of
+from lakelet.sql.engine.duck_types import reads_natively
+from lakelet.storage.home import TableHome
+
+# What DuckDB takes for a pattern in a path.
+GLOB = frozenset("{}[]*?\\")
+# What DuckDB calls the position of a row and the number of a file.
+ROW_NUMBER, FILE_NUMBER = "file_row_number", "file_index"
+# Beyond this share of rows that do not count, merging is cheaper than leaving them out.
+_MOST_OUTDATED = 0.5
+
+Positions = NDArray[np.int64]
+Outdated = Callable[[Split], dict[str, Positions] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """The files for DuckDB's reader, by the schema they were written under, with the rows of them that do not count by their
+    paths, and the splits for ours."""
+
+    native: dict[int, list[SplitFile]] = field(default_factory=dict)
+    gone: dict[str, Positions] = field(default_factory=dict)
+    ours: list[Split] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[SplitFile]:
+        """All files for DuckDB."""
+        return [file for files in self.native.values() for file in files]
+
+
+@dataclass(frozen=True, slots=True)
+class Dealer:
+    """Deals the files of plans of one table out. `location` is the root under which DuckDB finds them, None where it cannot reach
+    them; `outdated` finds the rows of merged files that do not count, None where files that need a merge are ours to read."""
+
+    home: TableHome
+    fields: tuple[Field, ...]
+    schema_of: Callable[[int], TableSchema]
+    location: str | None
+    outdated: Outdated | None = None
+    _able: dict[int, bool] = field(default_factory=dict)
+
+    def deal(self, splits: Sequence[Split]) -> Dealt:
+        """Who reads which files."""
+        dealt = Dealt()
+        reachable = self.location is not None and not GLOB & set(self.location)
+        for split in splits:
+            if not reachable or split.branch is not None:
+                dealt.ours.append(split)
+            elif split.needs_merge:
+                self._deal_merged(split, dealt)
+            else:
+                self._deal_plain(split, dealt)
+        return dealt
+
+    def _deal_plain(self, split: Split, dealt: Dealt) -> None:
+        for single, file in zip(split.single_files(), files_of([split]), strict=True):
+            if not self._reads(file):
+                dealt.ours.append(single)
+                continue
+            gone = deleted_positions(self.home, file)
+            if gone is not None and len(gone):
+                dealt.gone[file.path] = np.asarray(gone, np.int64)
+            dealt.native.setdefault(file.data.schema_id, []).append(file)
+
+    def _deal_merged(self, split: Split, dealt: Dealt) -> None:
+        files = list(files_of([split]))
+        plain = all(self._reads(file) and file.vector is None for file in files)
+        gone = self.outdated(split) if plain and self.outdated is not None else None
+        if gone is None or sum(len(rows) for rows in gone.values()) > split.row_count * _MOST_OUTDATED:
+            dealt.ours.append(split)
+            return
+        dealt.gone.update(gone)
+        for file in files:
+            if len(gone.get(file.path, ())) < file.data.row_count:
+                dealt.native.setdefault(file.data.schema_id, []).append(file)
+
+    def _reads(self, file: SplitFile) -> bool:
+        """Whether DuckDB reads a file as we do."""
+        number = file.data.schema_id
+        if number not in self._able:
+            self._able[number] = _reads_schema(self.schema_of(number), self.fields)
+        plain = file.data.write_columns is None and file.is_parquet and not GLOB & set(file.path)
+        return plain and self._able[number]
+
+
+def _reads_schema(stored: TableSchema, fields: Sequence[Field]) -> bool:
+    names = [one.name.lower() for one in stored.fields]
+    if len(set(names)) < len(names) or ROW_NUMBER in names or FILE_NUMBER in names:
+        return False
+    by_id = {one.id: one for one in stored.fields}
+    return all(_alike(by_id[one.id].type, one.type) for one in fields if one.id in by_id)
+
+
+def _alike(stored: DataType, wanted: DataType) -> bool:
+    if not reads_natively(stored) or not reads_natively(wanted):
+        return False
+    if isinstance(stored, Atomic) and isinstance(wanted, Atomic):
+        try:
+            check_widening(stored, wanted, "")
+        except InvalidError:
+            return False
+        return True
+    return same_layout(stored, wanted)

@@ -1,0 +1,88 @@
+"""The SQL by which DuckDB reads data files.
+
+    SELECT CAST("qty" AS BIGINT) AS "quantity", … FROM read_parquet(['…/data-1.parquet', …])
+    SELECT … FROM read_parquet('…/data-2.parquet', file_row_number = true) ANTI JOIN positions ON …
+
+Files written under one schema make one SELECT, by the names that the columns have in these files; renaming and widening happen in
+it, by field id. A file of which some rows do not count makes one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import FLOATS, Atomic, Field
+from lakelet.sql.engine.duck_types import duck_type
+from lakelet.sql.lexer.quoting import listed, quoted
+from lakelet.sql.query.native_files import FILE_NUMBER, ROW_NUMBER, Dealt, Positions
+
+_POSITION = "lakelet_position"
+# Beyond so many files with rows left out, one join for all of them takes less than one each.
+_MOST_JOINS = 16
+_FILE_SHIFT = 40
+
+AddFrame = Callable[[pa.Table], str]
+
+
+def native_selects(
+    dealt: Dealt, schema_of: Callable[[int], TableSchema], fields: Sequence[Field], location: str, add_frame: AddFrame
+) -> list[str]:
+    """The SELECTs of all files that DuckDB reads, in the columns and types of the schema that is read."""
+    gone = {f"{location}/{path}": positions for path, positions in dealt.gone.items()}
+    found: list[str] = []
+    for number, files in dealt.native.items():
+        columns = _columns(schema_of(number), fields)
+        found += file_selects(columns, [f"{location}/{file.path}" for file in files], gone, add_frame)
+    return found
+
+
+def file_selects(columns: str, paths: Sequence[str], gone: Mapping[str, Positions], add_frame: AddFrame) -> list[str]:
+    """The SELECTs of files that have the same columns, without the rows that do not count, which are known by the paths."""
+    whole = [path for path in paths if path not in gone]
+    partly = [path for path in paths if path in gone]
+    found: list[str] = []
+    if whole:
+        found.append(f"SELECT {columns} FROM read_parquet({listed(whole)}, hive_partitioning = false)")
+    if len(partly) > _MOST_JOINS:
+        found.append(_joined(partly, gone, columns, add_frame))
+    else:
+        found += [_joined([path], gone, columns, add_frame) for path in partly]
+    return found
+
+
+def _joined(paths: Sequence[str], gone: Mapping[str, Positions], columns: str, add_frame: AddFrame) -> str:
+    """The SELECT of files without the rows that do not count."""
+    if len(paths) == 1:
+        place, positions = ROW_NUMBER, pa.array(gone[paths[0]])
+    else:
+        place = f"(CAST({FILE_NUMBER} AS BIGINT) << {_FILE_SHIFT}) | {ROW_NUMBER}"
+        positions = pa.concat_arrays(
+            [pa.array(gone[path] | (number << _FILE_SHIFT)) for number, path in enumerate(paths)]
+        )
+    source = add_frame(pa.table({_POSITION: positions}))
+    read = f"read_parquet({listed(paths)}, hive_partitioning = false, {ROW_NUMBER} = true)"
+    return f"SELECT {columns} FROM {read} AS data ANTI JOIN {source} AS gone ON gone.{_POSITION} = {place}"
+
+
+def _columns(stored: TableSchema, fields: Sequence[Field]) -> str:
+    by_id = {one.id: one for one in stored.fields}
+    return ", ".join(f"{_evolved(by_id.get(one.id), one)} AS {quoted(one.name)}" for one in fields)
+
+
+def _evolved(stored: Field | None, field: Field) -> str:
+    target = duck_type(field.type)
+    if stored is None:
+        return f"CAST(NULL AS {target})"
+    column = quoted(stored.name)
+    if isinstance(stored.type, Atomic) and stored.type.kind in FLOATS:
+        column = shielded(column, duck_type(stored.type))
+    return f"CAST({column} AS {target})"
+
+
+def shielded(column: str, kind: str) -> str:
+    """A floating-point column of which no footer decides. Footers of some writers know nothing of NaN, which is the greatest
+    value: no condition may be decided by them. DuckDB sees through everything simpler than this."""
+    return f"CASE WHEN isnan({column}) THEN 'nan'::{kind} ELSE {column} END"

@@ -1,0 +1,45 @@
+"""Names among the words of a query: of files, of what is DuckDB's own, and whatever could be a table's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+from lakelet.sql.lexer.words import Word
+from lakelet.sql.names import DEFAULT_DATABASE
+
+_FILE_SIGNS = frozenset("./*:")
+_DUCKDBS_SCHEMAS = ("information_schema", "pg_catalog")
+_DUCKDBS_NAMES = ("duckdb_", "pragma_", "sqlite_", "pg_")
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is that of a file or an address."""
+    return bool(set(name) & _FILE_SIGNS)
+
+
+def is_duckdbs(parts: Sequence[str]) -> bool:
+    """Whether a name is a file's or one of DuckDB's own."""
+    if len(parts) == 1:
+        name = parts[0]
+        return is_file(name) or name.lower().startswith(_DUCKDBS_NAMES)
+    return parts[0].lower() in _DUCKDBS_SCHEMAS or (len(parts) == 3 and parts[0].lower() in ("system", "temp"))
+
+
+def default_names(words: Sequence[Word], replaced: Collection[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    """Quotes around the name of the default database, which DuckDB keeps for itself."""
+    for word, after in pairwise(words):
+        inside = any(start <= word.start < end for start, end, _ in replaced)
+        if word.keyword == DEFAULT_DATABASE.upper() and after.keyword == "." and not inside:
+            yield word.start, word.end, f'"{word.text}"'
+
+
+def named_tables(words: Sequence[Word]) -> set[tuple[str, ...]]:
+    """Everything in a text that could be a table's name."""
+    found: set[tuple[str, ...]] = set()
+    for place, word in enumerate(words):
+        if word.is_name:
+            found.add((word.text,))
+            if place + 2 < len(words) and words[place + 1].keyword == "." and words[place + 2].is_name:
+                found.add((word.text, words[place + 2].text))
+    return found

@@ -1,0 +1,114 @@
+"""A version of a table as SQL that DuckDB runs: its plain files by DuckDB's reader, the rest by ours, put together.
+
+SELECT … FROM read_parquet(['…/data-1.parquet', …])  UNION ALL  SELECT … FROM <rows that our reader merges>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.predicate.row_filter import row_filter
+from lakelet.predicate.tree import columns
+from lakelet.read.merge_reader import MergeReader
+from lakelet.read.split_files import naming
+from lakelet.scan.plan import Plan
+from lakelet.sql.engine.duck_types import duck_type
+from lakelet.sql.engine.duckdb_engine import Space
+from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.query.conditions import pruning_predicate
+from lakelet.sql.query.native_files import Dealer, Dealt, Outdated
+from lakelet.sql.query.native_select import native_selects
+from lakelet.sql.query.relation import Rows
+from lakelet.storage.home import TableHome
+from lakelet.table.read.table_scan import TableScan
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """What a query reads of a table: the plan, and who reads which files."""
+
+    scan: TableScan
+    plan: Plan
+    dealt: Dealt
+    location: str = field(default="")
+
+    @property
+    def home(self) -> TableHome:
+        """Where the table is."""
+        return self.scan.home
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files that DuckDB reads, below the lake's root."""
+        return [file.path for file in self.dealt.files]
+
+    def sql(self, space: Space) -> str:
+        """The query that gives the rows."""
+        fields = [self.scan.schema.field(name) for name in self.scan.columns]
+        parts = native_selects(self.dealt, schema_versions(self.scan), fields, self.location, space.add_frame)
+        if self.dealt.ours:
+            source = space.add_rows(Rows(self.scan.arrow_schema, self._ours))
+            parts.append(f"SELECT {_cast_columns(self.scan)} FROM {source}")
+        if not parts:
+            nulls = ", ".join(f"CAST(NULL AS {duck_type(one.type)}) AS {quoted(one.name)}" for one in fields)
+            return f"SELECT {nulls} WHERE false"
+        return " UNION ALL ".join(parts)
+
+    def blame(self, error: BaseException) -> None:
+        """Raises what is wrong with a file, if it is one of the files that DuckDB reads."""
+        files = self.dealt.files
+        if files:
+            with naming(self.home, files):
+                raise OSError(str(error)) from error
+
+    def _ours(self, wanted: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        names = self.scan.columns if wanted is None else tuple(name for name in self.scan.columns if name in wanted)
+        scan = replace(self.scan, columns=names)
+        return scan.batches_of(self.dealt.ours)
+
+
+def table_view(scan: TableScan, texts: Sequence[str], location: str | None, outdated: Outdated | None) -> TableView:
+    """The files that a query needs. One of the conditions `texts`, if there are any, holds for all rows that count; `outdated`
+    finds rows of merged files that do not count."""
+    predicate = pruning_predicate(texts, scan.schema.fields)
+    if predicate is not None:
+        scan = replace(scan, where=predicate)
+        if set(columns(predicate)) & set(scan.schema.trimmed_primary_keys):
+            # The merge reads only what may match then, which is less than all keys.
+            outdated = None
+    plan = scan.plan()
+    fields = tuple(scan.schema.field(name) for name in scan.columns)
+    dealer = Dealer(scan.home, fields, schema_versions(scan), location, outdated)
+    return TableView(scan, plan, dealer.deal(scan.chosen_splits(plan)), location or "")
+
+
+def scanned_sql(scan: TableScan, space: Space) -> str:
+    """The query that gives the rows of a scan with a condition or a limit of its own, which our reader alone heeds."""
+
+    def read(wanted: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        names = scan.columns if wanted is None else tuple(name for name in scan.columns if name in wanted)
+        return replace(scan, columns=names).to_batches()
+
+    return f"SELECT {_cast_columns(scan)} FROM {space.add_rows(Rows(scan.arrow_schema, read))}"
+
+
+def outdated_rows(scan: TableScan) -> Outdated:
+    """Finds the rows of merged files that do not count, by their keys."""
+    schema = scan.schema
+    reader = MergeReader(scan.home, schema, (), row_filter(None, schema.fields), schema_versions(scan))
+    return reader.outdated
+
+
+def schema_versions(scan: TableScan) -> SchemaVersions:
+    """The schemas that files were written under."""
+    return SchemaVersions(scan.home, {scan.schema.id: scan.schema})
+
+
+def _cast_columns(scan: TableScan) -> str:
+    fields = [scan.schema.field(name) for name in scan.columns]
+    return ", ".join(f"CAST({quoted(one.name)} AS {duck_type(one.type)}) AS {quoted(one.name)}" for one in fields)

@@ -1,0 +1,1 @@
+"""UPDATE, DELETE, MERGE and ON CONFLICT as queries over one snapshot."""

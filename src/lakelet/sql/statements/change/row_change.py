@@ -1,0 +1,324 @@
+"""UPDATE, DELETE and MERGE on their way: rows are found by a query over one snapshot, and written as one commit.
+
+    statement ─ query over the pinned version ─ rows that go, rows that come ─ commit ─ done again where others were faster
+
+Where the statement names its target once more, it sees the pinned snapshot there too. A row of the target is changed once: a
+statement by which several rows of the source would change it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.errors import InvalidError
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.row_kind import RowKind
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.types import with_nullable
+from lakelet.options import MERGE_ENGINE, TableOptions
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.defaults import default_array
+from lakelet.sql.context import Context
+from lakelet.sql.iceberg.hooks import iceberg_handler
+from lakelet.sql.query.case_names import check_columns_apart
+from lakelet.sql.query.relation import Relation, Rows
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Statement
+from lakelet.sql.statements.change.change_clauses import Action, Change
+from lakelet.sql.statements.change.change_query import ChangeQuery, source_query
+from lakelet.sql.statements.change.merge_query import UNNAMED
+from lakelet.sql.statements.change.returned_rows import ReturnedRows
+from lakelet.sql.statements.change.row_expressions import check_row_expressions
+from lakelet.sql.statements.change.whole_rows import whole_rows
+from lakelet.sql.statements.text.internal_names import InternalNames
+from lakelet.sql.statements.text.spans import IcebergTarget
+from lakelet.storage.home import TableHome
+from lakelet.table.change.keyed_deletion import check_none_waiting, check_takes_deletes
+from lakelet.table.change.looked_up_change import LookedUpChange
+from lakelet.table.change.row_changes import RowChanges, prepare_changes
+from lakelet.table.read.located_rows import LocatedRows
+from lakelet.table.read.table_scan import TableScan
+from lakelet.table.table import check_usable
+from lakelet.table.write.writable import check_writable
+
+_KINDS = {
+    Action.UPDATE: RowKind.UPDATE_AFTER,
+    Action.DELETE: RowKind.DELETE,
+    Action.INSERT: RowKind.INSERT,
+    Action.NOTHING: RowKind.INSERT,
+    Action.ERROR: RowKind.INSERT,
+}
+
+
+def run_change(context: Context, statement: Statement, change: Change) -> SqlResult:
+    """Finds and changes rows; gives the last snapshot made, and how many rows changed."""
+    if isinstance(change.target, IcebergTarget):
+        return iceberg_handler(context, "row_change:run_change")(context, statement, change)
+    table = change.target.table
+    schema = table.schema
+    check_writable(schema)
+    run = _ChangeRun(context, statement, change, table.home)
+    # Rows that wait for a bucket have no numbers by which the commit could tell that others came in.
+    postpones = bool(schema.primary_keys) and bucket_mode(schema) is BucketMode.POSTPONE_MODE
+    prepare = prepare_changes(table.home, run.find)
+    made = LookedUpChange(table.home, table.new_commit(), prepare, change.inserts or postpones).run()
+    return run.result(None if made is None else made.id)
+
+
+@dataclass(slots=True)
+class _ChangeRun:
+    """A statement, found out on one version after the other until a commit stands. `rows` counts those of the last one."""
+
+    context: Context
+    statement: Statement
+    change: Change
+    home: TableHome
+    rows: int = field(default=0)
+    returned: ReturnedRows | None = field(default=None)
+
+    def result(self, snapshot_id: int | None) -> SqlResult:
+        """What the statement gives, once it is committed."""
+        return SqlResult.changed(snapshot_id, self.rows) if self.returned is None else self.returned.result()
+
+    def find(self, schema: TableSchema, snapshot: Snapshot | None, located: LocatedRows) -> Iterator[RowChanges]:
+        """What changes in a version."""
+        self.rows = 0
+        check_usable(schema)
+        check_names(schema)
+        self._check_engine(schema)
+        check_none_waiting(self.home, schema, snapshot)
+        self.returned = returned_rows(self.context, self.statement, self.change, schema)
+        places = not schema.primary_keys or self.change.source is not None or self.change.joins
+        scan = TableScan(self.home, schema, snapshot, schema.names)
+        # Where the statement names the table once more.
+        again: dict[str, Relation] = {self.change.target.full_name: scan}
+        found = found_names(self.context, self.statement, self.change, schema, again)
+        target: Relation = scan if not places else located_rows(located, found.names)
+        dealt = _Dealing(self.change, schema, found.names)
+        with changed_rows(
+            self.context, self.statement, self.change, schema, found, target, again, places=places
+        ) as result:
+            for batch in result.to_batches():
+                self.rows += batch.num_rows
+                return_rows(self.returned, self.change, schema, found.names, batch)
+                yield from dealt.deal(batch)
+        dealt.check()
+
+    def _check_engine(self, schema: TableSchema) -> None:
+        if not schema.primary_keys:
+            return
+        actions = {clause.action for clause in self.change.clauses}
+        engine = TableOptions(schema.options).get(MERGE_ENGINE)
+        if engine != "deduplicate" and actions & {Action.UPDATE, Action.DELETE}:
+            what = "keeps the first row of each key" if engine == "first-row" else "merges rows of one key"
+            raise InvalidError(
+                f"{self.change.name}: {self.change.target.shown} {what} ('{MERGE_ENGINE.name}' = '{engine}'), so that its "
+                "rows can be neither changed nor deleted"
+            )
+        if Action.DELETE in actions:
+            check_takes_deletes(schema)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNames:
+    """Names that a statement's query may use for itself, and the columns of the source of a MERGE."""
+
+    names: InternalNames
+    source_columns: Sequence[str] = ()
+
+
+def found_names(
+    context: Context, statement: Statement, change: Change, schema: TableSchema, relations: Mapping[str, Relation]
+) -> FoundNames:
+    """Looks for names that neither the statement nor its tables have."""
+    columns: Sequence[str] = ()
+    if change.given is not None:
+        columns = schema.names
+    elif change.joins:
+        columns = source_query(statement, change).schema(context, relations).names
+    return FoundNames(InternalNames.beside(statement.reader.text, (*schema.names, *columns)), columns)
+
+
+def located_rows(located: LocatedRows, names: InternalNames) -> Rows:
+    """The rows of the target with their places, under names that no column has."""
+    schema = located.schema_with(names.file, names.row)
+    return Rows(schema, partial(located.read, file=names.file, row=names.row))
+
+
+def changed_rows(
+    context: Context,
+    statement: Statement,
+    change: Change,
+    schema: TableSchema,
+    found: FoundNames,
+    target: Relation,
+    relations: Mapping[str, Relation],
+    *,
+    places: bool,
+    has_coarse: bool = True,
+) -> SqlResult:
+    """A row for each that changes: its clause, where `places` says so its place, and what it becomes."""
+    names = found.names
+    defaults = pa.table({one.name: default_array(one, 1) for one in schema.fields})
+    known = {**relations, names.target: target, names.defaults: defaults}
+    if change.given is not None:
+        known[names.rows] = change.given.numbered(names.number)
+    spans = [span for clause in change.clauses for span in clause.expressions]
+    check_row_expressions(context, statement, spans, change.name)
+    instead = _rows_as_values(context, statement, change, schema, found, relations)
+    query = ChangeQuery(statement, change, schema, names, places, found.source_columns, instead, has_coarse)
+    inner = query.inner()
+    return query.outer(inner, inner.schema(context, known)).run(context, known)
+
+
+def _rows_as_values(
+    context: Context,
+    statement: Statement,
+    change: Change,
+    schema: TableSchema,
+    found: FoundNames,
+    relations: Mapping[str, Relation],
+) -> dict[int, str]:
+    spans = [span for clause in change.clauses for span in clause.expressions]
+    spans += [span for span in (change.on, change.where) if span is not None]
+    instead = whole_rows(context, statement, spans, change.target.alias, schema.names, found.source_columns)
+    if change.joins and change.given is None:
+        alias = change.source_alias or UNNAMED
+        instead |= whole_rows(context, statement, spans, alias, found.source_columns, schema.names)
+    elif instead and change.source is not None:
+        others = source_query(statement, change).schema(context, relations).names
+        instead = whole_rows(context, statement, spans, change.target.alias, schema.names, others)
+    return instead
+
+
+def returned_rows(context: Context, statement: Statement, change: Change, schema: TableSchema) -> ReturnedRows | None:
+    """What gathers the rows of RETURNING, where the statement has it."""
+    if change.returning is None:
+        return None
+    target = change.target
+    return ReturnedRows(
+        context, statement, change.returning, target.alias, target.qualifier, schema.fields, change.name == "MERGE"
+    )
+
+
+def return_rows(
+    returned: ReturnedRows | None, change: Change, schema: TableSchema, names: InternalNames, batch: pa.RecordBatch
+) -> None:
+    """Hands rows that change to RETURNING."""
+    if returned is None:
+        return
+    actions = np.array([clause.action.value for clause in change.clauses])[batch.column(names.clause).to_numpy()]
+    for action in dict.fromkeys(clause.action.value for clause in change.clauses):
+        returned.add(batch.filter(pa.array(actions == action)).select(list(schema.names)), action)
+
+
+def several_match(change: Change) -> InvalidError:
+    """The error of a statement by which a row would be changed twice, with nobody to say which change counts."""
+    return InvalidError(f"{change.name}: several rows of the source match one row of {change.target.shown}")
+
+
+def check_names(schema: TableSchema) -> None:
+    """InvalidError where DuckDB would take two columns for one."""
+    check_columns_apart(schema.names, "the table")
+
+
+class _Dealing:
+    """Turns what the query gives into rows that go and rows that come."""
+
+    def __init__(self, change: Change, schema: TableSchema, names: InternalNames) -> None:
+        self._change = change
+        self._schema = schema
+        self._names = names
+        self._kinds = np.array([_KINDS[clause.action] for clause in change.clauses], np.int8)
+        self._coming = RowCaster(schema.fields)
+        # Rows that are there are taken away as they are, whatever the schema asks of them by now.
+        self._going = RowCaster([replace(one, type=with_nullable(one.type, True)) for one in schema.fields])
+        self._came = 0
+        self._files: list[NDArray[np.int32]] = []
+        self._rows: list[NDArray[np.int64]] = []
+        self._keys: list[pa.RecordBatch] = []
+
+    def deal(self, batch: pa.RecordBatch) -> Iterator[RowChanges]:
+        """The changes that rows of the query are."""
+        names = self._names
+        if names.older in batch.schema.names and pa.compute.any(batch.column(names.older)).as_py():
+            raise InvalidError(
+                f"{self._change.name}: a row would get a lower value of 'sequence.field' than it has, and would stay as it is"
+            )
+        self._check_taken(batch)
+        kinds = self._kinds[batch.column(names.clause).to_numpy()]
+        gone = kinds != RowKind.INSERT
+        files = rows = None
+        if names.row in batch.schema.names:
+            files = batch.column(names.file).filter(pa.array(gone)).to_numpy().astype(np.int32)
+            rows = batch.column(names.row).filter(pa.array(gone)).to_numpy().astype(np.int64)
+            self._files.append(files)
+            self._rows.append(rows)
+        columns = [name for name in self._schema.names if name in batch.schema.names]
+        comes = kinds != RowKind.DELETE
+        coming = self._cast_coming(batch.filter(pa.array(comes)).select(columns)) if columns else None
+        if self._schema.primary_keys:
+            yield from self._keyed(batch.select(columns), coming, kinds, comes)
+        else:
+            empty = pa.RecordBatch.from_pylist([], self._coming.schema)
+            yield RowChanges(coming if coming is not None else empty, None, files, rows)
+
+    def _keyed(
+        self, batch: pa.RecordBatch, coming: pa.RecordBatch | None, kinds: NDArray[np.int8], comes: NDArray[np.bool_]
+    ) -> Iterator[RowChanges]:
+        if not comes.all():
+            going = self._going.cast(batch.filter(pa.array(~comes)))
+            self._remember_keys(going)
+            yield RowChanges(going, kinds[~comes])
+        if coming is not None and coming.num_rows:
+            self._remember_keys(coming)
+            yield RowChanges(coming, kinds[comes])
+
+    def _cast_coming(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        cast = self._coming.cast(batch, first_row=self._came)
+        self._came += batch.num_rows
+        return cast
+
+    def _check_taken(self, batch: pa.RecordBatch) -> None:
+        if self._names.taken not in batch.schema.names:
+            return
+        taken = batch.filter(batch.column(self._names.taken)).select(list(self._schema.primary_keys))
+        if taken.num_rows:
+            shown = ", ".join(f"{name} = {value!r}" for name, value in taken.slice(0, 1).to_pylist()[0].items())
+            raise InvalidError(
+                f"{self._change.name}: a row would be inserted with the key {shown}, which a row has that did not match"
+            )
+
+    def _remember_keys(self, rows: pa.RecordBatch) -> None:
+        if self._change.inserts:
+            keys = list(self._schema.primary_keys)
+            self._keys.append(pa.RecordBatch.from_arrays([rows.column(name) for name in keys], keys))
+
+    def check(self) -> None:
+        """InvalidError where a row would be changed twice, with nobody to say which change counts."""
+        if self._change.source is not None and self._rows:
+            files, rows = np.concatenate(self._files), np.concatenate(self._rows)
+            order = np.lexsort((rows, files))
+            twice = (np.diff(files[order]) == 0) & (np.diff(rows[order]) == 0)
+            if twice.any():
+                raise several_match(self._change)
+        check_distinct_keys(self._keys, self._change.name)
+
+
+def check_distinct_keys(keys: Sequence[pa.RecordBatch], name: str) -> None:
+    """InvalidError where several rows would be written with one key."""
+    if not keys:
+        return
+    table = pa.Table.from_batches(keys)
+    counts = table.group_by(table.column_names).aggregate([([], "count_all")])
+    if counts.num_rows < table.num_rows:
+        found = counts.sort_by([("count_all", "descending")]).select(table.column_names).slice(0, 1).to_pylist()[0]
+        shown = ", ".join(f"{column} = {value!r}" for column, value in found.items())
+        raise InvalidError(f"{name}: several rows would be written with the key {shown}")

@@ -1,0 +1,1 @@
+"""Columns, types and tables as statements define them."""

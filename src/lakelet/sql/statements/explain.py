@@ -1,0 +1,78 @@
+"""`EXPLAIN [ANALYZE] query`: what is read of each table, out of how much, and DuckDB's plan.
+
+shop.orders     snapshot: 3
+                manifests: 2 of 2
+                files: 3 of 40 (2 read by DuckDB, 1 by Lakelet)
+                row groups: 3 of 12 of the files read by DuckDB
+                rows: 120000 at most
+physical_plan   …
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelet.format.data.parquet_file import open_parquet
+from lakelet.model.arrow_types import arrow_schema
+from lakelet.predicate.row_filter import row_filter
+from lakelet.read.parquet_scan import matching_row_groups
+from lakelet.read.split_files import SplitFile
+from lakelet.sql.context import Context
+from lakelet.sql.query.query import Query
+from lakelet.sql.query.table_view import TableView
+from lakelet.sql.result import SqlResult
+from lakelet.sql.statement import Statement
+
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
+_COLUMNS = {"explain_key": pa.string(), "explain_value": pa.string()}
+
+
+def run_explain(context: Context, statement: Statement) -> SqlResult:
+    """EXPLAIN [ANALYZE] query."""
+    reader = statement.reader
+    reader.expect("EXPLAIN")
+    analyze = reader.accept("ANALYZE")
+    if reader.peek().keyword not in _QUERIES:
+        # DuckDB would explain its own statements, and run them with ANALYZE.
+        raise reader.error("a query")
+    text = reader.source_in_place(reader.place, len(reader.words))
+    reader.place = len(reader.words)
+    query = Query(context, text, statement.params, statement.frames, {})
+    query.prepare()
+    with query.space:
+        word = "EXPLAIN ANALYZE" if analyze else "EXPLAIN"
+        plan = query.space.run(f"{word} {query.placed.changed}", statement.params, query.placed)
+        rows = [(name, _pruning(view) if isinstance(view, TableView) else view.summary()) for name, view in query.views]
+        rows += [(str(key), str(value)) for key, value in plan]
+    return SqlResult.of_rows(_COLUMNS, rows)
+
+
+def _pruning(view: TableView) -> str:
+    """What is read of a table."""
+    plan, dealt = view.plan, view.dealt
+    native = dealt.files
+    merged = sum(len(split.files) for split in dealt.ours)
+    groups = [_row_groups(view, file) for file in native]
+    snapshot = "none" if plan.snapshot_id is None else str(plan.snapshot_id)
+    rows = sum(file.data.row_count for file in native) + sum(split.row_count for split in dealt.ours)
+    left_out = sum(len(positions) for positions in dealt.gone.values())
+    lines = [
+        f"snapshot: {snapshot}",
+        f"manifests: {plan.manifests_read} of {plan.manifests_total}",
+        f"files: {len(native) + merged} of {plan.files_total} ({len(native)} read by DuckDB, {merged} by Lakelet)",
+        f"row groups: {sum(read for read, _ in groups)} of {sum(total for _, total in groups)} of the files read by DuckDB",
+        f"rows: {rows - left_out} at most" + (f", {left_out} left out that do not count any more" if left_out else ""),
+    ]
+    return "\n".join(lines)
+
+
+def _row_groups(view: TableView, file: SplitFile) -> tuple[int, int]:
+    """How many row groups of a file may hold a matching row, and how many there are."""
+    home, scan = view.home, view.scan
+    with open_parquet(home.store, file.path) as parquet:
+        total = int(parquet.metadata.num_row_groups)
+    condition = row_filter(scan.where, scan.schema.fields).pushdown
+    if condition is None or file.data.schema_id != scan.schema.id:
+        return total, total
+    schema = pa.schema([field.with_nullable(True) for field in arrow_schema(scan.schema.fields)])
+    return len(matching_row_groups(home, file.path, schema, condition)), total

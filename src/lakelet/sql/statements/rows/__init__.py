@@ -1,0 +1,1 @@
+"""Rows of a statement in the types of their table."""

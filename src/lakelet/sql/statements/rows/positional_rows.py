@@ -1,0 +1,55 @@
+"""Rows whose fields have no names, for columns of type ROW: their values are taken in order.
+
+    (7, 'w') and ROW(7, 'w') into ROW<x INT, y STRING>     {'x': 7, 'y': 'w'}
+
+DuckDB gives such a row to Arrow as a struct of `element1`, `element2`, …
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakelet.model.types import Array, Row
+from lakelet.model.types import DataType as TableType
+from lakelet.sql.lexer.quoting import quoted
+
+_UNNAMED = "element{}"
+
+
+def with_names(expression: str, given: pa.DataType, wanted: TableType, depth: int = 0) -> tuple[str, pa.DataType]:
+    """SQL for the same value with the names of the fields that it is wanted in, and its type; the same where it has names."""
+    if isinstance(wanted, Array) and (pa.types.is_list(given) or pa.types.is_large_list(given)):
+        item = f"x{depth}"
+        inner, kind = with_names(item, given.value_type, wanted.element, depth + 1)
+        return (
+            (expression, given)
+            if inner == item
+            else (f"list_transform({expression}, lambda {item}: {inner})", pa.list_(kind))
+        )
+    if not isinstance(wanted, Row) or not pa.types.is_struct(given):
+        return expression, given
+    fields = list(wanted.fields)
+    if _is_positional(given, wanted):
+        pairs = list(zip(given, fields, strict=True))
+    else:
+        known = {one.name.lower(): one for one in fields}
+        if any(inner.name.lower() not in known for inner in given):
+            return expression, given
+        pairs = [(inner, known[inner.name.lower()]) for inner in given]
+    items, kinds, changed = [], [], False
+    for place, (inner, field) in enumerate(pairs, 1):
+        part = f"struct_extract_at({expression}, {place})"
+        value, kind = with_names(part, inner.type, field.type, depth)
+        changed = changed or value != part or inner.name.lower() != field.name.lower()
+        items.append(f"{quoted(field.name)} := {value}")
+        kinds.append(pa.field(field.name, kind))
+    if not changed:
+        return expression, given
+    return f"CASE WHEN {expression} IS NULL THEN NULL ELSE struct_pack({', '.join(items)}) END", pa.struct(kinds)
+
+
+def _is_positional(given: pa.StructType, wanted: Row) -> bool:
+    unnamed = [_UNNAMED.format(place) for place in range(1, given.num_fields + 1)]
+    names = [inner.name for inner in given]
+    has_names = any(one.name.lower() in unnamed for one in wanted.fields)
+    return names == unnamed and given.num_fields == len(wanted.fields) and not has_names

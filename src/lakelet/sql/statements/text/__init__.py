@@ -1,0 +1,1 @@
+"""Parts of statements: clauses, names, spans, and queries put together of them."""

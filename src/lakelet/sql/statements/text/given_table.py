@@ -1,0 +1,88 @@
+"""Tables and databases as statements name them, with the place where they do: what is not there is told there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.sql.context import Context
+from lakelet.sql.lexer.errors import SqlError
+from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import Word
+from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
+from lakelet.sql.statements.text.clauses import placed
+from lakelet.storage.paths import check_name
+from lakelet.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTable:
+    """A table that a statement names; whether it exists shows when it is asked for."""
+
+    context: Context
+    reader: WordReader
+    name: TableName
+    word: Word
+
+    @property
+    def shown(self) -> str:
+        """database.table as it is written, with the branch if it is of one."""
+        return self.name.full if self.name.branch is None else f"{self.name.full}$branch_{self.name.branch}"
+
+    def find(self) -> TableName | None:
+        """The name that the lake has for it, None where there is no such table."""
+        return self.context.names.find(self.name)
+
+    def existing(self) -> TableName:
+        """The name that the lake has for it; NotFoundError names the nearest."""
+        with placed(self.reader, self.word):
+            return self.context.names.existing(self.name)
+
+    def open(self) -> Table:
+        """The table, on its branch; NotFoundError names the nearest."""
+        with placed(self.reader, self.word):
+            return self.context.names.open(self.name)
+
+
+def read_table(context: Context, reader: WordReader) -> GivenTable:
+    """Reads the name of a table, which may be there or not; it is no system table."""
+    word = reader.peek()
+    return given_table(context, reader, reader.name_parts("the name of a table"), word)
+
+
+def given_table(context: Context, reader: WordReader, parts: tuple[str, ...], word: Word) -> GivenTable:
+    """The table of a name that has been read, beginning at this word."""
+    with placed(reader, word):
+        name = context.table_name(parts)
+        if name.system is not None or name.database.lower() == SYSTEM_DATABASE:
+            raise InvalidError(f"{'.'.join(parts)!r} names a system table, which can only be read")
+    return GivenTable(context, reader, name, word)
+
+
+def read_new_table(context: Context, reader: WordReader) -> TableName:
+    """Reads the name of a table to be made, in a database that is there or made with it."""
+    given = read_table(context, reader)
+    name, word = given.name, given.word
+    if name.branch is not None:
+        raise SqlError("a branch is made by CALL sys.create_branch", reader.text, word.start)
+    with placed(reader, word):
+        check_name(name.table, "table")
+        if name.database in (context.database, DEFAULT_DATABASE) and name.database not in context.lake.databases():
+            return name
+        return TableName(context.names.database(name.database), name.table)
+
+
+def read_database(context: Context, reader: WordReader) -> str:
+    """Reads the name of a database that is there."""
+    word = reader.peek()
+    name = reader.name("the name of a database")
+    with placed(reader, word):
+        return context.names.database(name)
+
+
+def newest_schema(table: Table) -> TableSchema:
+    """The newest schema, also of a table that cannot be read for an option another engine gave it: it can be shown, and
+    the option taken away."""
+    return latest_schema(table.home)
