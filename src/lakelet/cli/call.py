@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, cast
 import typer
 
 from lakelet.cli.failures import reported
-from lakelet.cli.output import ConsoleOutput, JsonOutput, Output
+from lakelet.cli.output.output import ConsoleOutput, JsonOutput, Output
 
 if TYPE_CHECKING:
     from lakelet.catalog import Lake

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import typer
 
-from lakelet.cli.output import Output
+from lakelet.cli.output.output import Output
 from lakelet.errors import (
     CommitUnknownError,
     ConflictError,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lakelet.cli.interrupts import stopped_by_interrupt
-from lakelet.cli.result_forms import write_result
+from lakelet.cli.output.result_forms import write_result
 from lakelet.cli.statements import PLACED_ERRORS, check_all_used, cut, parameter_values, placed_error, values_for
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.lexer.quoting import quoted

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lakelet.cli.shell.completing import suggest
+from lakelet.cli.shell.completion import suggest
 
 
 class Shop:

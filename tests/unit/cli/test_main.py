@@ -11,7 +11,7 @@ import pytest
 from lakelet import Lake
 from lakelet.cli import commands, main
 from lakelet.cli.commands import query
-from lakelet.cli.result_forms import FORMS
+from lakelet.cli.output.result_forms import FORMS
 from tests.unit.cli.conftest import Ran, Run
 
 ORDERS = "shop.orders"
@@ -128,7 +128,7 @@ def test_a_defect_is_one_line_and_a_trace_only_if_asked_for(
     def broken(*_: object) -> None:
         raise KeyError("oh")
 
-    monkeypatch.setattr("lakelet.cli.describing.list_tables", broken)
+    monkeypatch.setattr("lakelet.cli.look.describe.list_tables", broken)
     shown = run("tables")
     assert shown == Ran(1, "", "InternalError: KeyError: 'oh' (this is a defect of Lakelet; --debug shows where)\n")
     assert "Traceback" in run("tables", "--debug").err
@@ -139,7 +139,7 @@ def test_ctrl_c_ends_quietly(run: Run, shop: Lake, monkeypatch: pytest.MonkeyPat
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lakelet.cli.describing.list_tables", interrupted)
+    monkeypatch.setattr("lakelet.cli.look.describe.list_tables", interrupted)
     assert run("tables") == Ran(130, "", "")
 
 

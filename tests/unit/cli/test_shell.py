@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lakelet import Lake
-from lakelet.cli.output import ConsoleOutput
+from lakelet.cli.output.output import ConsoleOutput
 from lakelet.cli.shell.lake_names import KeptNames
-from lakelet.cli.shell.prompting import history_path, is_whole
-from lakelet.cli.shell.running import Shell
+from lakelet.cli.shell.prompt import history_path, is_whole
+from lakelet.cli.shell.statement_run import Shell
 from tests.unit.cli.conftest import Ran, Run
 
 
@@ -133,7 +133,7 @@ def test_ctrl_c_stops_a_statement_and_a_persons_shell_goes_on(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lakelet.cli.shell.running.write_result", interrupted)
+    monkeypatch.setattr("lakelet.cli.shell.statement_run.write_result", interrupted)
     assert typed("SELECT 1;\n\\l") == Ran(130, "", "")
     shell = Shell(shop, ConsoleOutput(), interactive=True)
     shell.run_text("SELECT 1;")

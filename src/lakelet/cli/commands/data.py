@@ -106,8 +106,8 @@ def import_(
     if not create and (primary_key or partitioned_by or table_option):
         raise typer.BadParameter("the table's keys and options are given with --create only", param_hint="'--create'")
     options = pairs_of(table_option, "--table-option", "KEY=VALUE")
-    from lakelet.cli.file_formats import Source  # noqa: PLC0415 - loaded when it runs, as in all commands.
-    from lakelet.cli.importing import NewTable, import_files  # noqa: PLC0415
+    from lakelet.cli.files.file_formats import Source  # noqa: PLC0415 - loaded when it runs, as in all commands.
+    from lakelet.cli.files.import_files import NewTable, import_files  # noqa: PLC0415
 
     source = Source.of(
         files,
@@ -146,7 +146,7 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write a table or the rows of a query to a file: CSV, JSON, NDJSON, Parquet."""
-    from lakelet.cli.exporting import Target, export_rows  # noqa: PLC0415
+    from lakelet.cli.files.export import Target, export_rows  # noqa: PLC0415
 
     target = Target.of(
         file,

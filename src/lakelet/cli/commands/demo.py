@@ -24,6 +24,6 @@ def demo(
     engine: Annotated[Engine, typer.Option("--engine", help="Who loads and upserts.")] = Engine.spark,
 ) -> None:
     """Run the main job on made-up orders: ingest, query, change, travel back in time."""
-    from lakelet.cli.demo import run_demo  # noqa: PLC0415 - loaded when it runs.
+    from lakelet.cli.demo.demo import run_demo  # noqa: PLC0415 - loaded when it runs.
 
     run_demo(call.warehouse, call.options, call.output, rows=rows, engine=engine.value)

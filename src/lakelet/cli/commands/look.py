@@ -34,7 +34,7 @@ def tables(
     call: Call, database: Annotated[str | None, typer.Argument(help="Only this database.", show_default=False)] = None
 ) -> None:
     """List the tables of a database, or of all."""
-    from lakelet.cli.describing import list_tables  # noqa: PLC0415 - loaded when it runs, as in all commands.
+    from lakelet.cli.look.describe import list_tables  # noqa: PLC0415 - loaded when it runs, as in all commands.
 
     list_tables(call.existing_lake, call.output, database)
 
@@ -42,7 +42,7 @@ def tables(
 @command
 def describe(call: Call, table: TableArgument) -> None:
     """Show a table's columns, keys, options and size."""
-    from lakelet.cli.describing import describe_table  # noqa: PLC0415
+    from lakelet.cli.look.describe import describe_table  # noqa: PLC0415
 
     describe_table(call.table(table), call.output)
 
@@ -79,7 +79,7 @@ def inspect(
         raise typer.BadParameter(f"the name of the {what} is missing", param_hint="'NAME'")
     if name is not None and ASPECTS[what] == "none":
         raise typer.BadParameter(f"inspect {what} takes no name, found {name!r}", param_hint="'NAME'")
-    from lakelet.cli.inspecting import inspect_table  # noqa: PLC0415
+    from lakelet.cli.look.inspect_table import inspect_table  # noqa: PLC0415
     from lakelet.errors import NotFoundError  # noqa: PLC0415
 
     try:
@@ -100,7 +100,7 @@ def history(
     ] = 50,
 ) -> None:
     """Draw a table's snapshots as a timeline, with tags and branches."""
-    from lakelet.cli.timeline import show_history  # noqa: PLC0415
+    from lakelet.cli.look.timeline import show_history  # noqa: PLC0415
 
     show_history(call.table(table), call.output, limit)
 
@@ -113,6 +113,6 @@ def files(
     version: Annotated[int | None, typer.Option("--version", help="The files of an older snapshot.")] = None,
 ) -> None:
     """List a table's live data files, or draw where they stand."""
-    from lakelet.cli.file_tree import show_files  # noqa: PLC0415
+    from lakelet.cli.look.file_tree import show_files  # noqa: PLC0415
 
     show_files(call.table(table), call.output, tree=tree, version=version)

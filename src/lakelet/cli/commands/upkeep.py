@@ -22,7 +22,7 @@ def compact(
 ) -> None:
     """Rewrite a table's files into fewer ones, as its options say is due."""
     chosen = pairs_of(partition, "--partition", "COLUMN=VALUE") or None
-    from lakelet.cli.maintaining import compact_table  # noqa: PLC0415 - loaded when it runs, as in all commands.
+    from lakelet.cli.maintenance import compact_table  # noqa: PLC0415 - loaded when it runs, as in all commands.
 
     compact_table(call.table(table), call.output, full=full, partition=chosen)
 
@@ -40,7 +40,7 @@ def expire(
     dry_run: DryRunOption = False,
 ) -> None:
     """Let go of old snapshots and of the files that only they need."""
-    from lakelet.cli.maintaining import expire_table  # noqa: PLC0415
+    from lakelet.cli.maintenance import expire_table  # noqa: PLC0415
 
     expire_table(call.table(table), call.output, retain_last=retain_last, older_than=older_than, dry_run=dry_run)
 
@@ -58,7 +58,7 @@ def orphans(
     dry_run: DryRunOption = False,
 ) -> None:
     """Remove files that nothing points at."""
-    from lakelet.cli.maintaining import remove_orphans  # noqa: PLC0415
+    from lakelet.cli.maintenance import remove_orphans  # noqa: PLC0415
 
     remove_orphans(call.table(table), call.output, older_than=older_than, dry_run=dry_run)
 
@@ -77,6 +77,6 @@ def check(
     quick: Annotated[bool, typer.Option("--quick", help="Only look whether files are there in their sizes.")] = False,
 ) -> None:
     """Say whether every file of a table is there, decodes and agrees with its metadata, and which rows are lost if not."""
-    from lakelet.cli.maintaining import check_table  # noqa: PLC0415
+    from lakelet.cli.maintenance import check_table  # noqa: PLC0415
 
     check_table(call.table(table), call.output, version=version, tag=tag, branch=branch, quick=quick)

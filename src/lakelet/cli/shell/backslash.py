@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lakelet.cli.describing import describe_table, list_tables
-from lakelet.cli.result_forms import FORMS
-from lakelet.cli.shell.running import Shell
+from lakelet.cli.look.describe import describe_table, list_tables
+from lakelet.cli.output.result_forms import FORMS
+from lakelet.cli.shell.statement_run import Shell
 from lakelet.cli.sql_command import read_text
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.lexer.errors import nearest

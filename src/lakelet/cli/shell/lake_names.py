@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lakelet.cli.shell.backslash import BACKSLASHES
-from lakelet.cli.shell.running import Shell
+from lakelet.cli.shell.statement_run import Shell
 from lakelet.errors import LakeletError
 
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from lakelet.catalog import Lake
-from lakelet.cli.output import Output
+from lakelet.cli.output.output import Output
 from lakelet.cli.shell.backslash import Quit, is_own_command, run_backslash
-from lakelet.cli.shell.running import Shell
+from lakelet.cli.shell.statement_run import Shell
 from lakelet.cli.statements import complete_part
 
 # Gives texts of whole statements, or one line with a command of the shell, until the user leaves.
@@ -25,7 +25,7 @@ def open_shell(lake: Lake, output: Output, *, database: str | None, debug: bool)
         if database is not None:
             shell.use(database)
         if interactive:
-            from lakelet.cli.shell.prompting import prompted  # noqa: PLC0415 - only a terminal needs it.
+            from lakelet.cli.shell.prompt import prompted  # noqa: PLC0415 - only a terminal needs it.
 
             shell.timing = True
             print(f"Lakelet at {lake.location}. Type help for the shell's commands, exit to leave.")

@@ -9,8 +9,8 @@ from typing import TextIO
 from lakelet.catalog import Lake
 from lakelet.cli.failures import tell
 from lakelet.cli.interrupts import stopped_by_interrupt
-from lakelet.cli.output import Output
-from lakelet.cli.result_forms import write_result
+from lakelet.cli.output.output import Output
+from lakelet.cli.output.result_forms import write_result
 from lakelet.cli.statements import PLACED_ERRORS, StatementText, cut, placed_error
 from lakelet.clock import SystemClock
 from lakelet.errors import InvalidError

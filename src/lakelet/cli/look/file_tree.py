@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lakelet.cli.amounts import bar, shown_bytes, shown_count
-from lakelet.cli.inspecting import list_files
-from lakelet.cli.output import Output
+from lakelet.cli.look.amounts import bar, shown_bytes, shown_count
+from lakelet.cli.look.inspect_table import list_files
+from lakelet.cli.output.output import Output
 from lakelet.model.data_file import DataFile
 from lakelet.table import Table
 

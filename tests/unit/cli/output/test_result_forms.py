@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from lakelet.cli.result_forms import DEFAULT_ROWS, write_result
+from lakelet.cli.output.result_forms import DEFAULT_ROWS, write_result
 from lakelet.sql.result import SqlResult
 
 ROWS = pa.table({"id": [1, 2], "text": ["a|b", None], "list": [[1], []]})

@@ -1,6 +1,6 @@
 import pytest
 
-from lakelet.cli.amounts import bar, shown_bytes, shown_count, shown_second
+from lakelet.cli.look.amounts import bar, shown_bytes, shown_count, shown_second
 
 
 @pytest.mark.parametrize(

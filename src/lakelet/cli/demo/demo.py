@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from lakelet.catalog import connect
 from lakelet.catalog.lake import Lake
-from lakelet.cli.demo_engines import Engine, open_engine
-from lakelet.cli.maintaining import compaction_bar
-from lakelet.cli.output import Output
+from lakelet.cli.demo.demo_engines import Engine, open_engine
+from lakelet.cli.maintenance import compaction_bar
+from lakelet.cli.output.output import Output
 from lakelet.clock import SystemClock
 from lakelet.ids import seeded_numbers
 from lakelet.table import Table

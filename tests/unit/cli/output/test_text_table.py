@@ -1,6 +1,6 @@
 import pytest
 
-from lakelet.cli.text_table import drawn_table, shown_text
+from lakelet.cli.output.text_table import drawn_table, shown_text
 
 
 def drawn(columns: list[str], rows: list[list[str]], **how: object) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
-from lakelet.cli.inspecting_file import inspect_file
-from lakelet.cli.output import Output
+from lakelet.cli.look.inspect_file import inspect_file
+from lakelet.cli.output.output import Output
 from lakelet.clock import shown_time
 from lakelet.commit.metadata.manifests import read_manifest, read_manifest_list, snapshot_manifests
 from lakelet.commit.metadata.schemas import read_schema

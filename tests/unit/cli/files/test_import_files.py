@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelet import Lake
-from lakelet.cli.file_formats import Source, format_of
+from lakelet.cli.files.file_formats import Source, format_of
 from lakelet.errors import InvalidError
 from tests.unit.cli.conftest import Run
 

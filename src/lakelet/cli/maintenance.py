@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakelet.cli.output import Output, console
-from lakelet.cli.progress import spinner, watched
+from lakelet.cli.output.output import Output, console
+from lakelet.cli.output.progress import spinner, watched
 from lakelet.compact.progress import CompactionProgress, Progress
 from lakelet.errors import CorruptionError
 from lakelet.table import Table

@@ -17,9 +17,9 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
 from lakelet.cli.shell.backslash import is_own_command
-from lakelet.cli.shell.completing import suggest
+from lakelet.cli.shell.completion import suggest
 from lakelet.cli.shell.lake_names import KeptNames
-from lakelet.cli.shell.running import Shell
+from lakelet.cli.shell.statement_run import Shell
 from lakelet.cli.statements import complete_part
 
 

@@ -7,7 +7,7 @@ import pytest
 import zstandard
 
 from lakelet import Lake
-from lakelet.cli.exporting import Target
+from lakelet.cli.files.export import Target
 from lakelet.errors import InvalidError
 from tests.unit.cli.conftest import Run
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeAlias
 
-from lakelet.cli.output import Output, console
+from lakelet.cli.output.output import Output, console
 
 # How far something has come: units that are done, units in all if they are known, and rows so far.
 Tell: TypeAlias = Callable[[float, float | None, int], None]

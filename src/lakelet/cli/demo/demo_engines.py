@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lakelet.catalog.lake import Lake
-from lakelet.cli.output import ConsoleOutput, Output
+from lakelet.cli.output.output import ConsoleOutput, Output
 from lakelet.errors import UnavailableError
 from lakelet.model.snapshot import Snapshot
 from lakelet.table import Table

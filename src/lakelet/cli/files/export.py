@@ -15,12 +15,12 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from lakelet.cli.amounts import shown_bytes
 from lakelet.cli.call import Call
-from lakelet.cli.file_formats import COMPRESSED, format_of
+from lakelet.cli.files.file_formats import COMPRESSED, format_of
+from lakelet.cli.files.json_rows import json_objects
 from lakelet.cli.interrupts import stopped_by_interrupt
-from lakelet.cli.json_rows import json_objects
-from lakelet.cli.progress import row_bar
+from lakelet.cli.look.amounts import shown_bytes
+from lakelet.cli.output.progress import row_bar
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, split_name
@@ -148,7 +148,7 @@ def _write(result: SqlResult, batches: Iterator[pa.RecordBatch], target: Target,
 
 def _texts(result: SqlResult, batches: Iterator[pa.RecordBatch], target: Target) -> Iterator[str]:
     if target.format == "csv":
-        from lakelet.cli.csv_text import csv_lines  # noqa: PLC0415 - as above.
+        from lakelet.cli.files.csv_text import csv_lines  # noqa: PLC0415 - as above.
 
         yield from csv_lines(result.schema, batches, header=target.header, delimiter=target.delimiter, null=target.null)
         return

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelet.cli.call import Call
-from lakelet.cli.csv_delimiter import told_delimiter
-from lakelet.cli.file_formats import Source
+from lakelet.cli.files.csv_delimiter import told_delimiter
+from lakelet.cli.files.file_formats import Source
+from lakelet.cli.files.text_values import read_type, value_sql
 from lakelet.cli.interrupts import stopped_by_interrupt
-from lakelet.cli.progress import Tell, byte_bar
-from lakelet.cli.text_values import read_type, value_sql
+from lakelet.cli.output.progress import Tell, byte_bar
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.sql.engine.duck_types import duck_type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakelet.cli.output import Output
+from lakelet.cli.output.output import Output
 from lakelet.clock import shown_time
 from lakelet.errors import NotFoundError
 from lakelet.format.data.parquet_file import open_parquet

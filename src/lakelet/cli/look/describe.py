@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelet.catalog import Lake
-from lakelet.cli.output import Output
+from lakelet.cli.output.output import Output
 from lakelet.clock import shown_time
 from lakelet.model.schema import TableSchema
 from lakelet.sql.names import LakeNames

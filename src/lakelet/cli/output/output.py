@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from lakelet.cli.text_table import drawn_table, shown_text
+from lakelet.cli.output.text_table import drawn_table, shown_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

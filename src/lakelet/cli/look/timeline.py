@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from lakelet.cli.amounts import bar, shown_second
-from lakelet.cli.output import Output
+from lakelet.cli.look.amounts import bar, shown_second
+from lakelet.cli.output.output import Output
 from lakelet.clock import shown_time
 from lakelet.model.snapshot import Snapshot
 from lakelet.table import Table

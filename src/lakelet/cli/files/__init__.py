@@ -1,0 +1,1 @@
+"""Import and export: CSV, JSON, NDJSON and Parquet files."""

@@ -1,0 +1,1 @@
+"""Commands that show tables, files and history."""

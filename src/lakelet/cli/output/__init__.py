@@ -1,0 +1,1 @@
+"""Results and progress, for people and for programs."""
