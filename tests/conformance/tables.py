@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import lakelet
 from lakelet.format.metadata.schema_json import encode_type
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import FLOATS, TIMESTAMPS, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 from lakelet.table import Table

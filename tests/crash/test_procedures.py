@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from lakelet.catalog.copying import copy_table
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.table_copy import copy_table
 from lakelet.errors import LakeletError
 from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.memory import MemoryStore

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lakelet.catalog.lake import Lake
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

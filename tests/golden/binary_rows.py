@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakelet.format.rows.binary_row import nanoseconds
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import BINARIES, FLOATS, TIMESTAMPS, Atomic, DataType, Kind
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lakelet
 from lakelet.cli import main
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from tests.property.every_value import VALUES, bits, wrapped
 from tests.tiers.examples import examples
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lakelet
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, renumber
 from lakelet.sink.rows.cast import RowCaster

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakelet.format.data.data_file_format import WriteSettings
 from lakelet.format.data.data_file_formats import data_file_format
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, renumber
 from lakelet.storage.memory import MemoryStore

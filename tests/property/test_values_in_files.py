@@ -20,7 +20,7 @@ import lakelet
 from lakelet.errors import InvalidError
 from lakelet.format.data.data_file_format import WriteSettings
 from lakelet.format.data.data_file_formats import data_file_format
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, renumber
 from lakelet.storage.memory import MemoryStore

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row_columns import bucket_of, encode_rows, hash_rows
 from lakelet.format.rows.murmur import murmur3_32
-from lakelet.model.arrow_types import arrow_schema, timestamp_unit, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, timestamp_unit, to_arrow
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, Field, Kind

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelet import ConflictError, InvalidError, Lake, NotFoundError, UnavailableError, connect
-from lakelet.catalog.migration import adopted_file, migrating
+from lakelet.catalog.migration import adopted_file, migration
 from lakelet.catalog.migration.journal import NAME, Journal, begin_journal, read_journal
 from lakelet.catalog.migration.source_files import SourceFile, open_folder
 from lakelet.spark.jobs.migrate import migrate
@@ -219,11 +219,11 @@ def test_a_migration_that_stopped_is_finished_by_the_next(
 
     with monkeypatch.context() as patched:
         if stop == "commit":
-            patched.setattr(migrating, "_messages", fails)
+            patched.setattr(migration, "_messages", fails)
         elif stop == "delete":
             patched.setattr(type(lake._store), "delete", fails)
         else:
-            patched.setattr(migrating, "remove_journal", fails)
+            patched.setattr(migration, "remove_journal", fails)
         with pytest.raises(UnavailableError, match="lights"):
             migrate(spark, lake.location, "db.t", folder)
     assert (folder / NAME).exists()
@@ -250,7 +250,7 @@ def test_a_table_that_was_dropped_meanwhile_is_migrated_anew(
         raise UnavailableError("the lights went out")
 
     with monkeypatch.context() as patched:
-        patched.setattr(migrating, "_messages", fails)
+        patched.setattr(migration, "_messages", fails)
         with pytest.raises(UnavailableError):
             migrate(spark, lake.location, "db.t", folder)
     lake.drop_table("db.t")

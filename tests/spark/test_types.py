@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.spark.session import settings

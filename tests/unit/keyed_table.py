@@ -12,7 +12,7 @@ from lakelet.commit.request import CommitRequest
 from lakelet.format.data.data_file_formats import format_of_file
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.lsm.key_value_columns import file_fields
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import new_schema

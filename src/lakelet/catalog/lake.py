@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from lakelet.catalog.frame_columns import frame_schema
-from lakelet.catalog.moving import in_the_way, move_table
+from lakelet.catalog.rename import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
 from lakelet.catalog.views import View, read_view, remove_view, view_names, write_view
 from lakelet.clock import Clock, SystemClock
@@ -27,11 +27,11 @@ from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.format.metadata.table_metadata import TableMetadata, encode_metadata
 from lakelet.ids import Ids, RandomIds
-from lakelet.model.arrow_types import arrow_schema, from_arrow
-from lakelet.model.given_type import TypeLike, as_type
+from lakelet.model.arrow.arrow_types import arrow_schema, from_arrow
+from lakelet.model.arrow.given_type import TypeLike, as_type
 from lakelet.model.literals import parse_literal
-from lakelet.model.replaced_schema import replaced_schema
 from lakelet.model.schema import TableSchema, new_schema
+from lakelet.model.schema_change.replaced_schema import replaced_schema
 from lakelet.model.text import check_text
 from lakelet.model.types import Atomic, Field, Kind
 from lakelet.options import (

@@ -37,7 +37,7 @@ from lakelet.errors import ConflictError
 from lakelet.format.manifest.manifest_columns import entries_to_columns
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import decode_rows
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import EntryKind, ManifestEntry, ManifestFile

@@ -30,14 +30,14 @@ from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import CommitRequest
+from lakelet.compact.all_or_nothing import done_together
+from lakelet.compact.compaction import THREADS, Scope, check_compactable, scope_entries
 from lakelet.compact.partition_commit import MOST_LOSSES, Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
-from lakelet.compact.running import THREADS, Scope, check_compactable, scope_entries
-from lakelet.compact.together import done_together
 from lakelet.errors import ConflictError, CorruptionError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.lsm.key_value_columns import VALUE_KIND
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import FILE_SOURCE_COMPACT, DataFile

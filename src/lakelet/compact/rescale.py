@@ -32,16 +32,16 @@ from lakelet.commit.metadata.missing_file import SnapshotExpiredError
 from lakelet.commit.metadata.schemas import SchemaVersions, change_schema, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest
+from lakelet.compact.all_or_nothing import done_together
+from lakelet.compact.compaction import THREADS, Scope, check_compactable, scope_entries
 from lakelet.compact.partition_commit import MOST_LOSSES, Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.rescale_plan import RescaleTask, rescale_tasks
 from lakelet.compact.rescale_rewrite import RescaleRewriter
-from lakelet.compact.running import THREADS, Scope, check_compactable, scope_entries
-from lakelet.compact.together import done_together
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
-from lakelet.model import evolution
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change import evolution
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import BUCKET, TableOptions
 from lakelet.scan.plan import Planner

@@ -22,7 +22,7 @@ from lakelet.compact.progress import Watch
 from lakelet.compact.rescale_plan import OldBucket, RescaleTask
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.lsm.universal import UniversalPolicy
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import FILE_SOURCE_APPEND, FILE_SOURCE_COMPACT
 from lakelet.model.schema import TableSchema

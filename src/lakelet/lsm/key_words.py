@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
 from lakelet.format.compiled.compiled_loop import compiled_loop
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Kind
 
 Words = NDArray[np.uint64]

@@ -34,7 +34,7 @@ from lakelet.lsm.key_words import Words, encode_keys, encode_versions
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.ordered_rows import rows_in_order
 from lakelet.lsm.winners import SortedRun, winners
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import DataType
 
 # A step over fewer rows costs more than it saves memory, one over more falls out of the processor's caches.

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import precision_step, to_arrow
+from lakelet.model.arrow.arrow_types import precision_step, to_arrow
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Kind
 
 _BOOLEANS = {

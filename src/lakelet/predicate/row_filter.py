@@ -20,7 +20,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.types import Atomic, Field
 from lakelet.predicate.arrow_expression import by_position, expression_mask, referenced
 from lakelet.predicate.row_mask import expression, row_mask

@@ -21,7 +21,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_field, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_field, to_arrow
 from lakelet.model.types import Atomic, Field
 from lakelet.predicate import duck, literal
 from lakelet.predicate.tree import (

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
+from lakelet.model.schema_change.widening import casts_as_paimon
 from lakelet.model.types import Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
-from lakelet.model.widening import casts_as_paimon
 
 
 def same_layout(stored: DataType, wanted: DataType) -> bool:

@@ -24,7 +24,7 @@ from lakelet.format.data.data_file_formats import format_of_file
 from lakelet.format.data.parquet_file import needs_int96
 from lakelet.format.data.restored_columns import restore_batch
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD, file_fields
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.predicate.row_filter import RowFilter

@@ -32,7 +32,7 @@ from lakelet.lsm.ordered_rows import fits_one_piece, rows_in_order
 from lakelet.lsm.run_merge import STEP_ROWS, kept_rows, merge_runs, surviving_rows
 from lakelet.lsm.sections import Section, may_hold_retracts, needs_merge, sections
 from lakelet.lsm.spilled_runs import MOST_RUNS, SpilledRuns
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
@@ -40,9 +40,9 @@ from lakelet.model.types import Field
 from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import RowFilter, split_by_columns
 from lakelet.read.key_value_files import KeyValueFiles
-from lakelet.read.only_rows import only_rows
 from lakelet.read.parquet_scan import BATCH_ROWS
 from lakelet.read.prefetch import prefetched
+from lakelet.read.row_counts import only_rows
 from lakelet.read.split_files import SplitFile, files_of
 from lakelet.read.split_reader import SplitReader
 from lakelet.storage.home import TableHome

@@ -22,7 +22,7 @@ from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.key_words import encode_versions
 from lakelet.lsm.sections import may_hold_retracts
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.model.types import Field
@@ -36,8 +36,8 @@ from lakelet.options import (
 from lakelet.options import SEQUENCE_FIELD as SEQUENCE_FIELD_OPTION
 from lakelet.read.block_cache import BLOCKS, BlockCache
 from lakelet.read.evolve import evolve_batch, same_layout
-from lakelet.read.footers import BlockFiles, LookupFile
 from lakelet.read.key_bounds import KeyBounds, Places, WantedKeys
+from lakelet.read.lookup_blocks import BlockFiles, LookupFile
 from lakelet.read.split_files import files_of
 from lakelet.storage.home import TableHome
 

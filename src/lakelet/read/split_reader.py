@@ -22,15 +22,15 @@ from lakelet.format.data.data_file_formats import format_of_file
 from lakelet.format.data.parquet_file import NAME as PARQUET
 from lakelet.format.data.parquet_file import needs_int96
 from lakelet.format.rows.binary_row import decode_row
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.model.types import FLOATS, Atomic, Field
 from lakelet.predicate.row_filter import RowFilter
 from lakelet.read.evolve import deleted_mask, evolve_batch, same_layout
-from lakelet.read.only_rows import joined
 from lakelet.read.parquet_scan import BATCH_ROWS, parquet_scanner
+from lakelet.read.row_counts import joined
 from lakelet.read.split_files import SplitFile, deleted_positions, files_of, naming
 from lakelet.storage.home import TableHome
 

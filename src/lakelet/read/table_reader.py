@@ -16,7 +16,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.predicate.row_filter import RowFilter
 from lakelet.read.merge_reader import MergeReader
-from lakelet.read.only_rows import joined
+from lakelet.read.row_counts import joined
 from lakelet.read.split_reader import SplitReader
 from lakelet.storage.home import TableHome
 

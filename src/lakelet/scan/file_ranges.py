@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lakelet.format.manifest.manifest_columns import KEY_STATS_COLUMN
 from lakelet.format.rows.binary_row_columns import decode_bounds
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, DataType, Field, Kind
 from lakelet.predicate.pruning import ColumnRange

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.format.rows.binary_row_columns import bucket_of, hash_rows
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, DataType, Kind

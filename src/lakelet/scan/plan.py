@@ -30,7 +30,7 @@ from lakelet.errors import InvalidError
 from lakelet.format.manifest.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import decode_bounds, decode_rows
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.data_file import Stats
 from lakelet.model.manifest import BlockPartitions, EntryKind, ManifestFile

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_kinds import is_text
+from lakelet.model.arrow.arrow_kinds import is_text
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 
 DAY_MILLIS = 86_400_000

@@ -41,8 +41,8 @@ from lakelet.errors import (
 from lakelet.ids import RandomIds
 from lakelet.storage.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
 from lakelet.storage.links import BehindLinkError, deletable, link_above
+from lakelet.storage.parallel_sync import do_together
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
-from lakelet.storage.together import do_together
 
 _ids = RandomIds()
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})

@@ -10,7 +10,7 @@ from lakelet import Lake, Table
 from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.compact.running import Committer, Compaction, commit_compaction
+from lakelet.compact.compaction import Committer, Compaction, commit_compaction
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile
 from lakelet.model.snapshot import Snapshot

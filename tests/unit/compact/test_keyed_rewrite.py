@@ -12,9 +12,9 @@ import pytest
 
 from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.compact.compaction import Compaction
 from lakelet.compact.keyed_rewrite import KeyedRewriter
 from lakelet.compact.progress import Watch
-from lakelet.compact.running import Compaction
 from tests.unit.compact.keyed_bucket import KeyedBucket
 
 EVERY_FILE_IS_LARGE = {"target-file-size": "1 kb"}

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.format.data.data_file_format import DataFileFormat, WriteSettings
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, with_nullable
 from lakelet.storage.memory import MemoryStore

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from lakelet.lsm.key_words import Words
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import Atomic, Kind, string
 
 EPOCH = datetime(1970, 1, 1)

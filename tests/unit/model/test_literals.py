@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.literals import parse_literal
 from lakelet.model.type_parser import parse_type
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.predicate.row_filter import RowFilter, row_filter, split_by_columns

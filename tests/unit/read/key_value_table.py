@@ -15,7 +15,7 @@ from lakelet.format.index import deletion_vectors
 from lakelet.format.manifest.manifest_columns import EMPTY_ROW
 from lakelet.format.rows.binary_row import encode_row
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND, file_fields
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.data_file import DataFile, DeletionVectorRange, Stats
 from lakelet.model.schema import KEY_PREFIX, TableSchema, new_schema
 from lakelet.model.split import DeletionVector, Split

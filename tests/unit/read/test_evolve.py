@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.model import evolution
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.schema import TableSchema, new_schema
+from lakelet.model.schema_change import evolution
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.read.evolve import deleted_mask, evolve_array, evolve_batch, same_layout

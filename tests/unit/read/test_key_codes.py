@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.lsm.key_words import encode_keys
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
 from lakelet.read.key_bounds import KeyBounds, WantedKeys

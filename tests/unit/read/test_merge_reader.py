@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.errors import CorruptionError, NotFoundError
-from lakelet.model.evolution import add_column, change_type, drop_column, rename_column
+from lakelet.model.schema_change.evolution import add_column, change_type, drop_column, rename_column
 from lakelet.model.types import Atomic, Kind
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import And, Comparison, InList, IsNull, Or, Predicate

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
-from lakelet.model.arrow_types import to_arrow
-from lakelet.model.evolution import add_column, change_type, rename_column
+from lakelet.model.arrow.arrow_types import to_arrow
+from lakelet.model.schema_change.evolution import add_column, change_type, rename_column
 from lakelet.model.type_parser import parse_type
 from lakelet.read.block_cache import BlockCache
 from lakelet.read.point_reader import PointReader

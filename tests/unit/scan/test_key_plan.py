@@ -12,7 +12,7 @@ import pytest
 
 from lakelet.errors import NotFoundError
 from lakelet.format.rows.binary_row_columns import bucket_of, hash_rows
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.manifest import EntryKind, ManifestEntry
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.snapshot import Snapshot

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.format.rows.binary_row_columns import bucket_of, hash_rows
-from lakelet.model.evolution import rename_column
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema, new_schema
+from lakelet.model.schema_change.evolution import rename_column
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
 from lakelet.model.type_parser import parse_type

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.spark.types import (

@@ -19,7 +19,7 @@ from lakelet.errors import CorruptionError, InvalidError, NotFoundError, Permiss
 from lakelet.format.data.file_settings import FileSettings
 from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.data_file import DataFile, Stats
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import BINARIES, Atomic

@@ -19,7 +19,7 @@ from lakelet.catalog.migration.parquet_footers import Footer, Leaf, Range, leave
 from lakelet.errors import InvalidError
 from lakelet.format.data.data_file_format import WriteSettings
 from lakelet.format.data.parquet_file import ParquetFormat
-from lakelet.model.arrow_types import from_arrow, to_arrow
+from lakelet.model.arrow.arrow_types import from_arrow, to_arrow
 from lakelet.model.types import Atomic, Field, Kind
 
 _SHOWN = 20

@@ -23,7 +23,7 @@ from lakelet.format.avro.encode import random_sync
 from lakelet.format.data.data_file_errors import decoding
 from lakelet.format.data.data_file_format import FormatWriter, WriteSettings
 from lakelet.format.data.restored_columns import restore_batch
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.types import STRINGS, TIMESTAMPS, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 from lakelet.storage.store import ObjectStore, OutputFile
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row
 
 _BASE = (2**31 - 1) // 4

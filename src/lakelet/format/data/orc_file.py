@@ -30,7 +30,7 @@ from lakelet.format.data.data_file_errors import decoding, open_input
 from lakelet.format.data.data_file_format import FormatWriter, WriteSettings
 from lakelet.format.data.field_ids import schema_with_ids
 from lakelet.format.data.restored_columns import restore_batch
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 from lakelet.storage.store import ObjectStore, OutputFile
 

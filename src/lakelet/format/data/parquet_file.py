@@ -23,7 +23,7 @@ from lakelet.format.data.field_ids import schema_with_ids
 from lakelet.format.data.parquet_int96 import metadata_with_raw_int96
 from lakelet.format.data.parquet_int96_write import Int96Output, encode_int96, raw_int96_schema
 from lakelet.format.data.restored_columns import restore_batch
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Map, Multiset, Row
 from lakelet.storage.store import ObjectStore, OutputFile
 

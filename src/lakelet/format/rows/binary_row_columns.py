@@ -30,7 +30,7 @@ from lakelet.format.rows.binary_row import (
     is_tailed_timestamp,
 )
 from lakelet.format.rows.murmur import hash_words
-from lakelet.model.arrow_types import timestamp_unit, to_arrow
+from lakelet.model.arrow.arrow_types import timestamp_unit, to_arrow
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 
 Bytes = NDArray[np.uint8]

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row import COMPACT_DECIMAL, EMPTY_ROW
 from lakelet.format.rows.binary_row_columns import encode_rows
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.data_file import Stats
 from lakelet.model.types import BINARIES, FLOATS, STRINGS, Atomic, Field
 

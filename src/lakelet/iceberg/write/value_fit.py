@@ -28,7 +28,7 @@ from pyiceberg.types import (
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.transforms.plain_array import byte_ranges
-from lakelet.model.arrow_kinds import is_bytes, is_text
+from lakelet.model.arrow.arrow_kinds import is_bytes, is_text
 from lakelet.sink.rows.conversion import convert_array
 from lakelet.sink.rows.value_checks import first_unshowable, reach_text, shown_value
 

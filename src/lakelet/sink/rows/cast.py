@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_kinds import is_bytes, is_text
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_kinds import is_bytes, is_text
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.types import (
     BINARIES,
     FLOATS,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
-from lakelet.model.python_values import is_kept, without_uuids
+from lakelet.model.arrow.python_values import is_kept, without_uuids
 from lakelet.model.types import Field
 from lakelet.sink.rows.defaults import default_array
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_kinds import is_text
+from lakelet.model.arrow.arrow_kinds import is_text
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import STRINGS, Atomic

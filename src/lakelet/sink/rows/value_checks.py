@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import precision_step
+from lakelet.model.arrow.arrow_types import precision_step
 from lakelet.model.types import (
     BINARIES,
     MAX_LENGTH,

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from lakelet.catalog.copying import create_like
+from lakelet.catalog.table_copy import create_like
 from lakelet.errors import InvalidError
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Map, Multiset, Row

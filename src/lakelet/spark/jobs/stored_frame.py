@@ -17,7 +17,7 @@ from lakelet.catalog.migration.parquet_footers import read_footer
 from lakelet.catalog.migration.source_files import SourceFile, source_files
 from lakelet.errors import CorruptionError, NotFoundError
 from lakelet.format.data.parquet_file import ParquetFormat
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.partition_path import parse_partition_value
 from lakelet.model.types import Field, string
 from lakelet.spark.read.merge_scan import small_batches

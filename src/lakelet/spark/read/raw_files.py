@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from lakelet.errors import InvalidError
 from lakelet.format.data.parquet_file import NAME as PARQUET
 from lakelet.model.schema import KEY_PREFIX, SPECIAL_NAMES, TableSchema
+from lakelet.model.schema_change.widening import check_widening
 from lakelet.model.split import Split
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
-from lakelet.model.widening import check_widening
 from lakelet.read.evolve import same_layout
 from lakelet.read.split_files import SplitFile, files_of
 from lakelet.spark.read.deleted_rows import looked_up

@@ -39,7 +39,7 @@ from lakelet.format.rows.binary_row import (
 )
 from lakelet.format.rows.binary_row_columns import encode_rows, hash_rows
 from lakelet.format.rows.murmur import murmur3_32
-from lakelet.model.arrow_types import timestamp_unit, to_arrow
+from lakelet.model.arrow.arrow_types import timestamp_unit, to_arrow
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, UNAWARE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Atomic, DataType, Kind

@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field, with_nullable
 from lakelet.options import ROWKIND_FIELD, TableOptions

@@ -15,7 +15,7 @@ from lakelet.iceberg.catalog.table_creation import TablePlan, check_version, cre
 from lakelet.iceberg.schema.column_types import iceberg_schema
 from lakelet.iceberg.schema.partition_terms import PartitionTerm, check_terms
 from lakelet.iceberg.table import IcebergTable
-from lakelet.model.arrow_types import from_arrow
+from lakelet.model.arrow.arrow_types import from_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.sql.context import Context

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.catalog.copying import copy_table
 from lakelet.catalog.migration import PartitionColumn, migrate
+from lakelet.catalog.table_copy import copy_table
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
 from lakelet.sql.procedures.procedure import Argument, Call, Column, Done, Procedure, split_parts

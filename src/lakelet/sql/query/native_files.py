@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change.widening import check_widening
 from lakelet.model.split import Split
 from lakelet.model.types import Atomic, DataType, Field
-from lakelet.model.widening import check_widening
 from lakelet.read.evolve import same_layout
 from lakelet.read.split_files import SplitFile, deleted_positions, files_of
 from lakelet.sql.engine.duck_types import reads_natively

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from lakelet.errors import AlreadyExistsError, InvalidError
-from lakelet.model import evolution
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change import evolution
 from lakelet.options import find_option
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import at_iceberg, iceberg_handler

@@ -13,7 +13,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelet.format.data.parquet_file import open_parquet
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.parquet_scan import matching_row_groups
 from lakelet.read.split_files import SplitFile

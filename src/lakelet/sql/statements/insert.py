@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.options import DYNAMIC_PARTITION_OVERWRITE, MERGE_ENGINE, TableOptions
 from lakelet.sink.rows.cast import RowCaster

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.read.only_rows import only_rows
+from lakelet.read.row_counts import only_rows
 from lakelet.sql.query.relation import Rows
 
 MILLIS = pa.timestamp("ms")

@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.lsm.key_value_columns import VALUE_KIND
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_kind import SHORT_KINDS, RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.merge_reader import MergeReader
-from lakelet.read.only_rows import only_rows
+from lakelet.read.row_counts import only_rows
 from lakelet.scan.plan import Where
 from lakelet.sql.query.relation import Rows
 from lakelet.sql.system.built_rows import required

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.commit.metadata.table_identity import table_uuid
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -12,10 +12,10 @@ from lakelet.commit.metadata.version_ids import latest_id
 from lakelet.commit.versions.branches import branch_home
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.format.metadata.table_metadata import decode_metadata, encode_metadata
-from lakelet.model import evolution
-from lakelet.model.evolution import Path
-from lakelet.model.given_type import TypeLike, as_type
+from lakelet.model.arrow.given_type import TypeLike, as_type
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change import evolution
+from lakelet.model.schema_change.evolution import Path
 from lakelet.options import PARTITION, PATH, PRIMARY_KEY, SCAN_FALLBACK_BRANCH, check_alter, check_options
 from lakelet.storage.home import TableHome
 from lakelet.table.write.writable import check_changed_schema

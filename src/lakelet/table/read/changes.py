@@ -16,7 +16,7 @@ from lakelet.commit.metadata.manifests import read_manifest_list
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot

@@ -10,8 +10,8 @@ from lakelet.commit.metadata.snapshots import latest_snapshot, read_snapshot, sn
 from lakelet.commit.metadata.version_ids import snapshot_ids, tag_names
 from lakelet.commit.versions.tags import read_tag
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.model.evolution import COLUMN_OPTIONS
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change.evolution import COLUMN_OPTIONS
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
     SCAN_SNAPSHOT_ID,

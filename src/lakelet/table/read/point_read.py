@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions

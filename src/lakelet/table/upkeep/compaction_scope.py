@@ -23,7 +23,7 @@ from lakelet.commit.changes import partition_mask
 from lakelet.commit.conflict.conflicts import PartitionFilter
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.compact.running import Scope
+from lakelet.compact.compaction import Scope
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.schema import TableSchema

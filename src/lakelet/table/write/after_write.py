@@ -18,7 +18,7 @@ from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.upkeep import upkeep
-from lakelet.compact.running import Committer, Compaction, Elsewhere, Scope, touched
+from lakelet.compact.compaction import Committer, Compaction, Elsewhere, Scope, touched
 from lakelet.errors import ConflictError, LakeletError
 from lakelet.lsm.universal import UniversalPolicy
 from lakelet.model.commit_message import CommitMessage

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.model import evolution
-from lakelet.model.arrow_types import from_arrow
-from lakelet.model.merged_types import merged_type, nullable_type
+from lakelet.model.arrow.arrow_types import from_arrow
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change import evolution
+from lakelet.model.schema_change.merged_types import merged_type, nullable_type
 from lakelet.model.types import STRINGS, Atomic, Field
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.repeatable_input import stays_in_memory

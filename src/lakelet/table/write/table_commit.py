@@ -24,10 +24,10 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
+from lakelet.model.arrow.python_values import is_kept
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.partition_path import parse_partition_value
-from lakelet.model.python_values import is_kept
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakelet.model.text import check_text

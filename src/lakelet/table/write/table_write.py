@@ -21,7 +21,7 @@ from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import Overwrite
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row_columns import encode_rows
-from lakelet.model.arrow_types import arrow_schema, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema

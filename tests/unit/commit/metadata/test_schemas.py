@@ -7,8 +7,8 @@ import pytest
 from lakelet.commit.metadata.schemas import change_schema, create_first_schema, latest_schema
 from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, InvalidError, NotFoundError, UnavailableError
-from lakelet.model.evolution import add_column, change_comment
 from lakelet.model.schema import TableSchema, new_schema
+from lakelet.model.schema_change.evolution import add_column, change_comment
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.storage.home import TableHome

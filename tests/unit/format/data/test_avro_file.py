@@ -8,7 +8,7 @@ import pytest
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
 from lakelet.format.data.avro_file import AvroFormat
 from lakelet.format.data.data_file_format import WriteSettings
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Array, DataType, Map, Multiset, Row
 from lakelet.storage.memory import MemoryStore

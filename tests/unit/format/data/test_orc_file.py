@@ -9,7 +9,7 @@ from pyarrow import orc
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
 from lakelet.format.data.data_file_format import WriteSettings
 from lakelet.format.data.orc_file import OrcFormat
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.types import Array, Field, Row
 from lakelet.storage.memory import MemoryStore
 from tests.unit.format.every_type import PATH, every_type, field, read, write

@@ -7,7 +7,7 @@ import pytest
 from lakelet.errors import CorruptionError, InvalidError, NotFoundError
 from lakelet.format.data.data_file_format import WriteSettings
 from lakelet.format.data.parquet_file import ParquetFormat, needs_int96, open_parquet
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.types import Array, Map, Row
 from lakelet.storage.memory import MemoryStore
 from tests.unit.format.every_type import PATH, every_type, field, read, write

@@ -12,7 +12,7 @@ from lakelet.format.metadata.schema_json import decode_schema
 from lakelet.format.metadata.snapshot_json import decode_snapshot
 from lakelet.format.metadata.stored_json import load_json
 from lakelet.format.metadata.tag_json import decode_tag
-from lakelet.model.arrow_types import from_arrow
+from lakelet.model.arrow.arrow_types import from_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import MAX_DEPTH
 

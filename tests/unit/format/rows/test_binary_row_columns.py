@@ -14,7 +14,7 @@ from lakelet.errors import CorruptionError, InvalidError, LakeletError
 from lakelet.format.rows import binary_row_columns, murmur
 from lakelet.format.rows.binary_row import decode_row, encode_row
 from lakelet.format.rows.binary_row_columns import bucket_of, decode_bounds, decode_rows, encode_rows, hash_rows
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
 from tests.golden.binary_rows import FOLDER, column_of, from_json, golden_rows

@@ -13,7 +13,7 @@ from lakelet.format.metadata.statistics_json import decode_statistics, encode_st
 from lakelet.format.stats import distinct_count
 from lakelet.format.stats.column_statistics import ColumnCollector
 from lakelet.format.stats.distinct_count import EXACT_VALUES
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.table_statistics import ColumnStatistics, TableStatistics
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Array, Field

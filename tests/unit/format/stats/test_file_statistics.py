@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row import EMPTY_ROW, decode_row
 from lakelet.format.stats.file_statistics import StatsCollector, round_up, truncated_bounds
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from tests.golden.binary_rows import column_of

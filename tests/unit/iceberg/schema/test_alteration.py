@@ -27,8 +27,8 @@ from pyiceberg.types import (
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.iceberg.schema.alteration import alter_columns, alter_properties
 from lakelet.iceberg.table import IcebergTable
-from lakelet.model import evolution
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change import evolution
 from lakelet.model.type_parser import parse_type
 from tests.unit.iceberg.ice_tables import ice_table, spec_of
 

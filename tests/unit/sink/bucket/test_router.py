@@ -12,7 +12,7 @@ import pytest
 from lakelet.format.manifest.manifest_columns import EMPTY_ROW
 from lakelet.format.rows.binary_row import decode_row, encode_row
 from lakelet.format.rows.binary_row_columns import bucket_of, hash_rows
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field

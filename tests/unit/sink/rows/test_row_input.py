@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.sink.rows.row_input import batches_of

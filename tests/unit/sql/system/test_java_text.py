@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.sql.system.java_text import key_texts, named_texts, partition_texts, value_texts
 

@@ -5,8 +5,8 @@ import pytest
 
 from lakelet import InvalidError, Lake, Table
 from lakelet.format.metadata.table_metadata import decode_metadata
-from lakelet.model import evolution
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change import evolution
 from lakelet.model.types import Atomic, Kind
 from lakelet.storage.memory import MemoryStore
 

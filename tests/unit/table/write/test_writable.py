@@ -9,7 +9,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.commit.metadata.schemas import change_schema
 from lakelet.errors import InvalidError
-from lakelet.model.evolution import add_column
+from lakelet.model.schema_change.evolution import add_column
 from lakelet.model.type_parser import parse_type
 from lakelet.options.option import KEPT, Option
 from lakelet.options.table_options import TABLE_OPTIONS

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakelet.errors import UnavailableError
-from lakelet.model.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.types import Field
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duck_types import duck_type

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from lakelet.model import evolution
 from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change import evolution
 from lakelet.model.types import DataType, with_nullable
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.word_reader import WordReader

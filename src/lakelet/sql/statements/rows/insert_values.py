@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import Field
 from lakelet.sql.context import Context
 from lakelet.sql.query.relation import Relation

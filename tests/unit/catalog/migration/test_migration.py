@@ -13,7 +13,7 @@ import pytest
 
 from lakelet.catalog.connect import connect
 from lakelet.catalog.lake import Lake
-from lakelet.catalog.migration import migrate, migrating
+from lakelet.catalog.migration import migrate, migration
 from lakelet.catalog.migration.journal import NAME
 from lakelet.errors import InvalidError, NotFoundError, UnavailableError
 
@@ -75,13 +75,13 @@ def test_the_next_call_finishes(lake: Lake, folder: Path, monkeypatch: pytest.Mo
     with monkeypatch.context() as patched:
         match stop:
             case "place":
-                patched.setattr(migrating, "data_file", fails)
+                patched.setattr(migration, "data_file", fails)
             case "commit":
-                patched.setattr(migrating, "_messages", fails)
+                patched.setattr(migration, "_messages", fails)
             case "delete":
                 patched.setattr(type(lake._store), "delete", fails)
             case _:
-                patched.setattr(migrating, "remove_journal", fails)
+                patched.setattr(migration, "remove_journal", fails)
         with pytest.raises(UnavailableError, match="lights"):
             migrate(lake, "db.t", str(folder))
     assert (folder / NAME).exists()

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lakelet.compact.together import done_together
+from lakelet.compact.all_or_nothing import done_together
 
 
 def test_results_come_in_the_order_of_the_tasks() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.catalog.copying import copy_table, create_like
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.table_copy import copy_table, create_like
 from lakelet.errors import InvalidError
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table

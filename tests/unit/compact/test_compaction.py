@@ -13,8 +13,8 @@ from lakelet import Lake
 from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.compact.compaction import Compaction
 from lakelet.compact.progress import CompactionProgress
-from lakelet.compact.running import Compaction
 from lakelet.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
 from lakelet.storage.instrumented import FailingStore
 from tests.unit.compact.keyed_bucket import KeyedBucket, Row, Second, before_snapshot

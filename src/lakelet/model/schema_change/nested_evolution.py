@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakelet.errors import InvalidError
+from lakelet.model.schema_change.widening import check_widening
 from lakelet.model.types import Array, Atomic, DataType, Field, Map, Row, renumber
-from lakelet.model.widening import check_widening
 
 
 def evolved_type(old: DataType, new: DataType, where: str, next_id: int) -> tuple[DataType, int]:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import arrow_schema, from_arrow, to_arrow
+from lakelet.model.arrow.arrow_types import arrow_schema, from_arrow, to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, Row
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakelet.errors import InvalidError
+from lakelet.model.schema_change.widening import check_widening
 from lakelet.model.types import (
     BINARIES,
     FLOATS,
@@ -20,7 +21,6 @@ from lakelet.model.types import (
     Row,
     with_nullable,
 )
-from lakelet.model.widening import check_widening
 
 _MOST_DIGITS = 38
 _FAMILIES = (INTEGERS, FLOATS, STRINGS, BINARIES, TIMESTAMPS)

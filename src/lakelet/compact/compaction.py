@@ -30,6 +30,7 @@ from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import check_same_table, table_uuid
 from lakelet.commit.request import CommitRequest
+from lakelet.compact.all_or_nothing import done_together
 from lakelet.compact.append_plan import append_tasks, inline_append_tasks
 from lakelet.compact.append_rewrite import AppendRewriter
 from lakelet.compact.keyed_plan import keyed_tasks
@@ -37,7 +38,6 @@ from lakelet.compact.keyed_rewrite import KeyedRewriter
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.row_expiry import RowExpiry
 from lakelet.compact.task import CompactionTask
-from lakelet.compact.together import done_together
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
 from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.model.commit_message import CommitMessage

@@ -27,7 +27,7 @@ from lakelet.format.data.parquet_int96 import metadata_with_raw_int96
 from lakelet.format.data.restored_columns import restore_batch
 from lakelet.format.index.deletion_vectors import Positions
 from lakelet.format.rows.binary_row_columns import encode_rows
-from lakelet.model.arrow_types import to_arrow
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.schema import KEY_PREFIX
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Field, Kind
 from lakelet.read.block_cache import BlockCache

@@ -3,9 +3,9 @@
 import pytest
 
 from lakelet.errors import InvalidError
+from lakelet.model.schema_change.widening import casts_as_paimon, check_widening
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Atomic
-from lakelet.model.widening import casts_as_paimon, check_widening
 
 ACCEPTED = {
     "BOOLEAN": ["BOOLEAN"],

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from lakelet.model.python_values import is_kept
+from lakelet.model.arrow.python_values import is_kept
 
 NOON = dt.datetime(2024, 1, 1, 12)
 PRECISE = dt.datetime(2024, 1, 1, 12, 0, 0, 1)

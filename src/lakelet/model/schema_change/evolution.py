@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.model.literals import parse_literal
-from lakelet.model.nested_evolution import evolved_type
 from lakelet.model.schema import TableSchema, check_schema
+from lakelet.model.schema_change.nested_evolution import evolved_type
 from lakelet.model.text import check_text
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, renumber, with_nullable
 

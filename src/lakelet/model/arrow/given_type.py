@@ -7,7 +7,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow_types import from_arrow
+from lakelet.model.arrow.arrow_types import from_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError
-from lakelet.model import evolution
 from lakelet.model.schema import TableSchema, new_schema
+from lakelet.model.schema_change import evolution
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, Row, field_ids
 

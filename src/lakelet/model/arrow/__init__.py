@@ -1,0 +1,1 @@
+"""Values and types between Arrow, Python and the model."""

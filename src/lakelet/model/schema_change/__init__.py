@@ -1,0 +1,1 @@
+"""Schema changes as pure functions."""
