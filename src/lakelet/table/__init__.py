@@ -10,7 +10,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "TableCommit", "TableScan", "TableWrite"]
 
-_HOMES = {"Table": "table", "TableCommit": "committing", "TableScan": "scanning", "TableWrite": "writing"}
+_HOMES = {
+    "Table": "table",
+    "TableCommit": "write.table_commit",
+    "TableScan": "read.table_scan",
+    "TableWrite": "write.table_write",
+}
 
 
 def __getattr__(name: str) -> object:

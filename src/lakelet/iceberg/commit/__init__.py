@@ -1,10 +1,10 @@
 """The driver's commit: a change of files becomes one snapshot of a branch, or nothing.
 
 change           which files come and go, and what kind of snapshot that is
-overwriting      which files an overwrite replaces, worked out from a head
+overwrite        which files an overwrite replaces, worked out from a head
 overlap          whether a file of another partition spec may hold rows of a partition
 snapshot_files   writes manifests and the list of them
-merging          which small manifests are put together
+manifest_merge   which small manifests are put together
 summary          the totals of a snapshot
 attempts         sends the change to the catalog: again after a conflict, looking it up after silence
 replace_files    the change of compaction and of row-level statements
