@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from lakelet.errors import NotFoundError
 from lakelet.storage.decorated import DecoratedStore
-from lakelet.storage.instrumented import CrashStore, SimulatedCrash
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CrashStore, SimulatedCrash
 
 T = TypeVar("T")
 FATES = ("lost", "empty", "torn", "kept")

@@ -9,8 +9,8 @@ from lakelet.catalog.lake import Lake
 from lakelet.commit.committer import commit
 from lakelet.commit.request import CommitRequest
 from lakelet.errors import ConflictError
-from lakelet.storage.instrumented import CountingStore, SimulatedCrash, changes
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CountingStore, SimulatedCrash, changes
 from tests.crash.power_cut import CRASHES
 from tests.crash.warehouse import TABLE, copied, fingerprint, lake_on, prepared, state
 from tests.unit.compact.append_tables import compact, files_of, home_of, planned, rewritten

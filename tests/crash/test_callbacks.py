@@ -12,9 +12,9 @@ from lakelet.commit.metadata.version_ids import snapshot_ids
 from lakelet.errors import UnavailableError
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.storage.decorated import DecoratedStore
-from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CountingStore, CrashStore, SimulatedCrash, changes
 from tests.crash.operations import rows
 from tests.crash.power_cut import CRASHES
 from tests.crash.warehouse import TABLE, check, copied, fingerprint, home_on, lake_on, listing

@@ -12,10 +12,10 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.commit.metadata.version_ids import read_hint, snapshot_ids
 from lakelet.errors import UnavailableError
-from lakelet.storage.instrumented import CountingStore, CrashStore, FailingStore, SimulatedCrash, changes
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore, CrashStore, FailingStore, SimulatedCrash, changes
 from tests.crash.warehouse import CountedIds, Rows, copied, fingerprint, rows_in
 from tests.unit.commit.named_files import named_files, stored_files
 from tests.unit.moving_clock import MovingClock

@@ -17,12 +17,12 @@ from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, Unav
 from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.decorated import DecoratedStore
-from lakelet.storage.instrumented import CountingStore, FailingStore
 from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore, FailingStore
 from tests.crash.operations import rows
 from tests.crash.warehouse import TABLE, check, home_on, lake_on, listing
 

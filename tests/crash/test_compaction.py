@@ -14,9 +14,9 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.errors import LakeletError
 from lakelet.storage.decorated import DecoratedStore
-from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import FailingStore
 from tests.crash.keyed_operations import keyed
 from tests.crash.operations import USER, Action, Operation
 from tests.crash.test_crash import counted, crash_everywhere

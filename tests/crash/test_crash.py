@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CountingStore, CrashStore, SimulatedCrash, changes
 from tests.crash.keyed_operations import KEYED_OPERATIONS
 from tests.crash.operations import OPERATIONS, USER, Operation
 from tests.crash.power_cut import FATES, PowerCut

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from lakelet.errors import CommitUnknownError, LakeletError, PermissionDeniedError, UnavailableError
-from lakelet.storage.instrumented import FailingStore, changes
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import FailingStore, changes
 from tests.crash.operations import OPERATIONS, Operation
 from tests.crash.test_crash import counted, named, repeat, states
 from tests.crash.warehouse import copied, fingerprint, lake_on, prepared, state

@@ -13,9 +13,9 @@ import pytest
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.errors import ConflictError
 from lakelet.model.commit_message import CommitMessage
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.crash.keyed_operations import keyed
 from tests.crash.test_commit_rules import Interfering, creates_snapshot, table_on
 from tests.crash.warehouse import TABLE, check, lake_on

@@ -10,9 +10,9 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.catalog.table_copy import copy_table
 from lakelet.errors import LakeletError
-from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CountingStore, CrashStore, SimulatedCrash, changes
 from tests.crash.warehouse import TABLE, check, copied, lake_on
 
 COLUMNS = [("id", "BIGINT"), ("p", "STRING")]

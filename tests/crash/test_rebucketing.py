@@ -12,8 +12,8 @@ from lakelet.catalog.lake import Lake
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.manifest.manifest_columns import columns_to_entries
-from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CountingStore, CrashStore, SimulatedCrash, changes
 from tests.crash.power_cut import CRASHES
 from tests.crash.warehouse import TABLE, Rows, check, copied, fingerprint, lake_on, prepared
 

@@ -7,7 +7,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.sql.session import Session
-from lakelet.storage.instrumented import CountingStore, CrashStore, SimulatedCrash, changes
+from lakelet.testing.instrumented_stores import CountingStore, CrashStore, SimulatedCrash, changes
 from tests.crash.operations import Action, Operation, rows
 from tests.crash.test_crash import crash_everywhere
 from tests.crash.warehouse import TABLE, copied, fingerprint, lake_on, prepared

@@ -21,11 +21,11 @@ from lakelet.errors import AlreadyExistsError, LakeletError, NotFoundError
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.home import TableHome
-from lakelet.storage.instrumented import CountingStore, SimulatedCrash, changes
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore, SimulatedCrash, changes
 from tests.crash.power_cut import CRASHES
 from tests.crash.warehouse import CountedIds, copied, fingerprint
 from tests.unit.versioned_table import SetClock, data_files, expire, ids, put, table_on

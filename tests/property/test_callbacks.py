@@ -16,8 +16,8 @@ from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.storage.instrumented import CrashStore, SimulatedCrash
 from lakelet.storage.memory import MemoryStore
+from lakelet.testing.instrumented_stores import CrashStore, SimulatedCrash
 from tests.crash.warehouse import home_on
 from tests.tiers.examples import examples
 

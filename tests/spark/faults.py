@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeVar
 from lakelet.errors import UnavailableError
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.storage.decorated import DecoratedStore
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CountingStore
 
 if TYPE_CHECKING:
     import pytest

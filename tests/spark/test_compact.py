@@ -16,8 +16,8 @@ from lakelet.spark.jobs.compact import compact, rescale
 from lakelet.spark.jobs.orphans import remove_orphan_files
 from lakelet.spark.read.table_frame import table as spark_table
 from lakelet.spark.write.table_write import write
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.spark.faults import Fault, OnExecutors, opening_with
 
 pytestmark = [pytest.mark.spark]

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lakelet.spark as ls
 from lakelet.errors import ConflictError, LakeletError, NotFoundError, UnavailableError
 from lakelet.iceberg.transaction import IcebergTransaction
-from lakelet.storage.instrumented import SimulatedCrash
+from lakelet.testing.instrumented_stores import SimulatedCrash
 from tests.spark.faults import Fault
 from tests.spark.iceberg_lakes import IcebergLake, after_the_tasks, tasks_suffer
 from tests.unit.iceberg.ice_tables import spec_of

@@ -13,9 +13,9 @@ from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.manifest import EntryKind, ManifestEntry
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.options import TableOptions
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.crash.operations import rows
 from tests.crash.warehouse import TABLE, home_on, lake_on, listing
 

@@ -13,9 +13,9 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.upkeep import upkeep
 from lakelet.errors import UnavailableError
-from lakelet.storage.instrumented import CountingStore, FailingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore, FailingStore
 from tests.unit.commit.named_files import named_files, stored_files
 from tests.unit.moving_clock import MovingClock
 

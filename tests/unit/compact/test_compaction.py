@@ -16,7 +16,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact.compaction import Compaction
 from lakelet.compact.progress import CompactionProgress
 from lakelet.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
-from lakelet.storage.instrumented import FailingStore
+from lakelet.testing.instrumented_stores import FailingStore
 from tests.unit.compact.keyed_bucket import KeyedBucket, Row, Second, before_snapshot
 
 ENGINES = {

@@ -19,8 +19,8 @@ from lakelet.compact.progress import CompactionProgress
 from lakelet.format.rows.binary_row import encode_row
 from lakelet.model.data_file import FILE_SOURCE_COMPACT
 from lakelet.model.snapshot import CommitKind
-from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.memory import MemoryStore
+from lakelet.testing.instrumented_stores import FailingStore
 from tests.unit.compact.keyed_tables import entries, keyed_table, named, places, rows, stored, values
 from tests.unit.hooked_store import HookedStore
 from tests.unit.moving_clock import MovingClock

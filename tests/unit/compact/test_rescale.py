@@ -20,8 +20,8 @@ from lakelet.compact.progress import CompactionProgress
 from lakelet.compact.rescale_plan import OldBucket, rescale_tasks
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.home import TableHome
-from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.memory import MemoryStore
+from lakelet.testing.instrumented_stores import FailingStore
 from tests.unit.compact.append_tables import delete_rows, files_of
 from tests.unit.compact.keyed_tables import entries, keyed_table, named, places, rows, stored, values
 from tests.unit.hooked_store import HookedStore

@@ -19,9 +19,9 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.storage.home import TableHome
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.unit.scan.keyed_manifests import KeyedManifests
 
 

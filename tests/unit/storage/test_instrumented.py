@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelet.errors import ConflictError, UnavailableError
-from lakelet.storage.instrumented import CountingStore, CrashStore, FailingStore, SimulatedCrash
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import CountingStore, CrashStore, FailingStore, SimulatedCrash
 from tests.unit.storage.contract import StoreContract
 
 NEVER = 1_000_000

@@ -3,10 +3,10 @@ import threading
 import pytest
 
 from lakelet.errors import InvalidError, UnavailableError
-from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.probe import require_conditional_put
+from lakelet.testing.instrumented_stores import FailingStore
 
 
 class IgnoresTheCondition(MemoryStore):

@@ -3,10 +3,10 @@ import pickle
 import pytest
 
 from lakelet.errors import InvalidError, NotFoundError, UnavailableError
-from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.retrying import RetryingStore
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import FailingStore
 from tests.unit.storage.contract import StoreContract
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from lakelet.catalog.lake import Lake
 from lakelet.errors import AlreadyExistsError, CorruptionError, InvalidError, LakeletError, NotFoundError
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore
 
 TABLE = "d.t"
 ROOT = "d.db/t"

@@ -18,9 +18,9 @@ from lakelet.errors import ConflictError
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
-from lakelet.storage.instrumented import CountingStore, SimulatedCrash
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore, SimulatedCrash
 from tests.crash.operations import rows
 from tests.crash.warehouse import TABLE, home_on, lake_on, listing
 

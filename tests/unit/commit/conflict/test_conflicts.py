@@ -26,8 +26,8 @@ from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.storage.home import TableHome
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.crash.warehouse import home_on
 
 SETTINGS = ManifestSettings("avro", "zstd", 8 << 20, 1)

@@ -12,10 +12,10 @@ from lakelet.model.schema_change.evolution import add_column, change_comment
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.storage.home import TableHome
-from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore
+from lakelet.testing.instrumented_stores import FailingStore
 from tests.crash.warehouse import SteppingClock
 
 

@@ -16,10 +16,10 @@ from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.home import TableHome
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths, file_number
 from lakelet.storage.store import Listing
+from lakelet.testing.instrumented_stores import CountingStore
 
 PATHS = TablePaths.of("d", "t")
 

@@ -10,10 +10,10 @@ from lakelet.catalog.lake import Lake
 from lakelet.commit.metadata.source import UNCACHED, metadata
 from lakelet.commit.metadata.stored import stored_snapshot
 from lakelet.storage.home import TableHome
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.unit.commit.metadata.recording_source import RecordingSource
 
 ROWS = pa.table({"id": pa.array(range(20), pa.int64()), "v": pa.array(range(20), pa.int64())})

@@ -14,9 +14,9 @@ from lakelet.commit.metadata.version_ids import read_hint
 from lakelet.commit.retention.expiry import lost_rows
 from lakelet.errors import LakeletError, NotFoundError
 from lakelet.model.snapshot import CommitKind
-from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import FailingStore
 from tests.unit.commit.named_files import named_files, stored_files
 from tests.unit.hooked_store import HookedStore
 from tests.unit.moving_clock import MovingClock

@@ -12,10 +12,10 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.ids import RandomIds
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.unit.commit.named_files import named_files, stored_files
 from tests.unit.hooked_store import HookedStore
 from tests.unit.moving_clock import MovingClock

@@ -10,9 +10,9 @@ from lakelet.commit.retention.empty_folders import remove_empty_folders
 from lakelet.commit.retention.file_references import branch_homes, branch_line, table_holders, tagged_snapshots
 from lakelet.commit.retention.unused_files import remove_unused
 from lakelet.errors import LakeletError
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.unit.commit.named_files import named_files, stored_files
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.unit.versioned_table import HOUR_MS, START_MS, SetClock, expire, ids, names, put, table_on
 
 DAY_MS = 24 * HOUR_MS

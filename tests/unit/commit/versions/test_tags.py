@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError, UnavailableError
-from lakelet.storage.instrumented import FailingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.testing.instrumented_stores import FailingStore
 from tests.unit.hooked_store import HookedStore
 from tests.unit.versioned_table import (
     HOUR_MS,

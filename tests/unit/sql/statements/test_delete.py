@@ -3,8 +3,8 @@
 import pytest
 
 from lakelet import InvalidError
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
+from lakelet.testing.instrumented_stores import CountingStore
 from tests.unit.sql.statements.changed_tables import LAYOUTS, START, filled, rows
 from tests.unit.sql_session import SqlSession
 

@@ -5,8 +5,8 @@ import pytest
 
 from lakelet import Lake, LakeletError, Table
 from lakelet.model.snapshot import CommitKind
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
+from lakelet.testing.instrumented_stores import CountingStore
 
 
 @pytest.fixture

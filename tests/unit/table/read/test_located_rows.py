@@ -8,9 +8,9 @@ import pytest
 from lakelet import Lake, Table
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.storage.instrumented import CountingStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table.read.located_rows import FILE, ROW, LocatedRows
+from lakelet.testing.instrumented_stores import CountingStore
 
 
 @pytest.fixture
