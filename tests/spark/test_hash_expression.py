@@ -23,11 +23,10 @@ from lakelet.model.arrow.arrow_types import arrow_schema, timestamp_unit, to_arr
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, Field, Kind
-from lakelet.sink.bucket.channels import partition_hashes, select_assigners, select_channels
+from lakelet.sink.bucket.channels import partition_hashes, select_channels
 from lakelet.sink.bucket.extractors import extractor_for
 from lakelet.spark import session
 from lakelet.spark.route.hash_expression import (
-    assigner_expression,
     binary_row,
     bucket_expression,
     channel_expression,
@@ -293,7 +292,6 @@ def test_channels_are_those_of_the_sink(spark: SparkSession, data: st.DataObject
     kept = schema("STRING", "INT", "BIGINT", "DATE", primary=(0, 1, 2), partition=(0,), bucket="5", bucket_key="c2")
     table = data.draw(tables(kept.fields))
     channels = data.draw(st.sampled_from([1, 2, 3, 7, 64, 2**20]))
-    assigners = data.draw(st.sampled_from([1, 2, 5]))
     batch = table.combine_chunks().to_batches()[0]
     extracted = extractor_for(kept).extract(batch)
     assert extracted.buckets is not None
@@ -305,7 +303,6 @@ def test_channels_are_those_of_the_sink(spark: SparkSession, data: st.DataObject
             partition_hash(kept),
             key_hash(kept),
             channel_expression(kept, channels),
-            assigner_expression(kept, channels, assigners),
         )
         .toArrow()
     )
@@ -314,7 +311,6 @@ def test_channels_are_those_of_the_sink(spark: SparkSession, data: st.DataObject
         hashes.tolist(),
         extracted.key_hashes.tolist(),
         select_channels(hashes, extracted.buckets, channels).tolist(),
-        select_assigners(hashes, extracted.key_hashes, channels=channels, assigners=assigners).tolist(),
     ]
 
 
@@ -364,10 +360,10 @@ def test_names_are_taken_literally(spark: SparkSession) -> None:
     assert rows.select(column_named(odd)).collect()[0][0] == 0
 
 
-@pytest.mark.parametrize(("channels", "assigners"), [(0, 1), (2**31, 1), (1, 0)])
-def test_numbers_of_tasks_must_make_sense(channels: int, assigners: int) -> None:
+@pytest.mark.parametrize("channels", [0, 2**31])
+def test_numbers_of_tasks_must_make_sense(channels: int) -> None:
     with pytest.raises(InvalidError, match="expected a number from 1"):
-        assigner_expression(schema("INT", "INT", primary=(0,), bucket="-1"), channels, assigners)
+        channel_expression(schema("INT", "INT", primary=(0,), bucket="5"), channels)
 
 
 def test_nested_values_have_no_place_in_keys() -> None:

@@ -57,11 +57,6 @@ class DistinctCount:
             self._values = None
 
     @property
-    def is_exact(self) -> bool:
-        """Whether the count is no estimate."""
-        return self._registers is None
-
-    @property
     def count(self) -> int:
         """How many different values there were."""
         if self._registers is None:

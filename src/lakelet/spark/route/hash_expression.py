@@ -2,7 +2,7 @@
 
     binary_row      the bytes of a BinaryRow's body (layout in format/rows/binary_row.py) as a BINARY expression
     row_hash        Paimon's hash of it: Spark's hash() of BINARY is the same Murmur3 wherever the length divides by 4
-    bucket, channel, assigner       the arithmetic of sink/bucket/extractors.py and sink/bucket/channels.py over row_hash
+    bucket, channel the arithmetic of sink/bucket/extractors.py and sink/bucket/channels.py over row_hash
 
 Hashing a single column of fixed width needs no bytes. Spark's hash(c, v) hashes the BIGINT v with the hash of c as the seed.
 With the c whose hash is the state that Murmur has after the header, this is the state after the slot, finished for a
@@ -152,17 +152,6 @@ def channel_of(schema: TableSchema, channels: int, bucket: Column, column_of: Co
     # |-2^31| does not exist; that hash counts as 2^31 - 1, which is also what the one above it amounts to.
     start = F.abs(F.greatest(partition_hash(schema, column_of), F.lit(-_GREATEST))) % F.lit(channels)
     return ((start.cast("bigint") + bucket) % F.lit(channels)).cast("int")
-
-
-def assigner_expression(
-    schema: TableSchema, channels: int, assigners: int, column_of: ColumnOf = column_named
-) -> Column:
-    """The channel that assigns each row its bucket: a key has one, a partition at most `assigners` of them."""
-    _check(channels, "channels")
-    _check(assigners, "assigners")
-    start = F.abs(partition_hash(schema, column_of) % F.lit(channels)).cast("bigint")
-    own = F.abs(key_hash(schema, column_of) % F.lit(assigners))
-    return ((start + own) % F.lit(channels)).cast("int")
 
 
 def _check(number: int, what: str) -> None:
