@@ -36,7 +36,7 @@ from lakelet.spark.iceberg.types import spark_fields, to_spark
 from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, dealt, packed, task_frame, unpacked
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_schema
-from lakelet.table.moments import milliseconds
+from lakelet.table.time_arguments import milliseconds
 
 
 def iceberg_table(

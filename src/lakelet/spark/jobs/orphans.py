@@ -13,7 +13,7 @@ from lakelet.spark.jobs.spread import spread
 from lakelet.spark.opened_table import open_table
 from lakelet.storage.home import TableHome
 from lakelet.storage.store import Listing
-from lakelet.table.ages import Age
+from lakelet.table.time_arguments import Age
 
 _FOLDERS = 64
 _FILES = 1000

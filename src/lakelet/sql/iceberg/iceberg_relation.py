@@ -28,7 +28,7 @@ from lakelet.sql.iceberg.table_view import IcebergView, iceberg_view
 from lakelet.sql.query.conditions import pruning_predicate
 from lakelet.sql.query.relation import Deferred
 from lakelet.sql.query.time_travel import Travel
-from lakelet.table.moments import milliseconds
+from lakelet.table.time_arguments import milliseconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from lakelet.iceberg.maintenance.orphans import remove_orphan_files
 from lakelet.iceberg.table import IcebergTable
 from lakelet.sql.iceberg.names import IcebergName, iceberg_name, open_iceberg
 from lakelet.sql.procedures.procedure import Call, Done, split_parts
-from lakelet.table.ages import past_ms
+from lakelet.table.time_arguments import past_ms
 
 _MAIN = "main"
 _MIN_INPUT_FILES = 5

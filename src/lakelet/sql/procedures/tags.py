@@ -10,7 +10,7 @@ from lakelet.model.tag import Tag
 from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure
 from lakelet.sql.procedures.values import AGE, FLAG, LENGTH, MOMENT, NAMES, NUMBER, TEXT
 from lakelet.table import Table
-from lakelet.table.ages import past_ms
+from lakelet.table.time_arguments import past_ms
 
 _TAG = Argument("tag", TEXT, "The name of the tag.", required=True, aliases=("tag_name",))
 _SNAPSHOT = Argument("snapshot_id", NUMBER, "The snapshot; by default the newest.", aliases=("snapshot",))

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lakelet.errors import InvalidError
 from lakelet.model.partition_path import DEFAULT_PARTITION
-from lakelet.table.moments import length, milliseconds
+from lakelet.table.time_arguments import length, milliseconds
 
 PartitionSpecs = tuple[dict[str, str | None], ...]
 

@@ -22,7 +22,7 @@ from lakelet.options import (
     TableOptions,
 )
 from lakelet.storage.home import TableHome
-from lakelet.table.moments import milliseconds
+from lakelet.table.time_arguments import milliseconds
 
 VersionLike: TypeAlias = int | str | datetime
 

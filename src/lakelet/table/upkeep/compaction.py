@@ -20,7 +20,7 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import check_options, check_stored
 from lakelet.storage.home import TableHome
 from lakelet.table.change.schema_change import note_schema
-from lakelet.table.moments import Length, length
+from lakelet.table.time_arguments import Length, length
 from lakelet.table.upkeep.compaction_scope import Partitions, partition_scope
 
 

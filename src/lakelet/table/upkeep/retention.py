@@ -22,7 +22,7 @@ from lakelet.options import (
     check_stored,
 )
 from lakelet.storage.home import TableHome
-from lakelet.table.ages import Age, past_ms
+from lakelet.table.time_arguments import Age, past_ms
 from lakelet.table.upkeep.missing_files import MissingFiles, drop_missing_files
 
 

@@ -15,7 +15,7 @@ from lakelet.commit.versions.consumers import (
 )
 from lakelet.options import CONSUMER_EXPIRATION_TIME, TableOptions
 from lakelet.storage.home import TableHome
-from lakelet.table.moments import Length, length
+from lakelet.table.time_arguments import Length, length
 
 Names = list[str]
 

@@ -26,7 +26,7 @@ from lakelet.errors import AlreadyExistsError, InvalidError
 from lakelet.model.tag import Tag
 from lakelet.options import TableOptions
 from lakelet.storage.home import TableHome
-from lakelet.table.moments import Length, Moment, length, milliseconds
+from lakelet.table.time_arguments import Length, Moment, length, milliseconds
 
 Names = list[str]
 

@@ -13,7 +13,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import MAIN_BRANCH
-from lakelet.table.moments import Moment
+from lakelet.table.time_arguments import Moment
 from lakelet.table.versions.table_branches import TableBranches
 from lakelet.table.versions.table_consumers import TableConsumers
 from lakelet.table.versions.table_tags import TableTags, chosen_version

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.table.ages import past_ms
+from lakelet.table.time_arguments import past_ms
 
 NOW = int(datetime(2026, 1, 2, tzinfo=UTC).timestamp() * 1000)
 DAY = 24 * 60 * 60 * 1000
