@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from lakelet.commit.changes import compute_changes
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.committer import commit, gives_up
-from lakelet.commit.conflict.conflicts import PartitionFilter, Place, live_in
+from lakelet.commit.conflict.conflicts import PartitionFilter, live_in
 from lakelet.commit.dropped_table import schema_for_commit
 from lakelet.commit.metadata.manifests import ManifestSettings, live_entries, snapshot_manifests
 from lakelet.commit.metadata.missing_file import SnapshotExpiredError
@@ -40,6 +40,7 @@ from lakelet.compact.row_expiry import RowExpiry
 from lakelet.compact.task import CompactionTask
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
 from lakelet.format.manifest.manifest_columns import columns_to_entries
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import ManifestEntry
 from lakelet.model.schema import TableSchema

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from lakelet.lsm.write_buffer import Place
+from lakelet.model.bucket_mode import Place
 from lakelet.storage.spill_folder import SpillFolder
 
 Merge: TypeAlias = Callable[[Sequence[Iterator[pa.RecordBatch]]], Iterator[pa.RecordBatch]]

@@ -26,11 +26,10 @@ from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelet.lsm.key_words import Words, encode_keys, encode_versions
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.sort_fold import sort_and_fold, sort_groups
+from lakelet.model.bucket_mode import Place
+from lakelet.model.row_arrays import Kinds
 
-Place = tuple[bytes, int]
-"""A partition and a bucket in it."""
 Rows = NDArray[np.int64]
-Kinds = NDArray[np.int8]
 
 # What a row takes beside its values, and what a column of a batch takes however few rows it has.
 _NUMBER_BYTES = 40

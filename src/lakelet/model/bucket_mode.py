@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeAlias
 
 from lakelet.model.schema import TableSchema
 from lakelet.options import BUCKET, TableOptions
 
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = 0
+
+Place: TypeAlias = tuple[bytes, int]
+"""A partition, as the bytes of its BinaryRow, and a bucket of it."""
 
 
 class BucketMode(Enum):

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.fs import LocalFileSystem
 
+from lakelet.model.row_arrays import Mask
 from lakelet.predicate.arrow_expression import by_position, referenced
 from lakelet.predicate.row_mask import after_prefix, evaluate, like_prefix
 from lakelet.predicate.tree import (
@@ -52,8 +53,6 @@ __all__ = [
     "partition_range",
     "prune_expression",
 ]
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,19 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.format.rows.binary_row_columns import bucket_of, hash_rows
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, DataType, Kind
 from lakelet.predicate.arrow_expression import by_position, referenced
 from lakelet.predicate.tree import Comparison, InList, Predicate, conjunction, conjuncts, normalise
 from lakelet.predicate.tree import columns as predicate_columns
 
-Mask = npt.NDArray[np.bool_]
 # More combinations of listed values than these touch all buckets anyway.
 _MOST_KEYS = 4096
 

@@ -34,6 +34,7 @@ from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.data_file import Stats
 from lakelet.model.manifest import BlockPartitions, EntryKind, ManifestFile
+from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import DeletionVector, Split
@@ -49,7 +50,6 @@ from lakelet.scan.splits import SplitPacker, in_written_order
 from lakelet.scan.tree import Tree, visible
 from lakelet.storage.home import TableHome
 
-Mask = npt.NDArray[np.bool_]
 Where: TypeAlias = Predicate | pc.Expression | None
 
 

@@ -24,12 +24,11 @@ from lakelet.lsm.sections import Section, needs_merge, sections
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.data_file import DataFile
 from lakelet.model.manifest import ManifestEntry
+from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector, Split
 from lakelet.options import DELETION_VECTORS_ENABLED, FIRST_ROW, MERGE_ENGINE, ROWKIND_FIELD, TableOptions
 from lakelet.scan.splits import SplitPacker
-
-Mask = npt.NDArray[np.bool_]
 
 
 def visible(entries: pa.Table, options: TableOptions) -> pa.Table:

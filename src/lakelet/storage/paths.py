@@ -25,9 +25,9 @@ import re
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
+from lakelet.model.bucket_mode import POSTPONE_BUCKET
 
 MAIN_BRANCH = "main"
-POSTPONE_BUCKET = -2
 VIEW_FOLDER = "views"
 _VIEW_SUFFIX = ".json"
 _DATABASE_SUFFIX = ".db"

@@ -34,7 +34,7 @@ from lakelet.errors import ConflictError
 from lakelet.format.index.hash_index import HASH_INDEX
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import decode_bounds, decode_rows
-from lakelet.model.bucket_mode import POSTPONE_BUCKET
+from lakelet.model.bucket_mode import POSTPONE_BUCKET, Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile
 from lakelet.model.manifest import ManifestFile
@@ -54,7 +54,6 @@ from lakelet.options import (
 )
 from lakelet.storage.home import TableHome
 
-Place = tuple[bytes, int]
 PartitionFilter = Callable[[pa.Array], NDArray[np.bool_]]
 # Snapshots of these kinds show the same rows as the one before.
 _SAME_ROWS = (CommitKind.COMPACT, CommitKind.ANALYZE)

@@ -31,11 +31,11 @@ from lakelet.format.rows.binary_row import (
 )
 from lakelet.format.rows.murmur import hash_words
 from lakelet.model.arrow.arrow_types import timestamp_unit, to_arrow
+from lakelet.model.row_arrays import Mask
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
 
 Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _SLOT = 8
 _WORD = 4

@@ -24,11 +24,12 @@ import pyarrow.compute as pc
 
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.sink.bucket.dynamic_buckets import DynamicBucketAssigner
 from lakelet.sink.bucket.extractors import extractor_for
-from lakelet.sink.bucket.placers import Kinds, Placed
+from lakelet.sink.bucket.placers import Placed
 from lakelet.sink.rows.refused_rows import SHOWN, repeated_keys
 
 NEW = -1

@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row_columns import decode_rows, encode_rows
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
@@ -35,15 +37,13 @@ from lakelet.options import IGNORE_DELETE, MERGE_ENGINE, TableOptions
 from lakelet.sink.bucket.bucket_room import BucketRoom
 from lakelet.sink.bucket.dynamic_buckets import AssignerSettings
 from lakelet.sink.bucket.extractors import Extracted, RowPartitionAllPrimaryKeyExtractor
-from lakelet.sink.bucket.placers import Kinds, Placed
+from lakelet.sink.bucket.placers import Placed
 from lakelet.sink.bucket.seen_keys import SeenKeys
 from lakelet.sink.bucket.sorted_tiers import ABSENT
 from lakelet.storage.home import TableHome
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
-Mask = NDArray[np.bool_]
-Place = tuple[bytes, int]
 
 
 class Crossing(Enum):

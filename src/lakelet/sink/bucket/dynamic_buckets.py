@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
 from lakelet.format.index.hash_index import ascending
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import (
@@ -37,8 +39,8 @@ from lakelet.options import (
 from lakelet.sink.bucket.bucket_room import MOST_BUCKETS, UNBOUNDED, BucketRoom
 from lakelet.sink.bucket.channels import partition_hashes, select_assigners
 from lakelet.sink.bucket.extractors import DynamicBucketRowKeyExtractor, Extracted
-from lakelet.sink.bucket.hash_indexes import BucketHashes, HashIndexes, Place
-from lakelet.sink.bucket.placers import Kinds, Placed
+from lakelet.sink.bucket.hash_indexes import BucketHashes, HashIndexes
+from lakelet.sink.bucket.placers import Placed
 from lakelet.sink.bucket.sorted_tiers import ABSENT, SortedTiers
 from lakelet.storage.home import TableHome
 

@@ -18,13 +18,13 @@ from lakelet.commit.index_changes import read_index_entries
 from lakelet.commit.metadata.manifests import get_named
 from lakelet.errors import InternalError
 from lakelet.format.index.hash_index import HASH_INDEX, ascending, decode_hash_index, encode_hash_index
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import IndexFile
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
 Hashes = NDArray[np.int32]
-Place = tuple[bytes, int]
 BucketHashes = Callable[[bytes, int], Hashes]
 _THREADS = 8
 

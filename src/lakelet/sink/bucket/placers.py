@@ -16,12 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import InternalError
-from lakelet.lsm.write_buffer import Place
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.sink.bucket.extractors import Extracted, extractor_for
 
-Kinds = NDArray[np.int8]
 # Numbers of two bytes are sorted by counting, several times faster than greater ones by comparing.
 _COUNTED = 1 << 16
 

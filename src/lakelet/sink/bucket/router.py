@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.sink.bucket.extractors import Extracted, extractor_for
-from lakelet.sink.bucket.placers import Kinds, rows_by_place
+from lakelet.sink.bucket.placers import rows_by_place
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_kinds import is_text
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import STRINGS, Atomic
 from lakelet.options import ROWKIND_FIELD, TableOptions
 
-Kinds = NDArray[np.int8]
 SPELLINGS: dict[str, RowKind] = {
     "I": RowKind.INSERT,
     "+I": RowKind.INSERT,

@@ -28,10 +28,11 @@ from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.run_merge import merge_runs
 from lakelet.lsm.sorted_file import SortedFileSpec, SortedFileWriter
 from lakelet.lsm.spilled_runs import BATCH_BYTES, SpilledRuns
-from lakelet.lsm.write_buffer import BufferedRows, Kinds, Place, WriteBuffer
-from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.lsm.write_buffer import BufferedRows, WriteBuffer
+from lakelet.model.bucket_mode import BucketMode, Place, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import FILE_SOURCE_APPEND, DataFile
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE, TableOptions

@@ -22,7 +22,7 @@ from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import decode_bounds
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, file_fields
 from lakelet.lsm.sorted_file import SortedFileSpec
-from lakelet.lsm.write_buffer import Place
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import KEY_PREFIX, TableSchema

@@ -16,12 +16,12 @@ from lakelet.commit.metadata.missing_file import SnapshotExpiredError
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.model.bucket_mode import Place
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.options import BUCKET, TableOptions
 from lakelet.storage.home import TableHome
 
-Place = tuple[bytes, int]
 # After so many partitions were looked up one by one, the rest of the table is read at once.
 _SINGLE_LOOKUPS = 4
 

@@ -15,8 +15,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from lakelet.model.bucket_mode import Place
 from lakelet.sink.bucket.dynamic_buckets import is_aligned
-from lakelet.sink.bucket.hash_indexes import HashIndexes, Place
+from lakelet.sink.bucket.hash_indexes import HashIndexes
 from lakelet.spark.read.merge_scan import task_frame
 
 # Four bytes a key.

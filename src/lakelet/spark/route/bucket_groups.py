@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lakelet.model.bucket_mode import Place
 from lakelet.model.schema import TableSchema
 from lakelet.options import DYNAMIC_BUCKET_ASSIGNER_PARALLELISM, DYNAMIC_BUCKET_INITIAL_BUCKETS, TableOptions
 from lakelet.sink.bucket.dynamic_buckets import AssignerSettings
-from lakelet.sink.bucket.hash_indexes import Place
 from lakelet.sink.bucket.placers import RowPlacer
 from lakelet.spark.route.hash_expression import channel_of
 from lakelet.spark.session import default_parallelism, is_connect

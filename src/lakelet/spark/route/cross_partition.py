@@ -29,6 +29,7 @@ from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.request import Overwrite
 from lakelet.format.rows.binary_row import PREFIX
 from lakelet.format.rows.binary_row_columns import decode_rows, encode_rows
+from lakelet.model.bucket_mode import Place
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
@@ -41,7 +42,6 @@ from lakelet.scan.plan import Planner
 from lakelet.sink.bucket.assigned_rows import BUCKET, FIRST_DELETE, NEW, PARTITION, REPEATED, AssignedRows, LookedUp
 from lakelet.sink.bucket.cross_partition import Crossing
 from lakelet.sink.bucket.dynamic_buckets import DynamicBucketAssigner
-from lakelet.sink.bucket.hash_indexes import Place
 from lakelet.sink.bucket.placers import RowPlacer
 from lakelet.sink.rows.row_kinds import SPELLINGS
 from lakelet.spark.column_names import column_named

@@ -29,11 +29,12 @@ from pyspark.sql.pandas.functions import arrow_udf
 from lakelet.commit.metadata.manifests import snapshot_manifests
 from lakelet.format.manifest.manifest_columns import EMPTY_ROW
 from lakelet.format.rows.binary_row import PREFIX
+from lakelet.model.bucket_mode import Place
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.sink.bucket.assigned_rows import NEW, AssignedRows
 from lakelet.sink.bucket.dynamic_buckets import DynamicBucketAssigner
-from lakelet.sink.bucket.hash_indexes import HashIndexes, Place
+from lakelet.sink.bucket.hash_indexes import HashIndexes
 from lakelet.sink.bucket.known_buckets import KnownBuckets
 from lakelet.sink.bucket.placers import RowPlacer
 from lakelet.spark.column_names import column_named

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
-from lakelet.sink.rows.row_kinds import Kinds
 from lakelet.sink.write.append_writer import AppendWriter
 from lakelet.storage.home import TableHome
 from lakelet.table.change.looked_up_change import Prepared

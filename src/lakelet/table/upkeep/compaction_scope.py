@@ -15,7 +15,6 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,13 +25,13 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact.compaction import Scope
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row_columns import decode_rows
+from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.predicate.row_filter import row_filter
 from lakelet.storage.home import TableHome
 from lakelet.table.write.table_commit import partition_spec
 
 Partitions: TypeAlias = Mapping[str, object] | Sequence[Mapping[str, object]]
-_Mask: TypeAlias = npt.NDArray[np.bool_]
 _PLACE = "__lakelet_place"
 
 
@@ -58,8 +57,8 @@ def partition_scope(
     return Scope(partitions=lambda rows: np.logical_and.reduce([found(rows) for found in filters]))
 
 
-def _any(count: int, masks: Sequence[_Mask]) -> _Mask:
-    found: _Mask = np.logical_or.reduce([np.zeros(count, np.bool_), *masks])
+def _any(count: int, masks: Sequence[Mask]) -> Mask:
+    found: Mask = np.logical_or.reduce([np.zeros(count, np.bool_), *masks])
     return found
 
 
@@ -71,7 +70,7 @@ def _matching(where: str, schema: TableSchema) -> PartitionFilter:
         raise InvalidError(f"where {where!r}: the table has no partitions to choose from")
     condition = row_filter(parse_where(where, fields), fields)
 
-    def matching(rows: pa.Array) -> _Mask:
+    def matching(rows: pa.Array) -> Mask:
         columns = dict(zip(schema.partition_keys, decode_rows(rows, schema.partition_types), strict=True))
         batch = pa.RecordBatch.from_pydict({**columns, _PLACE: pa.array(np.arange(len(rows)))})
         mask = np.zeros(len(rows), np.bool_)
@@ -93,6 +92,6 @@ def _idle_partitions(home: TableHome, length: timedelta) -> pa.Array:
     return idle.column("_PARTITION").combine_chunks()
 
 
-def _among(partitions: pa.Array, rows: pa.Array) -> _Mask:
-    found: _Mask = pc.is_in(rows, value_set=partitions).to_numpy(zero_copy_only=False)
+def _among(partitions: pa.Array, rows: pa.Array) -> Mask:
+    found: Mask = pc.is_in(rows, value_set=partitions).to_numpy(zero_copy_only=False)
     return found

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakelet.commit.conflict.conflicts import Place
 from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
@@ -21,6 +20,7 @@ from lakelet.commit.upkeep import upkeep
 from lakelet.compact.compaction import Committer, Compaction, Elsewhere, Scope, touched
 from lakelet.errors import ConflictError, LakeletError
 from lakelet.lsm.universal import UniversalPolicy
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot

@@ -24,8 +24,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import Overwrite
 from lakelet.errors import CommitUnknownError, LakeletError
-from lakelet.lsm.write_buffer import Place
-from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.bucket_mode import BucketMode, Place, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import DataType, Field, Row
@@ -28,7 +29,6 @@ from lakelet.scan.tree import hides_level0
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.defaults import default_array
 from lakelet.sink.rows.missing_columns import missing_fields
-from lakelet.sink.rows.row_kinds import Kinds
 from lakelet.storage.home import TableHome
 
 _KEYS_AT_ONCE = 131_072

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.commit.committed_files import new_paths, remove_uncommitted
-from lakelet.commit.conflict.conflicts import Place
 from lakelet.commit.dropped_table import is_dropped, noticing_drop
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_uuid
@@ -22,7 +21,9 @@ from lakelet.commit.request import Overwrite
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
@@ -38,7 +39,7 @@ from lakelet.sink.rows.missing_columns import (
     rows_apart,
 )
 from lakelet.sink.rows.row_input import batches_of
-from lakelet.sink.rows.row_kinds import Kinds, RowKindGenerator, kinds_of
+from lakelet.sink.rows.row_kinds import RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
 from lakelet.table.write.kept_values import KeptValues
 from lakelet.table.write.writer import PinnedVersion, WriterSettings, open_writer

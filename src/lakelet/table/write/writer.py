@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.commit.changes import replaced_partitions
-from lakelet.commit.conflict.conflicts import PartitionFilter, Place
+from lakelet.commit.conflict.conflicts import PartitionFilter
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.missing_file import SnapshotExpiredError
 from lakelet.commit.metadata.schemas import SchemaVersions
@@ -27,9 +27,10 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import Overwrite
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row_columns import hash_rows
-from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.bucket_mode import BucketMode, Place, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.manifest import ManifestFile
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.split import Split
@@ -42,7 +43,6 @@ from lakelet.sink.bucket.cross_partition import CrossPartitionAssigner, LiveKeys
 from lakelet.sink.bucket.dynamic_buckets import DynamicBucketAssigner
 from lakelet.sink.bucket.placers import ExtractedPlacer, RowPlacer
 from lakelet.sink.rows.refused_rows import keys_of_unlike_rows
-from lakelet.sink.rows.row_kinds import Kinds
 from lakelet.sink.write.append_writer import AppendWriter
 from lakelet.sink.write.key_value_writer import KeyValueWriter
 from lakelet.sink.write.sequences import CommittedSequences

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
@@ -27,7 +28,6 @@ from tests.crash.warehouse import home_on
 from tests.tiers.examples import examples
 from tests.unit.sink.bucket.test_dynamic_buckets import Row, batch, committed, messages, schema_of
 
-Place = tuple[bytes, int]
 ROWS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 1)), max_size=40, unique=True)
 CARRIED = "__bucket"
 

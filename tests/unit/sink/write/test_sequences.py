@@ -7,7 +7,8 @@ import pytest
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
-from lakelet.sink.write.sequences import CommittedSequences, Place
+from lakelet.model.bucket_mode import Place
+from lakelet.sink.write.sequences import CommittedSequences
 from tests.unit.keyed_table import KeyedTable
 
 
