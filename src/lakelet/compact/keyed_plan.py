@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from lakelet.compact.task import CompactionTask
+from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.lsm.levels import LevelRun, level_runs
 from lakelet.lsm.universal import CompactUnit, UniversalPolicy, drops_deletes
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
@@ -29,18 +30,23 @@ def keyed_tasks(
 ) -> list[CompactionTask]:
     """What is due in the buckets of these live entries, all files of each bucket among them.
 
-    Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. Buckets with files
-    of a newer schema are left alone: this one does not know all of their columns.
+    Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. Buckets with
+    files of a newer schema are left alone: this one does not know all of their columns. Where rows of level 0 show up by
+    compaction and the merge engine folds values, whatever is due takes all runs of its bucket along.
     """
     options = TableOptions(schema.options)
     policy = UniversalPolicy.of(options)
     hides = hides_level0(options)
+    marks = table_engine(schema).shortcuts.positions
     tasks: list[CompactionTask] = []
     for (partition, bucket), total, files in _buckets(entries):
         if bucket == POSTPONE_BUCKET or any(file.schema_id > schema.id for file in files):
             continue
         runs = level_runs(files)
         unit = _unit(policy, runs, vectors, now_ms=now_ms, full=full, hides=hides, expired=expired)
+        if unit is not None and hides and not marks:
+            # A row that comes up is folded with the one that it meets, which takes more than a mark in its file.
+            unit = _unit(policy, runs, vectors, now_ms=now_ms, full=True, hides=hides, expired=expired)
         if unit is None:
             continue
         taken = {file.name for file in unit.files}

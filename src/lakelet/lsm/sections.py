@@ -1,4 +1,4 @@
-"""Which files of a bucket hold rows of the same keys: the interval partition of their key ranges.
+"""Which files of a bucket, or other sources of sorted rows, hold the same keys: the interval partition of their key ranges.
 
     keys     a . . . . . . . . . . . . . . . z
     files    [---1---]       [--4--]                    section (1, 2, 3): the runs (1, 3) and (2,)
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.lsm.key_words import encode_keys
-from lakelet.model.data_file import DataFile
+from lakelet.lsm.source.row_source import SourceStats
 from lakelet.model.types import DataType
 
 
@@ -41,7 +41,7 @@ class Section:
         return tuple(place for run in self.runs for place in run)
 
 
-def sections(files: Sequence[DataFile], key_types: Sequence[DataType]) -> tuple[Section, ...]:
+def sections(files: Sequence[SourceStats], key_types: Sequence[DataType]) -> tuple[Section, ...]:
     """The sections of one bucket's files, in key order. `key_types` are those of the trimmed primary key."""
     if not files:
         return ()
@@ -52,7 +52,7 @@ def sections(files: Sequence[DataFile], key_types: Sequence[DataType]) -> tuple[
     return tuple(_section(files, group, low, high) for group in np.split(order, starts))
 
 
-def needs_merge(files: Sequence[DataFile], section: Section, *, counts_deletes: bool = True) -> bool:
+def needs_merge(files: Sequence[SourceStats], section: Section, *, counts_deletes: bool = True) -> bool:
     """Whether some rows of the section may not count: a key stands in several runs, or there are retracts (or none knows).
 
     pypaimon counts no retracts whatever it wrote. It writes some only where `rowkind.field` is set, so in such a table
@@ -63,12 +63,14 @@ def needs_merge(files: Sequence[DataFile], section: Section, *, counts_deletes: 
     )
 
 
-def may_hold_retracts(file: DataFile, *, counts_deletes: bool) -> bool:
+def may_hold_retracts(file: SourceStats, *, counts_deletes: bool) -> bool:
     """Whether rows of a file may take others away; see `needs_merge`."""
     return file.delete_row_count != 0 or (file.level == 0 and not counts_deletes)
 
 
-def _key_ranks(files: Sequence[DataFile], key_types: Sequence[DataType]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _key_ranks(
+    files: Sequence[SourceStats], key_types: Sequence[DataType]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each file's least and greatest key as whole numbers that compare as the keys do."""
     ends = [pa.array(keys, pa.binary()) for keys in ([f.min_key for f in files], [f.max_key for f in files])]
     parts = [decode_rows(keys, key_types, where="key range of a data file") for keys in ends]
@@ -81,7 +83,7 @@ def _key_ranks(files: Sequence[DataFile], key_types: Sequence[DataType]) -> tupl
 
 
 def _section(
-    files: Sequence[DataFile], group: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
+    files: Sequence[SourceStats], group: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> Section:
     """Files in order of their least key, each put behind the run that ended first, if that ended before the file begins."""
     if len(group) == 1:

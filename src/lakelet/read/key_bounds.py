@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.types import DataType
 from lakelet.read.key_codes import Codes, KeyCoder
 
@@ -24,11 +25,19 @@ class WantedKeys:
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[DataType]) -> None:
         self.columns = tuple(columns)
         self.types = tuple(types)
+        self._encoded: list[bytes] | None = None
         self._codes: dict[KeyCoder, Codes] = {}
         self._sorted: dict[KeyCoder, tuple[Codes, Places]] = {}
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    @property
+    def encoded(self) -> list[bytes]:
+        """The keys as bytes, for sources that are no files."""
+        if self._encoded is None:
+            self._encoded = encode_key_bytes(self.columns, self.types).to_pylist()
+        return self._encoded
 
     def codes(self, coder: KeyCoder) -> Codes:
         """The codes of all keys."""

@@ -1,9 +1,10 @@
-"""Splits whose rows must be merged, to Arrow batches: of every key the newest row, unless it was deleted.
+"""Splits whose rows must be merged, to Arrow batches: of every key the row that the merge engine selects or folds.
 
-The files of a split are taken apart into sections and those packed into pieces, each of which is
+The sources of a split, its files and what lies beside them, are taken apart into sections and those packed into pieces
+(`merge.pieces`). A piece that is not raw is
 
-    raw        a large section of one run without retracts: nothing to merge, `SplitReader` reads it
-    held       read by one scan, merged in memory, and filtered in place: only keys, sequences and kinds are looked at
+    held       read by one scan and merged in memory; where the engine selects, only keys, sequences and kinds are looked
+               at, and rows are filtered in place
     streamed   too large to hold: a cursor per run, merged step by step
 
 Pieces are independent of one another. Those that are held are read ahead, as many as the budget takes, so that one is decoded
@@ -18,77 +19,49 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lakelet.lsm.engine.fold import fold_groups
+from lakelet.lsm.engine.merge_engine import SelectEngine
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.ordered_rows import fits_one_piece, rows_in_order
-from lakelet.lsm.run_merge import STEP_ROWS, kept_rows, merge_runs, surviving_rows
-from lakelet.lsm.sections import Section, may_hold_retracts, needs_merge, sections
+from lakelet.lsm.run_merge import STEP_ROWS, grouped_rows, kept_rows, merge_runs, surviving_rows
+from lakelet.lsm.source.row_source import RowRequest, RowSource
 from lakelet.lsm.spilled_runs import MOST_RUNS, SpilledRuns
-from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
-from lakelet.model.data_file import DataFile
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.model.types import Field
-from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import RowFilter, split_by_columns
 from lakelet.read.key_value_files import KeyValueFiles
+from lakelet.read.merge.file_run import FileRun
+from lakelet.read.merge.overlaid_split import AnySplit
+from lakelet.read.merge.pieces import Piece, PieceCutter
 from lakelet.read.parquet_scan import BATCH_ROWS
 from lakelet.read.prefetch import prefetched
 from lakelet.read.row_counts import only_rows
-from lakelet.read.split_files import SplitFile, files_of
 from lakelet.read.split_reader import SplitReader
 from lakelet.storage.home import TableHome
 
 BUDGET_BYTES = 256 << 20
 # All rows of a table are held anyway when it is read as one, but a column of text cannot pass 2 GiB in one piece.
 _TABLE_BUDGET_FACTOR = 4
-_RAW_ROWS = 131_072
-# What is known of the size of texts: hardly any is longer than this on average, and compression gains about so much.
-_VARIABLE_BYTES = 64
-_DECODED_PER_STORED = 4
 _LEAST_BUFFER_BYTES = 16 << 10
-_SAMPLED_FROM_ROWS = 65_536
 _ONE_PLACE = (b"", 0)
 _THREADS = max(2, min(8, os.cpu_count() or 2))
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Whole sections to read together. `split` is set where they are raw; otherwise `runs` are the files of each run.
-
-    `sequences` and `kinds` tell whether these columns are needed: not where every run is newer than the one before it, and not
-    where no file has retracts.
-    """
-
-    runs: tuple[tuple[SplitFile, ...], ...]
-    decoded_bytes: int
-    sequences: bool
-    kinds: bool
-    split: Split | None = None
-
-    @property
-    def files(self) -> list[SplitFile]:
-        return [file for run in self.runs for file in run]
-
-    @property
-    def rows(self) -> int:
-        return sum(file.data.row_count for file in self.files)
 
 
 class MergeReader:
     """Reads columns of splits that need a merge, filtered; `columns` may be empty, where rows are only counted.
 
-    Rows come in the order of the files, or with `ordered` in key order within each split. A piece is held where it takes no more
-    than `budget_bytes`, about, and at most two of them at a time. `versions` is for those who write the rows again: their
-    sequence numbers and kinds come first, and deletes come out unless `drop_deletes`.
+    Rows come in the order of the files, or with `ordered` in key order within each split. A piece is held where it takes no
+    more than `budget_bytes`, about, and at most two of them at a time. `versions` is for those who write the rows again:
+    their sequence numbers and kinds come first, and deletes come out unless `drop_deletes`.
     """
 
     def __init__(
@@ -104,9 +77,6 @@ class MergeReader:
         versions: bool = False,
         drop_deletes: bool = True,
     ) -> None:
-        self._versions = versions
-        self._key = schema.trimmed_key_fields
-        self._counts_deletes = TableOptions(schema.options).get(ROWKIND_FIELD) is None
         own = (SEQUENCE_FIELD, KIND_FIELD) if versions else ()
         self._columns = (*(field.name for field in own), *columns)
         self._ordered = ordered
@@ -117,24 +87,20 @@ class MergeReader:
         )
         # What leaves the merge: the columns of the result, and those that the rest of the filter looks at.
         self._carried = tuple(dict.fromkeys([*self._columns, *self._above.columns]))
-        deciding = [name for name, _ in (*self._spec.key, *self._spec.versions)]
-        needed = dict.fromkeys([*deciding, *columns, *self._above.columns, *below.columns])
+        depended_on = self._spec.engine.columns_for(tuple(dict.fromkeys([*columns, *self._above.columns])))
+        needed = dict.fromkeys([*self._spec.deciding, *depended_on, *below.columns])
         fields = tuple(schema.field(name) for name in needed)
         self._files = KeyValueFiles(home, schema.trimmed_primary_keys, fields, below, schema_of)
-        self._row_bytes = sum(_value_bytes(field) for field in fields)
-        self._has_texts = any(_is_variable(field) for field in fields)
-        self._sampled_bytes = 0
-        # How much of a file belongs to the columns that are read.
-        self._stored_share = self._row_bytes / sum(_value_bytes(field) for field in schema.fields)
+        self._cutter = PieceCutter(schema, self._spec, self._files, versions=versions)
         self._raw = SplitReader(home, schema.fields, columns, row_filter, schema_of)
         self.schema = pa.schema(
             [field.with_nullable(True) for field in arrow_schema([*own, *(schema.field(name) for name in columns)])]
         )
 
-    def batches(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+    def batches(self, splits: Sequence[AnySplit]) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, none of them empty."""
-        pieces = (piece for split in splits for piece in self._pieces(split, self._budget))
-        ahead: deque[tuple[_Piece, Future[list[pa.RecordBatch]] | None]] = deque()
+        pieces = (piece for split in splits for piece in self._cutter.pieces(split, self._budget))
+        ahead: deque[tuple[Piece, Future[list[pa.RecordBatch]] | None]] = deque()
         with ThreadPoolExecutor(2) as readers, ThreadPoolExecutor(_THREADS) as workers:
             try:
                 following = next(pieces, None)
@@ -153,10 +119,10 @@ class MergeReader:
                     if result is not None:
                         result.cancel()
 
-    def table(self, splits: Sequence[Split]) -> pa.Table:
+    def table(self, splits: Sequence[AnySplit]) -> pa.Table:
         """All rows as one table."""
         budget = self._budget * _TABLE_BUDGET_FACTOR
-        pieces = [piece for split in splits for piece in self._pieces(split, budget)]
+        pieces = [piece for split in splits for piece in self._cutter.pieces(split, budget)]
         with ThreadPoolExecutor(2) as readers, ThreadPoolExecutor(_THREADS) as workers:
             reads = [readers.submit(self._all, piece, workers, budget) for piece in pieces]
             try:
@@ -170,126 +136,65 @@ class MergeReader:
 
     def outdated(self, split: Split) -> dict[str, NDArray[np.int64]] | None:
         """The positions of rows that do not count, by the path of the file, for engines that read the files themselves; None
-        where the split is too large for that. The reader has no filter, and the files no deletion vectors."""
+        where the split is too large for that, or where the merge engine folds values. The reader has no filter, and the files
+        no deletion vectors."""
+        if not self._spec.engine.shortcuts.positions:
+            return None
         found: dict[str, NDArray[np.int64]] = {}
-        for piece in self._pieces(split, self._budget):
+        for piece in self._cutter.pieces(split, self._budget):
             if piece.split is not None:
                 continue
             if not self._is_held(piece, self._budget):
                 return None
-            tables = iter(self._files.read(piece.files, sequences=piece.sequences, kinds=piece.kinds, whole=True))
-            runs = [pa.concat_tables([next(tables) for _ in run]) for run in piece.runs]
+            runs = self._held_runs(piece, whole=True)
             keep = np.zeros(sum(run.num_rows for run in runs), np.bool_)
             keep[surviving_rows(runs, self._spec, ordered=False)] = True
             at = 0
-            for file in piece.files:
-                gone = np.flatnonzero(~keep[at : at + file.data.row_count])
-                at += file.data.row_count
+            for source in piece.sources:
+                gone = np.flatnonzero(~keep[at : at + source.data.row_count])
+                at += source.data.row_count
                 if len(gone):
-                    found[file.path] = gone
+                    assert isinstance(source, FileRun), "only files have positions"
+                    found[source.file.path] = gone
         return found
 
-    def _all(self, piece: _Piece, workers: ThreadPoolExecutor, budget: int) -> list[pa.RecordBatch]:
+    def _all(self, piece: Piece, workers: ThreadPoolExecutor, budget: int) -> list[pa.RecordBatch]:
         if self._is_held(piece, budget):
             return self._merge(piece, workers, whole=True)
         return list(self._other(piece, workers))
 
-    def _pieces(self, split: Split, budget: int) -> Iterator[_Piece]:
-        """The sections of a split in key order, small ones together."""
-        files = list(files_of([split]))
-        self._sample(files)
-        packed: list[Section] = []
-        packed_bytes = 0
-        for section in sections(split.files, [field.type for field in self._key]):
-            rows = sum(split.files[place].row_count for place in section.places)
-            is_raw = (
-                not self._versions
-                and rows >= _RAW_ROWS
-                and not needs_merge(split.files, section, counts_deletes=self._counts_deletes)
-            )
-            size = sum(self._decoded_bytes(split.files[place]) for place in section.places)
-            if size > budget and not is_raw:
-                size = self._narrowed_bytes([files[place] for place in section.places])
-            if packed and (is_raw or packed_bytes + size > budget):
-                yield self._piece(files, packed, packed_bytes)
-                packed, packed_bytes = [], 0
-            if is_raw:
-                yield _Piece((), 0, False, False, _part(split, section.places))
-            else:
-                packed.append(section)
-                packed_bytes += size
-        if packed:
-            yield self._piece(files, packed, packed_bytes)
-
-    def _piece(self, files: Sequence[SplitFile], packed: Sequence[Section], decoded_bytes: int) -> _Piece:
-        # Sections come in key order, so a run of one goes on with a run of the next.
-        width = max(len(section.runs) for section in packed)
-        runs = tuple(
-            tuple(files[place] for section in packed if len(section.runs) > run for place in section.runs[run])
-            for run in range(width)
-        )
-        datas = [file.data for file in files]
-        return _Piece(
-            runs,
-            decoded_bytes,
-            sequences=self._versions or not all(_newer_and_newer(datas, section) for section in packed),
-            kinds=self._versions
-            or any(may_hold_retracts(file.data, counts_deletes=self._counts_deletes) for run in runs for file in run),
-        )
-
-    def _decoded_bytes(self, file: DataFile) -> int:
-        stored = int(file.size * self._stored_share)
-        return max(file.row_count * max(self._row_bytes, self._sampled_bytes), _DECODED_PER_STORED * stored, 1)
-
-    def _sample(self, files: Sequence[SplitFile]) -> None:
-        """Looks at a few rows of the largest file, once per reader: neither names nor sizes of files tell how long texts are."""
-        largest = max(files, key=lambda file: file.data.row_count)
-        if self._has_texts and not self._sampled_bytes and largest.data.row_count >= _SAMPLED_FROM_ROWS:
-            self._sampled_bytes = self._files.sampled_row_bytes(largest)
-
-    def _narrowed_bytes(self, files: Sequence[SplitFile]) -> int:
-        """The same for all files, of the row groups only that may hold keys that match."""
-        return sum(
-            self._decoded_bytes(file.data) * self._files.matching_rows(file) // max(1, file.data.row_count)
-            for file in files
-        )
-
-    def _fits(self, piece: _Piece, ahead: Sequence[tuple[_Piece, Future[list[pa.RecordBatch]] | None]]) -> bool:
+    def _fits(self, piece: Piece, ahead: Sequence[tuple[Piece, Future[list[pa.RecordBatch]] | None]]) -> bool:
         """Whether a piece may be read while those ahead of it are not taken yet."""
         if not ahead:
             return True
         held = all(result is not None for _, result in ahead) and self._is_held(piece, self._budget)
         return held and sum(other.decoded_bytes for other, _ in ahead) + piece.decoded_bytes <= 2 * self._budget
 
-    def _is_held(self, piece: _Piece, budget: int) -> bool:
+    def _is_held(self, piece: Piece, budget: int) -> bool:
         return piece.split is None and piece.decoded_bytes <= budget
 
-    def _other(self, piece: _Piece, workers: ThreadPoolExecutor) -> Iterator[pa.RecordBatch]:
+    def _other(self, piece: Piece, workers: ThreadPoolExecutor) -> Iterator[pa.RecordBatch]:
         """The rows of a piece that is not held."""
         if piece.split is not None:
             yield from self._raw.batches([piece.split])
             return
         # A run has a batch in its window, one that follows and one on its way; the step has the rest.
-        row_bytes = max(1, sum(self._decoded_bytes(file.data) for file in piece.files) // max(1, piece.rows))
+        decoded_bytes = sum(self._cutter.decoded_bytes(source) for source in piece.sources)
+        row_bytes = max(1, decoded_bytes // max(1, piece.row_count))
         share = self._budget // (4 * row_bytes)
         batch_rows = max(1, min(BATCH_ROWS, share // len(piece.runs)))
         buffer_bytes = max(_LEAST_BUFFER_BYTES, self._budget // (4 * len(piece.runs) * len(self._files.fields)))
         sizes = {"step_rows": max(len(piece.runs), min(STEP_ROWS, share)), "step_bytes": max(1, self._budget // 2)}
 
-        def stream(run: tuple[SplitFile, ...]) -> Generator[pa.RecordBatch, None, None]:
-            rows = self._files.stream(
-                run,
-                sequences=piece.sequences,
-                kinds=piece.kinds,
-                batch_rows=batch_rows,
-                buffer_bytes=buffer_bytes,
-            )
-            return prefetched(rows, workers)
+        request = self._request(piece, batch_rows, buffer_bytes)
+
+        def stream(run: tuple[RowSource, ...]) -> Generator[pa.RecordBatch, None, None]:
+            return prefetched(_following(run, request), workers)
 
         def merged(
             runs: Sequence[Iterator[pa.RecordBatch]], spec: MergeSpec = self._spec, *, last: bool = True
         ) -> Iterator[pa.RecordBatch]:
-            columns = (self._carried or (self._key[0].name,)) if last else None
+            columns = (self._carried or (self._spec.key[0][0],)) if last else None
             return merge_runs(runs, spec, ordered=self._ordered or not last, columns=columns, **sizes)
 
         if len(piece.runs) <= MOST_RUNS:
@@ -308,11 +213,14 @@ class MergeReader:
         finally:
             spilled.close()
 
-    def _merge(self, piece: _Piece, workers: ThreadPoolExecutor, *, whole: bool) -> list[pa.RecordBatch]:
+    def _merge(self, piece: Piece, workers: ThreadPoolExecutor, *, whole: bool) -> list[pa.RecordBatch]:
         """The rows of a piece that is held."""
-        files = self._files.read(piece.files, sequences=piece.sequences, kinds=piece.kinds, whole=whole)
-        tables = iter(files)
-        runs = [pa.concat_tables([next(tables) for _ in run]) for run in piece.runs]
+        runs = self._held_runs(piece, whole=whole)
+        engine = self._spec.engine
+        if not isinstance(engine, SelectEngine):
+            names = self._carried or (self._spec.key[0][0],)
+            groups = grouped_rows(runs, self._spec, BATCH_ROWS)
+            return list(workers.map(lambda part: self._result(fold_groups(part, engine, self._spec, names)), groups))
         rows = surviving_rows(runs, self._spec, ordered=self._ordered)
         if not len(rows):
             return []
@@ -329,6 +237,23 @@ class MergeReader:
                 parts.append((batch, keep[at : at + batch.num_rows]))
                 at += batch.num_rows
         return list(workers.map(lambda part: self._result(kept_rows(*part)), parts))
+
+    def _held_runs(self, piece: Piece, *, whole: bool) -> list[pa.Table]:
+        """The rows of each run of a piece."""
+        sources = piece.sources
+        files = [source.file for source in sources if isinstance(source, FileRun)]
+        read = iter(self._files.read(files, sequences=piece.sequences, kinds=piece.kinds, whole=whole) if files else ())
+        request = self._request(piece, BATCH_ROWS, _LEAST_BUFFER_BYTES)
+        tables = iter(
+            [
+                next(read) if isinstance(one, FileRun) else pa.Table.from_batches(one.batches(request), request.schema)
+                for one in sources
+            ]
+        )
+        return [pa.concat_tables([next(tables) for _ in run]) for run in piece.runs]
+
+    def _request(self, piece: Piece, batch_rows: int, buffer_bytes: int) -> RowRequest:
+        return RowRequest(self._files.fields, self._files.below, piece.sequences, piece.kinds, batch_rows, buffer_bytes)
 
     def _in_order(
         self, runs: Sequence[pa.Table], rows: NDArray[np.int64], workers: ThreadPoolExecutor
@@ -359,41 +284,10 @@ def _closing(
             stream.close()
 
 
-def _newer_and_newer(files: Sequence[DataFile], section: Section) -> bool:
-    """Whether every row of a run is newer than all rows of the runs before it, by the sequence numbers of the files."""
-    ranges = [
-        (min(files[place].min_sequence for place in run), max(files[place].max_sequence for place in run))
-        for run in section.runs
-    ]
-    # The later files of a large write have the last number of it as their least in pypaimon, whatever they hold.
-    is_sound = all(
-        0 < file.max_sequence - file.min_sequence >= file.row_count - 1
-        for file in (files[place] for place in section.places)
-    )
-    return is_sound and all(older[1] < newer[0] for older, newer in pairwise(ranges))
-
-
-def _part(split: Split, places: Sequence[int]) -> Split:
-    """Some files of a split, read as they are."""
-    return replace(
-        split,
-        files=tuple(split.files[place] for place in places),
-        paths=tuple(split.paths[place] for place in places),
-        deletion_vectors=tuple(split.deletion_vectors[place] for place in places),
-        needs_merge=False,
-    )
-
-
-def _value_bytes(field: Field) -> int:
-    """About how much memory a value takes."""
-    return _VARIABLE_BYTES if _is_variable(field) else max(1, int(to_arrow(field.type).bit_width) // 8)
-
-
-def _is_variable(field: Field) -> bool:
-    try:
-        return int(to_arrow(field.type).bit_width) < 0
-    except ValueError:
-        return True
+def _following(run: Sequence[RowSource], request: RowRequest) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of the sources of a run, one after the other."""
+    for source in run:
+        yield from source.batches(request)
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

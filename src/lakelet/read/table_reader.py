@@ -15,6 +15,7 @@ from lakelet.lsm.sections import sections
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.predicate.row_filter import RowFilter
+from lakelet.read.merge.overlaid_split import AnySplit, OverlaidSplit
 from lakelet.read.merge_reader import MergeReader
 from lakelet.read.row_counts import joined
 from lakelet.read.split_reader import SplitReader
@@ -45,30 +46,36 @@ class TableReader:
             self._merged = MergeReader(home, schema, columns, row_filter, schema_of, ordered=ordered)
         self.schema = self._raw.schema
 
-    def batches(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+    def batches(self, splits: Sequence[AnySplit]) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, none of them empty."""
-        for reader, group in self._groups(splits):
-            yield from reader.batches(group)
+        for needs_merge, group in self._groups(splits):
+            yield from self._merge_reader.batches(group) if needs_merge else self._raw.batches(_plain(group))
 
-    def table(self, splits: Sequence[Split]) -> pa.Table:
+    def table(self, splits: Sequence[AnySplit]) -> pa.Table:
         """All rows as one table."""
-        return joined([reader.table(group) for reader, group in self._groups(splits)], self.schema)
+        tables = [
+            self._merge_reader.table(group) if needs_merge else self._raw.table(_plain(group))
+            for needs_merge, group in self._groups(splits)
+        ]
+        return joined(tables, self.schema)
 
-    def _groups(self, splits: Sequence[Split]) -> Iterator[tuple[SplitReader | MergeReader, list[Split]]]:
+    @property
+    def _merge_reader(self) -> MergeReader:
+        assert self._merged is not None, "only primary-key tables have splits to merge"
+        return self._merged
+
+    def _groups(self, splits: Sequence[AnySplit]) -> Iterator[tuple[bool, list[AnySplit]]]:
+        """Neighbours that are merged, and neighbours that are not."""
         wanted = [self._in_key_order(split) for split in splits] if self._ordered else splits
         for needs_merge, group in groupby(wanted, key=lambda split: split.needs_merge):
-            if needs_merge:
-                assert self._merged is not None, "only primary-key tables have splits to merge"
-                yield self._merged, list(group)
-            else:
-                yield self._raw, list(group)
+            yield needs_merge, list(group)
 
-    def _in_key_order(self, split: Split) -> Split:
+    def _in_key_order(self, split: AnySplit) -> AnySplit:
         """The same split, read so that its keys come in order: file after file, or by a merge where files overlap.
 
         Files of a raw split overlap where deletion vectors hide the older rows; a merge of what they show takes none away.
         """
-        if split.needs_merge:
+        if isinstance(split, OverlaidSplit) or split.needs_merge:
             return split
         found = sections(split.files, [field.type for field in self._schema.trimmed_key_fields])
         if any(len(section.runs) > 1 for section in found):
@@ -80,3 +87,7 @@ class TableReader:
             paths=tuple(split.paths[place] for place in places),
             deletion_vectors=tuple(split.deletion_vectors[place] for place in places),
         )
+
+
+def _plain(splits: Sequence[AnySplit]) -> list[Split]:
+    return [split for split in splits if isinstance(split, Split)]

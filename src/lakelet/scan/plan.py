@@ -30,6 +30,7 @@ from lakelet.errors import InvalidError
 from lakelet.format.manifest.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import decode_bounds, decode_rows
+from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.data_file import Stats
@@ -196,7 +197,9 @@ class Planner:
         """The sections of a primary-key table, less those whose values prove that nothing matches."""
         _refuse_outside(entries)
         tree = Tree.of(entries, self.schema)
-        return tree.pruned(self._may_match(entries, where)) if speaks_of_values(where, self.schema) else tree
+        if not speaks_of_values(where, self.schema):
+            return tree
+        return tree.pruned(self._may_match(entries, where), table_engine(self.schema).shortcuts)
 
     def _surely_match(self, entries: pa.Table, where: Where) -> Mask:
         """Which files hold only matching rows, as far as partitions and statistics prove it."""

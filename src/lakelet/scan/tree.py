@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.format.manifest.manifest_columns import columns_to_entries
+from lakelet.lsm.engine.merge_engine import Shortcuts
 from lakelet.lsm.sections import Section, needs_merge, sections
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.data_file import DataFile
@@ -84,9 +85,15 @@ class Tree:
             tuple(files), np.array(places, np.int64), np.array(section_numbers, np.int64), np.array(merged, np.bool_)
         )
 
-    def pruned(self, may_match: Mask) -> Tree:
-        """Less what cannot hold a matching row; the mask runs parallel to the table of entries."""
+    def pruned(self, may_match: Mask, shortcuts: Shortcuts) -> Tree:
+        """Less what cannot hold a matching row; the mask runs parallel to the table of entries.
+
+        Sections that need merging go only where the merge engine changes no values: rows of which none matches may be folded into
+        one that does.
+        """
         may = may_match[self.places]
+        if not shortcuts.value_pruning:
+            return self.keep(self.merged | may)
         some = np.zeros(len(may), np.bool_)
         # Sections are fewer than files, so the array of files is long enough to hold a flag for each.
         some[self.section[may]] = True

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from lakelet.compact.keyed_plan import keyed_tasks
 from lakelet.compact.task import CompactionTask
+from lakelet.lsm.engine.table_engine import ENGINES
 from lakelet.model.bucket_mode import POSTPONE_BUCKET
 from lakelet.model.data_file import DataFile, DeletionVectorRange
 from lakelet.model.manifest import EntryKind, ManifestEntry
@@ -15,6 +18,7 @@ from lakelet.model.split import DeletionVector
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from tests.unit.lsm.bucket_files import data_file
+from tests.unit.lsm.engine.column_fold import sums_by_name
 
 VECTOR = DeletionVector("d.db/t/index/index-0", DeletionVectorRange("x", 1, 10, 1))
 
@@ -72,6 +76,16 @@ def test_all_of_level_0_comes_up_where_readers_do_not_see_it() -> None:
     assert task.vectors == {"x": VECTOR}
     assert tasks(hiding, *old) == []
     assert tasks(schema(), entry(fresh("0", 5)), *old) == []
+
+
+def test_a_fold_engine_takes_all_runs_where_readers_do_not_see_level_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENGINES, "deduplicate", sums_by_name)
+    hiding = schema({"deletion-vectors.enabled": "true"})
+    old = [entry(data_file(name, 3, 10_000, sequence=1)) for name in ("x", "y")]
+    (task,) = tasks(hiding, entry(fresh("0", 5)), *old, vectors=("x", "elsewhere"))
+    assert {file.name for file in task.files} == {"0", "x", "y"}
+    assert (task.output_level, task.drop_deletes, task.beside) == (3, True, ())
+    assert tasks(hiding, *old) == []
 
 
 def test_full_compaction_rewrites_only_what_must_be_at_the_top() -> None:

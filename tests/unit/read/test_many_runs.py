@@ -6,6 +6,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.lsm import spilled_runs
 from lakelet.read import merge_reader
+from lakelet.read.merge import pieces
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 
@@ -19,9 +20,9 @@ def table() -> Table:
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_runs_are_folded_until_they_are_few(table: Table, monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
-    for module in (spilled_runs, merge_reader):
+    for module in (spilled_runs, merge_reader, pieces):
         monkeypatch.setattr(module, "MOST_RUNS", 3)
-    monkeypatch.setattr(merge_reader, "_SAMPLED_FROM_ROWS", 1)
+    monkeypatch.setattr(pieces, "_SAMPLED_FROM_ROWS", 1)
     for number in range(14):
         keys = [f"{key:03}" for key in range(number, 40, 3)]
         table.write(pa.table({"k": keys, "v": pa.array([number] * len(keys), pa.int32())}))

@@ -296,8 +296,8 @@ class TestFilters:
         table.write([(2_000 + key, INSERT, {"k": key, "v": "b"}) for key in range(0, 1_000, 2)], group_rows=10)
         where = Comparison("k", ">=", pa.scalar(994, pa.int64()))
         made = reader(table, ["k", "v"], where, ordered=True, budget_bytes=10_000)
-        (piece,) = made._pieces(table.split(), 10_000)
-        assert piece.decoded_bytes < 10_000 < reader(table)._decoded_bytes(table.files[0])
+        (piece,) = made._cutter.pieces(table.split(), 10_000)
+        assert piece.decoded_bytes < 10_000 < reader(table)._cutter.decoded_bytes(piece.sources[0])
         wanted = [{"k": key, "v": "ab"[key % 2 == 0]} for key in range(994, 1_000)]
         assert both_ways(made, table) == wanted
         streamed = reader(table, ["k", "v"], where, ordered=True, budget_bytes=STREAMED)
@@ -385,7 +385,7 @@ class TestPieces:
             ]
 
     def test_a_large_section_of_one_run_is_read_as_it_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("lakelet.read.merge_reader._RAW_ROWS", 2)
+        monkeypatch.setattr("lakelet.read.merge.pieces._RAW_ROWS", 2)
         table = simple(
             [
                 [(1, INSERT, row(1, "a")), (2, INSERT, row(9, "a"))],
@@ -394,7 +394,7 @@ class TestPieces:
             ]
         )
         made = reader(table, ["k", "v"], ordered=True)
-        assert [piece.split is not None for piece in made._pieces(table.split(), BUDGET_BYTES)] == [True, False]
+        assert [piece.split is not None for piece in made._cutter.pieces(table.split(), BUDGET_BYTES)] == [True, False]
         assert [one["v"] for one in both_ways(made, table)] == ["a", "a", "c", "b"]
         assert reader(table, []).table([table.split()]).num_rows == 4
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from lakelet.lsm.engine.table_engine import ENGINES
+from tests.unit.lsm.engine.column_fold import sums_by_name
 from tests.unit.read.test_merge_reader import AFTER, DELETE, INSERT, STREAMED, both_ways, reader, row, simple
 
 
@@ -38,3 +42,9 @@ def test_a_deleted_row_does_not_count_nor_does_its_delete() -> None:
 def test_a_split_too_large_to_hold_has_no_positions() -> None:
     table = simple([[(1, INSERT, row(1, "old"))], [(11, AFTER, row(1, "new"))]])
     assert reader(table, [], budget_bytes=STREAMED).outdated(table.split()) is None
+
+
+def test_rows_that_are_folded_have_no_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = simple([[(1, INSERT, row(1, "old"))], [(11, AFTER, row(1, "new"))]])
+    monkeypatch.setitem(ENGINES, "deduplicate", sums_by_name)
+    assert reader(table, []).outdated(table.split()) is None

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.format.rows.binary_row_columns import bucket_of, hash_rows
+from lakelet.lsm.engine.table_engine import ENGINES
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.schema_change.evolution import rename_column
@@ -21,6 +22,7 @@ from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.predicate.where import parse_where
 from tests.tiers.examples import examples
+from tests.unit.lsm.engine.column_fold import sums_by_name
 from tests.unit.scan.keyed_manifests import KeyedManifests
 
 COLUMNS = {"id": "BIGINT", "name": "STRING", "v": "INT", "day": "INT"}
@@ -221,6 +223,18 @@ class TestValuePruning:
             table.entry("a", [0], [9], values={"v": (1, 1)}), table.entry("b", [10], [19], values={"v": (2, 2)})
         )
         assert plan(table, snapshot, "v = 2") == [(False, ["b"])]
+
+    def test_rule_12_folded_rows_are_never_pruned_by_values(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        table = KeyedManifests(schema())
+        snapshot = table.commit(
+            table.entry("old", [0], [9], values={"v": (1, 1)}),
+            table.entry("new", [0], [9], values={"v": (2, 2)}),
+            table.entry("raw", [20], [29], values={"v": (1, 1)}),
+        )
+        assert names(table, snapshot, "v = 3") == set()
+        monkeypatch.setitem(ENGINES, "deduplicate", sums_by_name)
+        assert names(table, snapshot, "v = 3") == {"old", "new"}
+        assert names(table, snapshot, "v = 3 AND id > 15") == set()
 
     def test_key_and_value_together(self) -> None:
         table = KeyedManifests(schema())

@@ -1,0 +1,1 @@
+"""Sources of sorted rows: what merges and lookups read, files or not."""

@@ -1,0 +1,1 @@
+"""Rows of files found by their keys."""

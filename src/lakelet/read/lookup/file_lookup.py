@@ -1,0 +1,162 @@
+"""The files of one bucket as a source of rows by key.
+
+    key ranges of files ─ key ranges and bloom filters of row groups ─ binary search in the keys of a row group ─ FileHits
+
+Everything that was decoded on the way is kept in the process's cache. All keys of a call go through each step together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
+from lakelet.lsm.sections import may_hold_retracts
+from lakelet.model.arrow.arrow_types import arrow_schema
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import Field
+from lakelet.read.evolve import evolve_batch, same_layout
+from lakelet.read.key_bounds import KeyBounds, Places, WantedKeys
+from lakelet.read.lookup_blocks import BlockFiles, LookupFile
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFiles:
+    """The files of a split, oldest first, and their key ranges."""
+
+    files: tuple[LookupFile, ...]
+    bounds: KeyBounds
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory this takes."""
+        return 1024 * len(self.files) + int(self.bounds.lows.nbytes) * 2
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """Columns of blocks in the types of the table now."""
+
+    blocks: BlockFiles
+    schema_of: Callable[[int], TableSchema]
+    # Of each schema version and list of columns those that a file has, and whether they need no conversion. A list is told by
+    # its identity: a reader asks for the same few again and again.
+    _layouts: dict[tuple[int, int], tuple[Sequence[Field], tuple[Field, ...], pa.Schema | None]] = field(
+        default_factory=dict
+    )
+
+    def stored(self, schema_id: int, fields: Sequence[Field]) -> tuple[Field, ...]:
+        """Columns of the table as a schema version has them, without those it lacks."""
+        stored = {field.id: field for field in self.schema_of(schema_id).fields}
+        return tuple(stored[field.id] for field in fields if field.id in stored)
+
+    def taken(self, lookup: LookupFile, group: int, rows: pa.Array, fields: Sequence[Field]) -> list[pa.Array]:
+        """Rows of columns as a file has them."""
+        return [column.take(rows) for column in self.blocks.columns(lookup, group, fields)]
+
+    def rows(self, lookup: LookupFile, group: int, rows: Places, fields: Sequence[Field]) -> pa.RecordBatch:
+        """Rows of columns of the table."""
+        schema_id = lookup.file.data.schema_id
+        layout = self._layouts.get((schema_id, id(fields)))
+        if layout is None:
+            present = self.stored(schema_id, fields)
+            unchanged = len(present) == len(fields) and all(
+                same_layout(old.type, new.type) for old, new in zip(present, fields, strict=True)
+            )
+            layout = self._layouts[schema_id, id(fields)] = (fields, present, nullable(fields) if unchanged else None)
+        _, present, schema = layout
+        taken = self.taken(lookup, group, pa.array(rows), present)
+        if schema is not None:
+            return pa.RecordBatch.from_arrays(taken, schema=schema)
+        if not present:
+            # A batch without columns does not tell how many rows it has.
+            schema = nullable(fields)
+            return pa.RecordBatch.from_arrays([pa.nulls(len(rows), one.type) for one in schema], schema=schema)
+        batch = pa.RecordBatch.from_arrays(taken, names=[one.name for one in present])
+        return evolve_batch(batch, self.schema_of(schema_id).fields, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class FileHits:
+    """Rows found in one block, and the place of the key of each; `kinds` is None where all are additions."""
+
+    columns: FileColumns
+    lookup: LookupFile
+    group: int
+    numbers: Places
+    places: Places
+    kinds: NDArray[np.int8] | None
+
+    def keep(self, mask: NDArray[np.bool_]) -> FileHits:
+        """Some of the rows."""
+        if mask.all():
+            return self
+        kinds = None if self.kinds is None else self.kinds[mask]
+        return FileHits(self.columns, self.lookup, self.group, self.numbers[mask], self.places[mask], kinds)
+
+    def sequences(self) -> NDArray[np.int64]:
+        """The sequence number of each row."""
+        (taken,) = self.columns.taken(self.lookup, self.group, pa.array(self.numbers), [SEQUENCE_FIELD])
+        numbers: NDArray[np.int64] = taken.to_numpy()
+        return numbers
+
+    def rows(self, fields: Sequence[Field]) -> pa.RecordBatch:
+        """Columns of the rows, in the types of the table now."""
+        return self.columns.rows(self.lookup, self.group, self.numbers, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class FileLookup:
+    """Finds rows in the files of a bucket. With `counts_deletes` files say rightly how many retracts they hold."""
+
+    bucket: BucketFiles
+    columns: FileColumns
+    counts_deletes: bool
+
+    def search(self, keys: WantedKeys) -> list[FileHits]:
+        """All rows of the keys, in whatever file they stand; files and row groups in order."""
+        found: list[FileHits] = []
+        for number, places in self.bucket.bounds.candidates(keys):
+            lookup = self.bucket.files[number]
+            footer = self.columns.blocks.footer(lookup)
+            if footer.bounds is None:
+                groups = [(group, places) for group in range(len(footer.starts) - 1)]
+            else:
+                chosen = np.zeros(len(keys), np.bool_)
+                chosen[places] = True
+                groups = [(group, at[chosen[at]]) for group, at in footer.bounds.candidates(keys)]
+            for group, at in groups:
+                block, left = self.columns.blocks.key_block(lookup, group, keys, at)
+                if block is None:
+                    continue
+                rows, places_found = block.find(keys, left)
+                if len(rows):
+                    kinds = self._kinds(lookup, group, rows)
+                    hits = FileHits(self.columns, lookup, group, rows, places_found, kinds)
+                    found.append(self._live(hits, int(footer.starts[group])))
+        return [hits for hits in found if len(hits.numbers)]
+
+    def _kinds(self, lookup: LookupFile, group: int, rows: Places) -> NDArray[np.int8] | None:
+        if not may_hold_retracts(lookup.file.data, counts_deletes=self.counts_deletes):
+            return None
+        kinds = self.columns.blocks.columns(lookup, group, [KIND_FIELD])[0]
+        taken: NDArray[np.int8] = kinds.take(pa.array(rows)).to_numpy(zero_copy_only=False)
+        return taken
+
+    def _live(self, hits: FileHits, start: int) -> FileHits:
+        """Without the rows that a deletion vector hides."""
+        positions = self.columns.blocks.deleted(hits.lookup.file)
+        if positions is None or not len(positions):
+            return hits
+        at = np.searchsorted(positions, hits.numbers + start)
+        gone = (at < len(positions)) & (positions[np.minimum(at, len(positions) - 1)] == hits.numbers + start)
+        return hits.keep(~gone)
+
+
+def nullable(fields: Sequence[Field]) -> pa.Schema:
+    """The columns of results: any value may be NULL."""
+    return pa.schema([field.with_nullable(True) for field in arrow_schema(fields)])
