@@ -5,10 +5,13 @@ import pytest
 
 from lakelet.catalog.lake import Lake
 from lakelet.lsm import spilled_runs
+from lakelet.lsm.engine.table_engine import ENGINES
+from lakelet.predicate.row_filter import row_filter
 from lakelet.read import merge_reader
 from lakelet.read.merge import pieces
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from tests.unit.lsm.engine.column_fold import ColumnFold
 
 
 @pytest.fixture
@@ -44,6 +47,29 @@ def test_runs_are_folded_until_they_are_few(table: Table, monkeypatch: pytest.Mo
     assert len(rows) == len(expected)
     if ordered:
         assert [row["k"] for row in rows] == sorted(expected)
+
+
+def test_rows_are_folded_until_runs_are_few(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (spilled_runs, merge_reader, pieces):
+        monkeypatch.setattr(module, "MOST_RUNS", 3)
+    monkeypatch.setitem(ENGINES, "deduplicate", lambda schema: ColumnFold(("v",), removes_zeros=True))
+    expected: dict[str, int] = {}
+    for number in range(14):
+        keys = [f"{key:03}" for key in range(number, 40, 3)]
+        # Some keys come to nothing on the way, some at the end.
+        value = [3, -1, -2, 5][number % 4]
+        table.write(pa.table({"k": keys, "v": pa.array([value] * len(keys), pa.int32())}))
+        for key in keys:
+            expected[key] = expected.get(key, 0) + value
+    assert 0 in expected.values()
+    scan = table.scan()
+    everything = row_filter(None, scan.schema.fields)
+    reader = merge_reader.MergeReader(
+        scan.home, scan.schema, ["v", "k"], everything, scan._schema_versions(), budget_bytes=1
+    )
+    rows = [row for batch in reader.batches(scan.plan().splits) for row in batch.to_pylist()]
+    assert {row["k"]: row["v"] for row in rows} == {key: total for key, total in expected.items() if total}
+    assert len(rows) == len({row["k"] for row in rows})
 
 
 def test_keys_with_a_long_beginning_in_common_are_found(table: Table) -> None:
