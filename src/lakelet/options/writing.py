@@ -40,6 +40,14 @@ WRITE_MISSING_COLUMNS = declare(
     "default (else NULL), or keep the values stored for the key.",
     ACTED,
 )
+FIELD_DEFAULT_EXPRESSION = declare(
+    "fields.<column>.default-expression",
+    STRING,
+    None,
+    "Expression whose value rows get that are written without the column, such as `uuid()`. An option of Lakelet's: other "
+    "engines write NULL.",
+    ACTED,
+)
 DYNAMIC_PARTITION_OVERWRITE = declare(
     "dynamic-partition-overwrite",
     BOOL,
@@ -128,6 +136,7 @@ TAG_CALLBACK_PARAM = declare(
 WRITING_OPTIONS: tuple[Option[Any], ...] = (
     WRITE_BATCH_MEMORY,
     WRITE_MISSING_COLUMNS,
+    FIELD_DEFAULT_EXPRESSION,
     DYNAMIC_PARTITION_OVERWRITE,
     COMMIT_MAX_RETRIES,
     COMMIT_TIMEOUT,

@@ -60,6 +60,11 @@ def decide(condition: str, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray:
     return _arrow(f"SELECT CAST(({condition}) AS BOOLEAN) AS kept FROM {_BATCH}", table).column("kept")
 
 
+def calculate(query: str, params: Sequence[object] = ()) -> pa.Table:
+    """The rows of a query that reads nothing."""
+    return _arrow(query, params=params)
+
+
 def check(condition: str, schema: pa.Schema) -> None:
     """InvalidError unless this is a condition, TRUE, FALSE or NULL, over columns of this schema.
 
@@ -106,7 +111,7 @@ _NAMES = {
 }
 
 
-def _arrow(query: str, batch: pa.Table | None = None) -> pa.Table:
+def _arrow(query: str, batch: pa.Table | None = None, params: Sequence[object] = ()) -> pa.Table:
     import duckdb  # noqa: PLC0415 - most predicates do without, and every process would wait for it to load.
 
     cursor = _cursor()
@@ -114,7 +119,8 @@ def _arrow(query: str, batch: pa.Table | None = None) -> pa.Table:
         if batch is not None:
             cursor.register(_BATCH, batch)
         try:
-            return cursor.sql(query).to_arrow_table()
+            found = cursor.sql(query, params=list(params)) if params else cursor.sql(query)
+            return found.to_arrow_table()
         finally:
             if batch is not None:
                 cursor.unregister(_BATCH)

@@ -26,6 +26,7 @@ from lakelet.errors import InvalidError
 from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import DataFile
+from lakelet.model.default_expressions import default_of
 from lakelet.model.schema import TableSchema, check_bucket_count
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions, check_stored
@@ -95,7 +96,12 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
             "location": self.location,
             "comment": schema.comment,
             "columns": [
-                {"name": field.name, "type": str(field.type), "default": field.default, "comment": field.description}
+                {
+                    "name": field.name,
+                    "type": str(field.type),
+                    "default": default_of(field, schema),
+                    "comment": field.description,
+                }
                 for field in schema.fields
             ],
             "partitioned_by": list(schema.partition_keys),

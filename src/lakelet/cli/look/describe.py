@@ -5,6 +5,7 @@ from __future__ import annotations
 from lakelet.catalog import Lake
 from lakelet.cli.output.output import Output
 from lakelet.clock import shown_time
+from lakelet.model.default_expressions import default_of
 from lakelet.model.schema import TableSchema
 from lakelet.sql.names import LakeNames
 from lakelet.table import Table
@@ -32,7 +33,7 @@ def describe_table(table: Table, output: Output) -> None:
         return
     schema = table.schema
     rows = [
-        (field.name, str(field.type), _role(field.name, schema), field.default, field.description)
+        (field.name, str(field.type), _role(field.name, schema), default_of(field, schema), field.description)
         for field in schema.fields
     ]
     title = f"{table.name}: {schema.comment}" if schema.comment else table.name

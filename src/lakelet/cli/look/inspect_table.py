@@ -15,6 +15,7 @@ from lakelet.commit.metadata.source import metadata
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.format.manifest.manifest_columns import columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
+from lakelet.model.default_expressions import default_of
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
@@ -56,7 +57,9 @@ def list_files(table: Table, output: Output, version: int | None = None) -> None
 
 
 def _schema(table: Table, output: Output, schema: TableSchema) -> None:
-    rows = [(field.id, field.name, str(field.type), field.default, field.description) for field in schema.fields]
+    rows = [
+        (field.id, field.name, str(field.type), default_of(field, schema), field.description) for field in schema.fields
+    ]
     output.rows(f"{table.name}, schema {schema.id}", ("id", "column", "type", "default", "comment"), rows)
     output.values("keys", {"partition": ", ".join(schema.partition_keys), "primary": ", ".join(schema.primary_keys)})
 

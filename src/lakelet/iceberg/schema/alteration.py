@@ -40,7 +40,7 @@ from lakelet.iceberg.catalog.table_creation import FORMAT_VERSION, check_version
 from lakelet.iceberg.commit.metadata_changes import look_for_change
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.schema.column_types import COMMENT_PROPERTY, model_schema
-from lakelet.iceberg.schema.evolution import evolved_schema
+from lakelet.iceberg.schema.evolution import NO_DEFAULTS, evolved_schema
 from lakelet.iceberg.schema.partition_terms import PartitionTerm, changed_spec
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.trust.table_classes import check_new_properties
@@ -74,6 +74,9 @@ def alter_columns(table: IcebergTable, change: Callable[[TableSchema], TableSche
         # Which columns are keys, and what properties say, is of no account to the columns of an Iceberg table.
         before = replace(model_schema(now), partition_keys=(), options={})
         after = change(before)
+        if after.options:
+            # An expression as a default, which tables of ours keep as an option.
+            raise InvalidError(f"table {now.full_name}: {NO_DEFAULTS}")
         updates, requirements = (
             _NOTHING if after.fields == before.fields else _schema_updates(now.metadata, after, now.full_name)
         )

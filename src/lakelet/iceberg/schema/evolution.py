@@ -73,7 +73,7 @@ class _Evolution:
 
     def _new(self, wanted: Field, inside: str) -> NestedField:
         if wanted.default is not None:
-            raise InvalidError(f"column {inside + wanted.name!r}: {_NO_DEFAULTS}")
+            raise InvalidError(f"column {inside + wanted.name!r}: {NO_DEFAULTS}")
         number = next(self._ids)
         made = iceberg_type(wanted.type, self._ids, format_version=self._version, column=inside + wanted.name)
         return NestedField(number, wanted.name, made, required=not wanted.type.nullable, doc=wanted.description)
@@ -81,7 +81,7 @@ class _Evolution:
     def _changed(self, old: NestedField, wanted: Field, inside: str) -> NestedField:
         where = inside + wanted.name
         if model_field(old).default != wanted.default:
-            raise InvalidError(f"column {where!r}: {_NO_DEFAULTS}")
+            raise InvalidError(f"column {where!r}: {NO_DEFAULTS}")
         return NestedField(
             old.field_id,
             wanted.name,
@@ -121,7 +121,7 @@ class _Evolution:
         return made
 
 
-_NO_DEFAULTS = "default values need format version 3 of Iceberg, and versions 1 and 2 are written"
+NO_DEFAULTS = "default values need format version 3 of Iceberg, and versions 1 and 2 are written"
 
 
 def _promotes(old: IcebergType, new: IcebergType) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
+from lakelet.model.default_expressions import default_expression_key
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, check_schema
 from lakelet.model.schema_change.nested_evolution import evolved_type
@@ -80,7 +81,7 @@ def rename_column(schema: TableSchema, path: Path, new_name: str) -> TableSchema
     changed = _at(schema, parents, rename)
     if not parents:
         keys = tuple(new_name if key == name else key for key in schema.primary_keys)
-        changed = replace(changed, primary_keys=keys, options=_renamed_options(schema.options, name, new_name))
+        changed = replace(changed, primary_keys=keys, options=_renamed_options(schema, name, new_name))
     check_schema(changed)
     return changed
 
@@ -105,7 +106,7 @@ def drop_column(schema: TableSchema, path: Path) -> TableSchema:
 
     changed = _at(schema, parents, drop)
     if not parents:
-        options = {key: text for key, text in schema.options.items() if not key.startswith(f"fields.{name}.")}
+        options = {key: text for key, text in schema.options.items() if _option_column(key, schema.names) != name}
         changed = replace(changed, options=options)
     check_schema(changed)
     return changed
@@ -169,7 +170,18 @@ def change_default(schema: TableSchema, path: Path, default: str | None) -> Tabl
             parse_literal(default, field.type, f"default of column {name!r}")
         return replace(field, default=default)
 
-    return _change_field(schema, path, change)
+    return _change_field(_without_expression(schema, name), path, change)
+
+
+def change_default_expression(schema: TableSchema, path: Path, expression: str) -> TableSchema:
+    """With an expression as the default of a column, for rows written from now on. Whether it is one is not asked here."""
+    parents, name = _split(schema, path)
+    if parents:
+        raise InvalidError(
+            f"column {_text(path)!r}: only a column of its own can have a default, not a field inside another"
+        )
+    changed = _change_field(schema, path, lambda field: replace(field, default=None))
+    return replace(changed, options={**changed.options, default_expression_key(name): expression})
 
 
 def move_column(schema: TableSchema, path: Path, *, after: str | None = None, first: bool = False) -> TableSchema:
@@ -203,6 +215,12 @@ def change_table_comment(schema: TableSchema, comment: str | None) -> TableSchem
     changed = replace(schema, comment=comment)
     check_schema(changed)
     return changed
+
+
+def _without_expression(schema: TableSchema, name: str) -> TableSchema:
+    """Without the expression that a column has as its default."""
+    key = default_expression_key(name)
+    return replace(schema, options={other: text for other, text in schema.options.items() if other != key})
 
 
 def _split(schema: TableSchema, path: Path, *, new: bool = False) -> tuple[tuple[str, ...], str]:
@@ -302,10 +320,15 @@ def _descend(
 COLUMN_OPTIONS = ("bucket-key", "sequence.field", "rowkind.field", "record-level.time-field")
 
 
-def _renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+def _option_column(key: str, names: Sequence[str]) -> str | None:
+    """The column that an option is about; of `a` and `a.b`, `fields.a.b.stats-mode` is about the latter."""
+    return max((name for name in names if key.startswith(f"fields.{name}.")), key=len, default=None)
+
+
+def _renamed_options(schema: TableSchema, old: str, new: str) -> dict[str, str]:
     renamed = {}
-    for key, text in options.items():
-        if key.startswith(f"fields.{old}."):
+    for key, text in schema.options.items():
+        if _option_column(key, schema.names) == old:
             renamed[f"fields.{new}." + key.removeprefix(f"fields.{old}.")] = text
         elif key in COLUMN_OPTIONS:
             renamed[key] = ",".join(new if name.strip() == old else name.strip() for name in text.split(","))

@@ -30,7 +30,7 @@ from lakelet.model.types import (
     Row,
 )
 from lakelet.sink.rows.conversion import convert_array
-from lakelet.sink.rows.defaults import default_array
+from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sink.rows.value_checks import check_values, shown_value
 
 _TYPES = pa.types
@@ -42,10 +42,11 @@ _HINTS: dict[Callable[[pa.DataType], bool], str] = {
 
 
 class RowCaster:
-    """Turns batches of one input schema into batches of a table's columns."""
+    """Turns batches of one input schema into batches of a table's columns; those that they lack take their `defaults`."""
 
-    def __init__(self, fields: Sequence[Field]) -> None:
+    def __init__(self, fields: Sequence[Field], defaults: ColumnDefaults = LITERALS) -> None:
         self._fields = tuple(fields)
+        self._defaults = defaults
         self._schema = arrow_schema(fields)
         self._checked: pa.Schema | None = None
 
@@ -63,7 +64,7 @@ class RowCaster:
         for field, target in zip(self._fields, self._schema, strict=True):
             index = batch.schema.get_field_index(field.name)
             if index < 0:
-                arrays.append(default_array(field, batch.num_rows))
+                arrays.append(self._defaults.array(field, batch.num_rows))
                 continue
             array = _convert(batch.column(index), target.type, field, first_row)
             check_values(array, field.type, field.name, first_row)
@@ -90,7 +91,7 @@ class RowCaster:
             index = schema.get_field_index(field.name)
             if index >= 0:
                 _check_castable(schema.field(index).type, field.type, field.name)
-            elif not field.type.nullable and field.default is None:
+            elif not field.type.nullable and not self._defaults.has(field):
                 raise InvalidError(
                     f"column {field.name!r} is {field.type} without a default, but the data does not have it"
                 )

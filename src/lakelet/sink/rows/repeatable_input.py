@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lakelet.errors import UnavailableError
 from lakelet.model.types import Field
+from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sink.rows.row_input import Apart, batches_of
 from lakelet.storage.spill_folder import SpillFolder, spill_root
 
@@ -24,12 +25,20 @@ class RepeatableInput:
     dicts that leave out different columns come in batches of their own."""
 
     def __init__(
-        self, data: Any, schema: pa.Schema, fields: Sequence[Field], *, repeatable: bool, apart: Apart = Apart.NEVER
+        self,
+        data: Any,
+        schema: pa.Schema,
+        fields: Sequence[Field],
+        *,
+        repeatable: bool,
+        apart: Apart = Apart.NEVER,
+        defaults: ColumnDefaults = LITERALS,
     ) -> None:
         self._data = data
         self._schema = schema
         self._fields = fields
         self._apart = apart
+        self._defaults = defaults
         self._in_memory = stays_in_memory(data)
         self._spills = repeatable and not self._in_memory
         self._folder: SpillFolder | None = None
@@ -41,13 +50,16 @@ class RepeatableInput:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, from the first one on. A reading that was broken off is gone on from by the next one."""
         if self._in_memory or not self._spills:
-            yield from batches_of(self._data, self._schema, self._fields, apart=self._apart)
+            yield from self._read()
             return
         self._close_file()
         yield from self._spilled()
         if not self._complete:
             yield from self._spilling()
             self._complete = True
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        return batches_of(self._data, self._schema, self._fields, apart=self._apart, defaults=self._defaults)
 
     def close(self) -> None:
         """Removes what was kept on disk."""
@@ -57,7 +69,7 @@ class RepeatableInput:
     def _spilling(self) -> Iterator[pa.RecordBatch]:
         schema: pa.Schema | None = None
         if self._source is None:
-            self._source = iter(batches_of(self._data, self._schema, self._fields, apart=self._apart))
+            self._source = self._read()
         try:
             for batch in self._source:
                 with _keeping():

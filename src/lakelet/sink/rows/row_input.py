@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.python_values import is_kept, without_uuids
 from lakelet.model.types import Field
-from lakelet.sink.rows.defaults import default_array
+from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 
 
 class Apart(Enum):
@@ -37,12 +37,17 @@ _REFUSALS = (pa.ArrowException, TypeError, OverflowError, ValueError)
 
 
 def batches_of(
-    data: Any, schema: pa.Schema, fields: Sequence[Field] = (), *, apart: Apart = Apart.NEVER
+    data: Any,
+    schema: pa.Schema,
+    fields: Sequence[Field] = (),
+    *,
+    apart: Apart = Apart.NEVER,
+    defaults: ColumnDefaults = LITERALS,
 ) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow table, batch or reader, a pandas or polars frame, anything with an Arrow stream, a list of
     dicts (read as the table's types), or an iterable of any of these.
 
-    `fields` are the table's columns: a dict without a column that other dicts have takes its default from there. `apart` says
+    `fields` are the table's columns: a dict without a column that other dicts have takes one of its `defaults`. `apart` says
     whether dicts that leave out different columns come in batches of their own, which lack these columns.
     """
     if isinstance(data, pa.RecordBatch):
@@ -61,10 +66,10 @@ def batches_of(
         yield _opened(data, lambda: pa.record_batch(data))
     elif isinstance(data, list) and data and isinstance(data[0], dict):
         for rows, gaps in _alike(data, schema, apart):
-            yield from _from_rows(rows, _without(schema, gaps), fields)
+            yield from _from_rows(rows, _without(schema, gaps), fields, defaults)
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
         for part in data:
-            yield from batches_of(part, schema, fields, apart=apart)
+            yield from batches_of(part, schema, fields, apart=apart, defaults=defaults)
     else:
         raise _not_a_table(data)
 
@@ -212,7 +217,9 @@ def _lossy(number: int, value: Any, field: pa.Field) -> str:
     )
 
 
-def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+def _from_rows(
+    rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[Field], defaults: ColumnDefaults
+) -> Iterator[pa.RecordBatch]:
     names: set[str] = set()
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -237,13 +244,13 @@ def _from_rows(rows: list[dict[str, Any]], schema: pa.Schema, fields: Sequence[F
         ]
         if plain == rows:
             raise InvalidError(f"the rows do not fit the table's types: {_misfit(rows, columns)}{error}") from error
-        yield from _from_rows(plain, schema, fields)
+        yield from _from_rows(plain, schema, fields, defaults)
         return
     for field in columns:
         for number, row in enumerate(rows):
             if not is_kept(row.get(field.name), field.type):
                 raise InvalidError(_lossy(number, row[field.name], field))
-    yield from _with_defaults(table, rows, fields).to_batches()
+    yield from _with_defaults(table, rows, fields, defaults).to_batches()
 
 
 def _misfit(rows: list[dict[str, Any]], columns: Sequence[pa.Field]) -> str:
@@ -257,14 +264,16 @@ def _misfit(rows: list[dict[str, Any]], columns: Sequence[pa.Field]) -> str:
     return ""
 
 
-def _with_defaults(table: pa.Table, rows: list[dict[str, Any]], fields: Sequence[Field]) -> pa.Table:
+def _with_defaults(
+    table: pa.Table, rows: list[dict[str, Any]], fields: Sequence[Field], defaults: ColumnDefaults
+) -> pa.Table:
     """With the defaults of columns that some rows leave out; one that says None keeps NULL."""
     for field in fields:
-        if field.default is None or field.name not in table.column_names:
+        if not defaults.has(field) or field.name not in table.column_names:
             continue
         left_out = [field.name not in row for row in rows]
         if any(left_out):
-            filled = pc.if_else(pa.array(left_out), default_array(field, 1)[0], table.column(field.name))
+            filled = pc.if_else(pa.array(left_out), defaults.array(field, len(rows)), table.column(field.name))
             place = table.column_names.index(field.name)
             table = table.set_column(place, table.schema.field(place), filled)
     return table

@@ -27,6 +27,7 @@ from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.defaults import ColumnDefaults
 from lakelet.spark.source.options import SourceOptions
 from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.spark.workers import told_plainly
@@ -68,6 +69,8 @@ class SourceWriter(DataSourceArrowWriter):
         self._version = version
         self._names = names
         self._job = job
+        # The time that defaults ask for is one for all tasks.
+        self._now_ms = home.clock.now_ms()
 
     @staticmethod
     def of(options: SourceOptions, given: StructType, *, overwrite: bool) -> SourceWriter:
@@ -94,7 +97,9 @@ class SourceWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
         """The files of one task's rows; an error leaves none."""
-        write = TableWrite(self._home, self._schema, replaces=self._commit.replaces, base=self._version)
+        write = TableWrite(
+            self._home, self._schema, replaces=self._commit.replaces, base=self._version, now_ms=self._now_ms
+        )
         try:
             write.write(self._renamed(batch) for batch in iterator)
             return TaskFiles(write.prepare_commit())
@@ -164,5 +169,5 @@ def _matched(given: StructType, schema: TableSchema) -> dict[str, str]:
     batch = pa.RecordBatch.from_arrays(
         [pa.array([], column.type) for column in empty.columns], names=empty.column_names
     )
-    RowCaster(schema.fields).cast(from_spark_arrow(batch, schema.fields))
+    RowCaster(schema.fields, ColumnDefaults.of(schema, 0)).cast(from_spark_arrow(batch, schema.fields))
     return names

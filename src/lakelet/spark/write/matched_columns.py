@@ -27,7 +27,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field, with_nullable
 from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.sink.rows.cast import RowCaster
-from lakelet.sink.rows.defaults import default_array
+from lakelet.sink.rows.defaults import ColumnDefaults
 from lakelet.sink.rows.missing_columns import DEFAULT, ERROR, KEEP, missing_columns, missing_error
 from lakelet.spark.arrow_tasks import Task, mapped
 from lakelet.spark.types import from_spark_arrow, spark_type, table_arrow_type, to_spark_arrow
@@ -46,11 +46,19 @@ class Matched:
 
 
 def matched(
-    df: DataFrame, schema: TableSchema, *, fixed: Mapping[str, object], kinds: str | None, missing: str = DEFAULT
+    df: DataFrame,
+    schema: TableSchema,
+    *,
+    fixed: Mapping[str, object],
+    kinds: str | None,
+    missing: str = DEFAULT,
+    now_ms: int = 0,
 ) -> Matched:
     """The table's columns that the data has, the columns of a static partition that it leaves out, and last the column of
     row kinds where that is none of the table's. InvalidError names everything that does not fit, and columns that are `missing`
-    where that is an error; rows that tell their kinds are looked at when they are written."""
+    where that is an error; rows that tell their kinds are looked at when they are written. `now_ms` is the time that defaults
+    ask for."""
+    defaults = ColumnDefaults.of(schema, now_ms)
     case_sensitive = str(df.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     columns = _Columns(schema, list(df.schema.fields), case_sensitive=case_sensitive)
     kind_column = columns.take_kinds(kinds)
@@ -78,13 +86,24 @@ def matched(
         elif field.name in fixed:
             chosen.append(literal(fixed[field.name], field).alias(field.name))
         elif field.name in (*_routing(schema), TableOptions(schema.options).get(ROWKIND_FIELD)):
-            chosen.append(literal(default_array(field, 1)[0].as_py(), field).alias(field.name))
+            chosen.append(literal(_default(field, defaults), field).alias(field.name))
     if kind_column is not None and kind_column.name not in schema.names:
         chosen.append(F.col(positions[kind_column.index]).alias(kind_column.name))
     if not columns.index_of:
         raise InvalidError(f"the data has none of the table's columns, which are {', '.join(schema.names)}")
     frame = df.toDF(*positions).select(*chosen)
     return Matched(_converted(frame, narrowed), kind_column.name if kind_column is not None else None)
+
+
+def _default(field: Field, defaults: ColumnDefaults) -> object:
+    """The default of a column that decides where a row goes, the same for all rows."""
+    if defaults.volatile([field]):
+        raise InvalidError(
+            f"the data lacks column {field.name!r}, by which Spark routes rows of this table, and its default "
+            f"{defaults.expressions[field.name]} differs from row to row: give the column, "
+            f"df.withColumn({field.name!r}, …)"
+        )
+    return defaults.array(field, 1)[0].as_py()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +164,7 @@ class _Columns:
     def check(self, fixed: Mapping[str, object], missing: str = DEFAULT) -> None:
         """Matches all columns; InvalidError naming everything that does not fit."""
         self._match()
+        defaults = ColumnDefaults.of(self._schema, 0)
         known = {field.name: field for field in self._schema.fields}
         for name, index in self.index_of.items():
             self._check_type(known[name], self._found[index].dataType)
@@ -152,7 +172,7 @@ class _Columns:
             f"column {field.name!r} is {field.type} without a default, but the data does not have it"
             for field in self._schema.fields
             if not field.type.nullable
-            and field.default is None
+            and not defaults.has(field)
             and field.name not in self.index_of
             and field.name not in fixed
             and (missing != KEEP or field.name in _routing(self._schema))

@@ -149,6 +149,7 @@ class _Write:
         job = opened.home.ids.uuid().replace("-", "")
         home = replace(opened.home, ids=PrefixedIds(job))
         self._ids = opened.home.ids
+        self._now_ms = opened.home.clock.now_ms()
         self._extra = opened.extra
         self._spark = spark
         self._home = home
@@ -166,7 +167,7 @@ class _Write:
     def run(self, df: DataFrame, partition: Mapping[str, object] | None, kinds: str | None) -> Snapshot | None:
         """Routes, writes and commits."""
         fixed = partition_spec(partition or {}, self._schema)
-        rows = matched(df, self._schema, fixed=fixed, kinds=kinds, missing=self._missing)
+        rows = matched(df, self._schema, fixed=fixed, kinds=kinds, missing=self._missing, now_ms=self._now_ms)
         if bucket_mode(self._schema) is BucketMode.KEY_DYNAMIC:
             rows = replace(rows, frame=self._name_partitions(rows.frame))
         base = PinnedVersion.shared(
@@ -192,6 +193,7 @@ class _Write:
             missing=self._missing,
             one_row_per_key=self._one_row_per_key,
             in_key_order=bucket_mode(self._schema) is BucketMode.POSTPONE_MODE,
+            now_ms=self._now_ms,
         )
         match bucket_mode(self._schema):
             case BucketMode.HASH_DYNAMIC:

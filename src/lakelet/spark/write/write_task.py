@@ -41,7 +41,8 @@ class Written:
 @dataclass(frozen=True, slots=True)
 class WriteTask:
     """Writes the rows of one task. Where rows come `in_key_order`, those of one key are told by standing side by side.
-    `placer_of` makes the placer of rows that carry, in the column `carried`, where they go."""
+    `placer_of` makes the placer of rows that carry, in the column `carried`, where they go. `now_ms` is the time that defaults
+    ask for, one for all tasks."""
 
     home: TableHome
     schema: TableSchema
@@ -53,6 +54,7 @@ class WriteTask:
     in_key_order: bool = False
     carried: str | None = None
     placer_of: Callable[[], RowPlacer] | None = None
+    now_ms: int | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the rows of a task and gives its outcome as the one row of its result."""
@@ -70,6 +72,7 @@ class WriteTask:
             settings=settings,
             carried=self.carried,
             missing=self.missing,
+            now_ms=self.now_ms,
         )
         rows = 0
         try:

@@ -20,6 +20,7 @@ from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.lexer.quoting import literal, quoted
 from lakelet.sql.lexer.words import Word, words_of
+from lakelet.sql.statements.definition.type_text import default_text, written_expressions
 
 CATALOG = "lakelet"
 _ABOUT_ONE = frozenset(("pragma_table_info", "pragma_show"))
@@ -137,10 +138,13 @@ def _every(databases: Sequence[str], named: Callable[[str], list[str]]) -> Itera
 def _columns(schema: TableSchema) -> str:
     """The columns as CREATE TABLE has them; of those that differ in case alone the first."""
     first: dict[str, str] = {}
+    expressions = written_expressions(schema)
     for field in schema.fields:
         is_key = field.name in schema.primary_keys
         null = "" if field.type.nullable and not is_key else " NOT NULL"
-        first.setdefault(field.name.lower(), f"{quoted(field.name)} {duck_type(field.type)}{null}")
+        default = default_text(field, expressions)
+        shown = "" if default is None else f" DEFAULT {default}"
+        first.setdefault(field.name.lower(), f"{quoted(field.name)} {duck_type(field.type)}{null}{shown}")
     key = ", ".join(quoted(name) for name in schema.primary_keys)
     return ", ".join((*first.values(), *((f"PRIMARY KEY ({key})",) if key else ())))
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lakelet.catalog.lake import Columns
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, InvalidError, NotFoundError
+from lakelet.model.default_expressions import default_expression_key
 from lakelet.options import (
     BRANCH,
     PATH,
@@ -175,7 +176,7 @@ class _NewTable:
             columns,
             [key_name(word, names) or word.text for word in definition.primary_key],
             [key_name(word, names) or word.text for word in definition.partition_keys],
-            definition.option_values,
+            {**definition.option_values, **definition.default_options},
             definition.table_comment,
             rows,
         )
@@ -223,7 +224,9 @@ class _NewTable:
             if word is not None:
                 raise SqlError("the keys come from the other table", reader.text, word.start)
         own = {option.name for option in _OWN}
-        taken = schema.options.items() if definition.like_options else ()
+        # An expression is a default of its column, and comes with that.
+        defaults = {default_expression_key(name) for name in schema.names}
+        taken = [(key, text) for key, text in schema.options.items() if definition.like_options or key in defaults]
         options = {key: text for key, text in taken if key not in own} | definition.option_values
         comment = schema.comment if definition.table_comment is None else definition.table_comment
         self._with_keys(schema.fields, schema.primary_keys, schema.partition_keys, options, comment)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from lakelet.model.default_expressions import default_expressions
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.sql.context import Context
@@ -101,7 +102,8 @@ def column_row(field: Field, schema: TableSchema, name: str, *, is_own: bool) ->
     keys = [("primary", schema.primary_keys), ("partition", schema.partition_keys)]
     key = ", ".join(role for role, names in keys if is_own and field.name in names)
     null = "YES" if field.type.nullable else "NO"
-    return (name, bare_type_text(field.type), null, key or None, default_text(field), field.description)
+    default = default_text(field, default_expressions(schema) if is_own else {})
+    return (name, bare_type_text(field.type), null, key or None, default, field.description)
 
 
 def _details(table: Table, name: str, schema: TableSchema) -> list[Sequence[str | None]]:

@@ -9,7 +9,7 @@ replaces the partition that PARTITION names in full; otherwise the partitions th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,10 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
+from lakelet.model.types import Field
 from lakelet.options import DYNAMIC_PARTITION_OVERWRITE, MERGE_ENGINE, TableOptions
 from lakelet.sink.rows.cast import RowCaster
-from lakelet.sink.rows.defaults import default_array
+from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import iceberg_handler
 from lakelet.sql.iceberg.names import is_iceberg
@@ -53,13 +54,15 @@ def run_insert(context: Context, statement: Statement) -> SqlResult:
     target = Target(context, insert.parts, insert.given_alias)
     table = target.table
     schema = table.schema
-    given = InsertRows(context, statement, insert, schema, table.name)
+    defaults = ColumnDefaults.now(schema, table.home.clock)
+    given = InsertRows(context, statement, insert, schema, table.name, defaults)
     fixed = given.fixed()
     returned = returned_rows(context, statement, insert, schema) if insert.conflict is None else None
     rows = given.rows(fixed)
     mode, partition = _mode(context, insert, schema, fixed)
     with rows.result as result:
         counted = CountedRows(result, rows.columns, {} if partition else fixed, schema)
+        counted.fill(defaults, fixed)
         if insert.conflict is not None:
             return run_conflict(context, statement, insert, target, counted.batches(), (*rows.columns, *fixed))
         made = table.write(counted.returning(returned), mode=mode, partition=partition, missing="default")
@@ -109,6 +112,7 @@ class InsertRows:
     insert: Insert
     schema: TableSchema
     table: str
+    defaults: ColumnDefaults = LITERALS
 
     def fixed(self) -> dict[str, Any]:
         """The values that PARTITION gives to columns."""
@@ -142,9 +146,9 @@ class InsertRows:
         """The rows, and the columns they are for, without those that PARTITION gives a value."""
         insert = self.insert
         if insert.query is None and not insert.values:
-            check_defaults(self.schema, dict.fromkeys(fixed, True))
+            check_defaults(self.schema, self.defaults, dict.fromkeys(fixed, True))
             names = [name for name in self.schema.names if name not in fixed]
-            row = pa.table({name: default_array(self.schema.field(name), 1) for name in names})
+            row = pa.table({name: self.defaults.array(self.schema.field(name), 1) for name in names})
             return QueriedRows(names, SqlResult.of_table(row))
         try:
             return self._queried(self._query(insert.values, fixed), fixed)
@@ -159,7 +163,7 @@ class InsertRows:
         relations = self._defaults()
         given = query.schema(self.context, relations)
         names = self.columns(given.names, fixed)
-        check_defaults(self.schema, dict.fromkeys((*names, *fixed), True))
+        check_defaults(self.schema, self.defaults, dict.fromkeys((*names, *fixed), True))
         places = [f"c{place}" for place in range(len(names))]
         values = [
             converted(place, kind, self.schema.field(name))
@@ -184,7 +188,8 @@ class InsertRows:
                     f"expected {len(names)} values for {', '.join(names)}, found {len(row.values)}", row.word
                 )
         fields = [self.schema.field(name) for name in names]
-        return ValuesQuery(self.context, self.statement, self._defaults(), fields, self.insert.common).query(values)
+        query = ValuesQuery(self.context, self.statement, self._defaults(), fields, self.insert.common, self.defaults)
+        return query.query(values)
 
     def columns(self, given: Sequence[str] | None, fixed: Mapping[str, Any]) -> list[str]:
         """The columns that rows are for, in their order; `given` are the names of the query's, where it is one."""
@@ -221,7 +226,7 @@ class InsertRows:
         return found
 
     def _defaults(self) -> dict[str, Relation]:
-        return {DEFAULTS: pa.table({one.name: default_array(one, 1) for one in self.schema.fields})}
+        return {DEFAULTS: pa.table({one.name: LITERALS.array(one, 1) for one in self.schema.fields})}
 
     # ------------------------------------------------------------------ errors
 
@@ -276,7 +281,15 @@ class CountedRows:
         self._columns = list(columns)
         self._schema = schema
         self._fixed = {name: pa.scalar(value, to_arrow(schema.field(name).type)) for name, value in fixed.items()}
+        self._defaults = LITERALS
+        self._left_out: Sequence[Field] = ()
         self.rows = 0
+
+    def fill(self, defaults: ColumnDefaults, given: Container[str]) -> None:
+        """Lets rows come with the expressions of columns that neither they nor the caller (`given`) have: of one moment with
+        those that the statement asks for by DEFAULT."""
+        self._defaults = defaults
+        self._left_out = [one for one in self._schema.fields if one.name not in given]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, which are counted on their way."""
@@ -284,7 +297,8 @@ class CountedRows:
         for batch in self._result.to_batches():
             self.rows += batch.num_rows
             constants = [pa.repeat(value, batch.num_rows) for value in self._fixed.values()]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *constants], names)
+            whole = pa.RecordBatch.from_arrays([*batch.columns, *constants], names)
+            yield self._defaults.filled(whole, self._left_out)
 
     def returning(self, returned: ReturnedRows | None) -> Iterator[pa.RecordBatch]:
         """The rows, which are handed to RETURNING with all columns of the table, where it is there."""

@@ -23,7 +23,7 @@ STATEMENTS = {
     "REPLACE": "INSERT into a table with a PRIMARY KEY replaces rows of the same key, CREATE OR REPLACE TABLE a table",
     "UPSERT": "INSERT into a table with a PRIMARY KEY replaces rows of the same key",
 }
-_NUMBERS = "uuid() gives every row of a query an id of its own, row_number() OVER () numbers them"
+_NUMBERS = "DEFAULT uuid() gives every row an id of its own, row_number() OVER () numbers those of a query"
 _FUNCTIONS = "queries have the functions of DuckDB; CREATE VIEW keeps a query, PREPARE one with parameters"
 _FOR_A_WHILE = "a data frame or a WITH clause holds rows for one query, CREATE OR REPLACE TABLE … AS for several"
 # What is created or dropped, by the word behind CREATE or DROP.

@@ -28,8 +28,10 @@ from lakelet.model.bucket_mode import BucketMode, Place, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.sink.rows.missing_columns import KEEP, missing_policy, rows_apart
+from lakelet.sink.rows.defaults import ColumnDefaults
+from lakelet.sink.rows.missing_columns import DEFAULT, KEEP, missing_policy, rows_apart
 from lakelet.sink.rows.repeatable_input import RepeatableInput
+from lakelet.sink.rows.row_input import batches_of
 from lakelet.sink.rows.row_kinds import kinds_of
 from lakelet.sink.write.restamp import restamp
 from lakelet.storage.home import TableHome
@@ -61,20 +63,26 @@ class CommittedWrite:
         kinds = kinds if kinds is None or isinstance(kinds, str) else kinds_of(kinds)
         policy = missing_policy(self.missing, self.schema, replaces=self.commit.replaces is not None)
         repeatable = bucket_mode(self.schema) in _ASSIGNED or policy == KEEP
+        # However often the write is done again, defaults are those of the first time.
+        defaults = ColumnDefaults.now(self.schema, self.home.clock)
+        now_ms = defaults.now_ms if defaults.expressions else None
+        if repeatable and policy == DEFAULT:
+            data = self._with_chance(data, kinds, defaults)
         rows = RepeatableInput(
             data,
             schema_with_kinds(self.schema, kinds),
             self.schema.fields,
             repeatable=repeatable,
             apart=rows_apart(policy, kinds),
+            defaults=defaults,
         )
         repetition = Repetition(self.home, self.schema)
         home = self.home.deferring()
         try:
             while True:
-                commit = replace(self._naming_partitions(rows), home=home)
+                commit = replace(self._naming_partitions(rows, now_ms), home=home)
                 try:
-                    write = self._keeping(home) if policy == KEEP else self._replacing(commit)
+                    write = self._keeping(home, now_ms) if policy == KEEP else self._replacing(commit, now_ms)
                 except SnapshotExpiredError as expired:
                     # No row is taken yet.
                     repetition.again(expired)
@@ -90,20 +98,30 @@ class CommittedWrite:
         finally:
             rows.close()
 
-    def _replacing(self, commit: TableCommit) -> TableWrite:
-        return TableWrite(commit.home, self.schema, self.fixed, replaces=commit.replaces, missing=self.missing)
+    def _with_chance(self, data: Any, kinds: Any, defaults: ColumnDefaults) -> Any:
+        """The data with the defaults that differ from row to row, which must be the same when it is read again."""
+        left_out = [one for one in defaults.volatile(self.schema.fields) if one.name not in self.fixed]
+        if not left_out:
+            return data
+        read = batches_of(data, schema_with_kinds(self.schema, kinds), self.schema.fields, defaults=defaults)
+        return (defaults.filled(batch, left_out) for batch in read)
 
-    def _keeping(self, home: TableHome) -> TableWrite:
+    def _replacing(self, commit: TableCommit, now_ms: int | None) -> TableWrite:
+        return TableWrite(
+            commit.home, self.schema, self.fixed, replaces=commit.replaces, missing=self.missing, now_ms=now_ms
+        )
+
+    def _keeping(self, home: TableHome, now_ms: int | None) -> TableWrite:
         # The snapshot comes first: a schema read after it knows every column whose values are to be kept.
         base = PinnedVersion(latest_snapshot(home), table_uuid=table_uuid(home))
-        return TableWrite(home, latest_schema(home), base=base, missing=KEEP)
+        return TableWrite(home, latest_schema(home), base=base, missing=KEEP, now_ms=now_ms)
 
-    def _naming_partitions(self, rows: RepeatableInput) -> TableCommit:
+    def _naming_partitions(self, rows: RepeatableInput, now_ms: int | None) -> TableCommit:
         """Where rows may leave partitions that stay, a dynamic overwrite says itself which ones go."""
         replaces = self.commit.replaces
         if not self.schema.crosses_partitions or replaces is None or replaces.partition is not None:
             return self.commit
-        looked = TableWrite(self.home, self.schema, self.fixed)
+        looked = TableWrite(self.home, self.schema, self.fixed, now_ms=now_ms)
         return replace(self.commit, replaces=Overwrite(None, looked.partitions(rows.batches())))
 
     def _written(

@@ -27,7 +27,7 @@ from lakelet.scan.key_plan import Lookup, lookups
 from lakelet.scan.plan import Planner
 from lakelet.scan.tree import hides_level0
 from lakelet.sink.rows.cast import RowCaster
-from lakelet.sink.rows.defaults import default_array
+from lakelet.sink.rows.defaults import ColumnDefaults
 from lakelet.sink.rows.missing_columns import missing_fields
 from lakelet.storage.home import TableHome
 
@@ -52,8 +52,10 @@ class KeptValues:
         # What a row does is never taken from the row that was stored before.
         self._row_kind = TableOptions(schema.options).get(ROWKIND_FIELD)
 
-    def filled(self, batch: pa.RecordBatch, kinds: Kinds | None, *, first_row: int) -> pa.RecordBatch:
-        """The rows with all columns of the table. Rows of new keys get defaults; InvalidError where there is none for a column
+    def filled(
+        self, batch: pa.RecordBatch, kinds: Kinds | None, defaults: ColumnDefaults, *, first_row: int
+    ) -> pa.RecordBatch:
+        """The rows with all columns of the table. Rows of new keys get `defaults`; InvalidError where there is none for a column
         that is NOT NULL."""
         whole = [name for name in self._schema.names if name not in batch.schema.names]
         self._check_keyed(whole)
@@ -62,20 +64,24 @@ class KeptValues:
         stored, places = self._stored(batch, looked, first_row)
         known = np.zeros(batch.num_rows, np.bool_)
         known[places] = True
-        self._check_new(batch, whole, known, kinds, first_row)
+        needed = [self._schema.field(name) for name in whole if not defaults.has(self._schema.field(name))]
+        self._check_new(batch, needed, known, kinds, first_row)
         rows_of = np.full(batch.num_rows, stored.num_rows, np.int64)
         rows_of[places] = np.arange(len(places))
+        # Behind the stored values stands a default for each row that is new.
+        fresh = np.flatnonzero(~known)
+        rows_of[fresh] += np.arange(len(fresh))
         columns = []
         for field in self._schema.fields:
             index = batch.schema.get_field_index(field.name)
             if index >= 0 and field.name not in looked:
                 columns.append(batch.column(index))
             elif field.name not in looked:
-                columns.append(default_array(field, batch.num_rows))
+                columns.append(defaults.array(field, batch.num_rows))
             elif index < 0:
-                columns.append(_taken(stored.column(field.name), default_array(field, 1), rows_of))
+                columns.append(_taken(stored.column(field.name), defaults.array(field, len(fresh)), rows_of))
             else:
-                before = _taken(stored.column(field.name), None, rows_of)
+                before = _taken(stored.column(field.name), pa.nulls(len(fresh)), rows_of)
                 columns.append(_filled_inside(batch.column(index), before, field.type, field.name))
         return pa.RecordBatch.from_arrays(columns, names=list(self._schema.names))
 
@@ -96,19 +102,24 @@ class KeptValues:
                 raise InvalidError(f"the data lacks column {name!r}, which belongs to the primary key")
 
     def _check_new(
-        self, batch: pa.RecordBatch, whole: Sequence[str], known: NDArray[np.bool_], kinds: Kinds | None, first_row: int
+        self,
+        batch: pa.RecordBatch,
+        needed: Sequence[Field],
+        known: NDArray[np.bool_],
+        kinds: Kinds | None,
+        first_row: int,
     ) -> None:
         """A row of a new key needs every column that has neither NULL nor a default to take."""
         new = ~known if kinds is None else ~known & (kinds & 1 == 0)
         if not new.any():
             return
-        for name in whole:
-            field = self._schema.field(name)
-            if not field.type.nullable and field.default is None:
+        for field in needed:
+            if not field.type.nullable:
                 row = int(new.argmax())
                 key = batch.select(list(self._schema.primary_keys)).slice(row, 1).to_pylist()[0]
                 raise InvalidError(
-                    f"row {first_row + row} with the new key {key} lacks column {name!r}, which is {field.type} without a default"
+                    f"row {first_row + row} with the new key {key} lacks column {field.name!r}, which is "
+                    f"{field.type} without a default"
                 )
 
     def _stored(
@@ -130,10 +141,9 @@ def _lacks(batch: pa.RecordBatch, field: Field) -> bool:
     return any(missing_fields(batch.schema.field(field.name).type, field.type, field.name))
 
 
-def _taken(stored: pa.ChunkedArray, default: pa.Array | None, rows_of: NDArray[np.int64]) -> pa.Array:
-    """Of each row the stored value, the default where the row is none of the stored ones."""
-    last = pa.nulls(1, stored.type) if default is None else default.cast(stored.type)
-    taken = pa.chunked_array([*stored.chunks, last], stored.type).take(pa.array(rows_of))
+def _taken(stored: pa.ChunkedArray, defaults: pa.Array, rows_of: NDArray[np.int64]) -> pa.Array:
+    """Of each row the stored value, or one of the defaults where the row is none of the stored ones."""
+    taken = pa.chunked_array([*stored.chunks, defaults.cast(stored.type)], stored.type).take(pa.array(rows_of))
     return pa.concat_arrays(taken.chunks) if taken.num_chunks != 1 else taken.chunk(0)
 
 

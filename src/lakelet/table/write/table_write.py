@@ -29,6 +29,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.sink.rows.batch_slices import pieces
 from lakelet.sink.rows.cast import RowCaster
+from lakelet.sink.rows.defaults import ColumnDefaults
 from lakelet.sink.rows.missing_columns import (
     DEFAULT,
     ERROR,
@@ -55,7 +56,7 @@ class TableWrite:
     `replaces` says which partitions the commit will overwrite, for then their rows and keys do not count any more. A `base`
     and `settings` are for engines whose tasks share the work. `carried` names a column of the data that the placer of the
     settings takes, beside the table's own. `missing` says what an upsert does about columns that its rows lack: the table's
-    option unless given.
+    option unless given. `now_ms` is the time that defaults ask for, that of each call of `write` unless given.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class TableWrite:
         settings: WriterSettings | None = None,
         carried: str | None = None,
         missing: str | None = None,
+        now_ms: int | None = None,
     ) -> None:
         # Whoever has a home that defers commits the files in this process, and syncs them then.
         self._hands_out = not home.defers
@@ -82,7 +84,9 @@ class TableWrite:
         self._lacking: set[tuple[str, ...]] = set()
         self._deletes = False
         self._schema = schema
-        self._caster = RowCaster(schema.fields)
+        self._now_ms = now_ms
+        self._defaults = ColumnDefaults.now(schema, home.clock) if now_ms is None else ColumnDefaults.of(schema, now_ms)
+        self._caster = RowCaster(schema.fields, self._defaults)
         self._writer = open_writer(home, schema, replaces, base=base, settings=settings)
         self._carried = carried
         self._arrow = arrow_schema(schema.fields)
@@ -111,8 +115,14 @@ class TableWrite:
         self._check_usable()
         self._failed = True
         given = _GivenKinds(kinds, self._kind_column)
-        apart = rows_apart(self._missing, kinds)
-        incoming = batches_of(data, schema_with_kinds(self._schema, kinds), self._schema.fields, apart=apart)
+        self._tell_time()
+        incoming = batches_of(
+            data,
+            schema_with_kinds(self._schema, kinds),
+            self._schema.fields,
+            apart=rows_apart(self._missing, kinds),
+            defaults=self._defaults,
+        )
         # Columns with 64-bit offsets may hold more than the table's types can in one piece.
         for batch in (piece for whole in incoming for piece in pieces(whole, _MOST_BATCH_BYTES, _MOST_BATCH_ROWS)):
             rows, row_kinds = given.take(batch, self._rows, self._arrow)
@@ -129,6 +139,12 @@ class TableWrite:
         given.check_all_taken()
         self._failed = False
 
+    def _tell_time(self) -> None:
+        """Each call has a time of its own, unless all have the one that was given."""
+        if self._now_ms is None and self._defaults.expressions:
+            self._defaults = ColumnDefaults.now(self._schema, self._home.clock)
+            self._caster = RowCaster(self._schema.fields, self._defaults)
+
     def announce(self, data: Any) -> None:
         """Takes the primary keys of all rows that `write` will be given, for a table in which keys are looked up over all
         partitions: known together, they are looked up once."""
@@ -144,9 +160,9 @@ class TableWrite:
         return frozenset(found)
 
     def _cast_columns(self, data: Any, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-        caster, rows = RowCaster(fields), 0
+        caster, rows = RowCaster(fields, self._defaults), 0
         names = {field.name for field in fields}
-        for batch in batches_of(data, self._arrow, self._schema.fields):
+        for batch in batches_of(data, self._arrow, self._schema.fields, defaults=self._defaults):
             filled = self._with_fixed(batch)
             yield caster.cast(filled.select([name for name in filled.schema.names if name in names]), first_row=rows)
             rows += batch.num_rows
@@ -212,8 +228,9 @@ class TableWrite:
         if not lacking:
             return rows
         if self._kept is None:
-            self._kept = KeptValues(self._home, self._schema, None if self._base is None else self._base.snapshot)
-        return self._kept.filled(rows, kinds, first_row=self._rows)
+            snapshot = None if self._base is None else self._base.snapshot
+            self._kept = KeptValues(self._home, self._schema, snapshot)
+        return self._kept.filled(rows, kinds, self._defaults, first_row=self._rows)
 
     def _with_fixed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """With the columns of a static partition, where the data leaves them out."""

@@ -20,9 +20,11 @@ def check_writable(schema: TableSchema) -> None:
 
 def check_new_schema(schema: TableSchema) -> None:
     """Refuses a schema with which no row could ever be written."""
+    from lakelet.sink.rows.defaults import check_default_expressions  # noqa: PLC0415 - as the next line.
     from lakelet.sink.write.trial_file import check_files  # noqa: PLC0415 - it loads all that writes files.
 
     check_writable(schema)
+    check_default_expressions(schema)
     check_files(schema)
 
 

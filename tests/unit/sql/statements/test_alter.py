@@ -222,7 +222,7 @@ class TestChange:
             ("ALTER COLUMN z TYPE INT", "column 'z' is not there", "z TYPE"),
             ("ALTER COLUMN r.q TYPE INT", "column 'q' is not there", "q TYPE"),
             ("ALTER COLUMN n SET DEFAULT 'x'", "expected a value of type INT", "'x'"),
-            ("ALTER COLUMN n SET DEFAULT a + 1", "expected a literal", "a + 1"),
+            ("ALTER COLUMN n SET DEFAULT a + 1", "a default names no columns, found a", "a + 1"),
             ("ALTER COLUMN r.a SET DEFAULT 1", "only a column of its own", "1"),
             ("ALTER COLUMN n AFTER n", "cannot be moved after itself", "n"),
             ("ALTER COLUMN n AFTER nn", "column 'nn' is not there", "nn"),

@@ -134,7 +134,16 @@ class TestColumnsAndKeys:
             ("CREATE TABLE shop.t (a INT PRIMARY KEY, b INT PRIMARY KEY)", "one primary key", "PRIMARY KEY)"),
             ("CREATE TABLE shop.t (a INT DEFAULT 'x')", "expected a value of type INT, found 'x'", "'x'"),
             ("CREATE TABLE shop.t (a INT DEFAULT 1.5)", "expected a value of type INT", "1.5"),
-            ("CREATE TABLE shop.t (a STRING DEFAULT now())", "expected a literal as the default, found now", "now"),
+            (
+                "CREATE TABLE shop.t (a STRING DEFAULT NOT NULL)",
+                "expected a literal or an expression as the default",
+                "NOT",
+            ),
+            (
+                "CREATE TABLE shop.t (a STRING DEFAULT read_text('x'))",
+                r"a default does not call read_text\(\)",
+                "read_text",
+            ),
             ("CREATE TABLE shop.t (a VARCHAR(2) DEFAULT 'long')", "of length 4", "'long'"),
             ("CREATE TABLE shop.t (a ARRAY<INT> DEFAULT '1')", "cannot be written as text", "'1'"),
             ("CREATE TABLE shop.t (a INT UNIQUE)", "UNIQUE: a table checks no UNIQUE", "UNIQUE"),

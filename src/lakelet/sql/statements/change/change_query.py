@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import TIMESTAMPS, Atomic, Field, Kind, Row
 from lakelet.options import SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOptions
+from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.quoting import quoted
@@ -48,10 +49,11 @@ class ChangeQuery:
     instead: Mapping[int, str] | None = None
     # Whether Arrow holds the target's moments in other units than queries see them in.
     has_coarse: bool = True
+    defaults: ColumnDefaults = LITERALS
     _values: list[dict[str, Value]] = field(init=False)
 
     def __post_init__(self) -> None:
-        values = ChangeValues(self.statement, self.change, self.schema, self.names, self.source_columns)
+        values = ChangeValues(self.statement, self.change, self.schema, self.names, self.defaults, self.source_columns)
         self._values = [values.of(number) for number in range(len(self.change.clauses))]
 
     # ------------------------------------------------------------------ the statement's own part
@@ -152,7 +154,7 @@ class ChangeQuery:
             case Kept():
                 return kept
             case Default():
-                return default_value(one, self.names.defaults)
+                return default_value(one, self.defaults, self.names.defaults)
             case Fields(values):
                 assert isinstance(one.type, Row)
                 parts = (
@@ -231,10 +233,10 @@ def source_query(statement: Statement, change: Change) -> QueryText:
     return begun(statement, change).add("SELECT * FROM ").add_span(change.source)
 
 
-def default_value(one: Field, relation: str = DEFAULTS) -> str:
-    """SQL for the default of a column."""
-    source = "NULL" if one.default is None else f"(SELECT {quoted(one.name)} FROM {relation})"
-    return f"CAST({source} AS {duck_type(one.type)})"
+def default_value(one: Field, defaults: ColumnDefaults, relation: str = DEFAULTS) -> str:
+    """SQL for the default of a column: an expression, or the literal that a relation of one row holds."""
+    literal = "NULL" if one.default is None else f"(SELECT {quoted(one.name)} FROM {relation})"
+    return f"CAST({defaults.sql(one) or literal} AS {duck_type(one.type)})"
 
 
 def _is_coarse(one: Field) -> bool:

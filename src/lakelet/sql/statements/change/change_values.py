@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field, Row
+from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.names import matching
@@ -70,6 +71,7 @@ class ChangeValues:
     change: Change
     schema: TableSchema
     names: InternalNames
+    defaults: ColumnDefaults = LITERALS
     source_columns: Sequence[str] = ()
 
     def of(self, number: int) -> dict[str, Value]:
@@ -131,7 +133,7 @@ class ChangeValues:
     def _inserted(self, number: int, clause: Clause) -> dict[str, Value]:
         if clause.takes_all is not None:
             given = self._from_source(number, clause, clause.takes_all)
-            check_defaults(self.schema, given)
+            check_defaults(self.schema, self.defaults, given)
             return {name: given.get(name, Default()) for name in self.schema.names}
         if clause.values is not None:
             if len(clause.values) != len(self.schema.names):
@@ -142,7 +144,7 @@ class ChangeValues:
             spans = dict(zip(self.schema.names, clause.values, strict=True))
         else:
             spans = {self._column(one.column): one.value for one in clause.assignments}
-        check_defaults(self.schema, spans)
+        check_defaults(self.schema, self.defaults, spans)
         values: dict[str, Value] = {}
         for place, name in enumerate(self.schema.names):
             span = spans.get(name)
@@ -198,8 +200,8 @@ class ChangeValues:
         return InvalidError(message) if word is None else SqlError(message, self.statement.reader.text, word.start)
 
 
-def check_defaults(schema: TableSchema, given: Mapping[str, object]) -> None:
+def check_defaults(schema: TableSchema, defaults: ColumnDefaults, given: Mapping[str, object]) -> None:
     """InvalidError where a column that cannot be NULL and has no default is left out."""
     for one in schema.fields:
-        if given.get(one.name) is None and not one.type.nullable and one.default is None:
+        if given.get(one.name) is None and not one.type.nullable and not defaults.has(one):
             raise InvalidError(f"column {one.name!r} is NOT NULL and has no default, and needs a value")

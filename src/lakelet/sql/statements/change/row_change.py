@@ -24,7 +24,7 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import with_nullable
 from lakelet.options import MERGE_ENGINE, TableOptions
 from lakelet.sink.rows.cast import RowCaster
-from lakelet.sink.rows.defaults import default_array
+from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import iceberg_handler
 from lakelet.sql.query.case_names import check_columns_apart
@@ -64,7 +64,8 @@ def run_change(context: Context, statement: Statement, change: Change) -> SqlRes
     table = change.target.table
     schema = table.schema
     check_writable(schema)
-    run = _ChangeRun(context, statement, change, table.home)
+    # The time of defaults is that of the statement, however often it is tried.
+    run = _ChangeRun(context, statement, change, table.home, table.home.clock.now_ms())
     # Rows that wait for a bucket have no numbers by which the commit could tell that others came in.
     postpones = bool(schema.primary_keys) and bucket_mode(schema) is BucketMode.POSTPONE_MODE
     prepare = prepare_changes(table.home, run.find)
@@ -80,6 +81,7 @@ class _ChangeRun:
     statement: Statement
     change: Change
     home: TableHome
+    now_ms: int
     rows: int = field(default=0)
     returned: ReturnedRows | None = field(default=None)
 
@@ -103,7 +105,15 @@ class _ChangeRun:
         target: Relation = scan if not places else located_rows(located, found.names)
         dealt = _Dealing(self.change, schema, found.names)
         with changed_rows(
-            self.context, self.statement, self.change, schema, found, target, again, places=places
+            self.context,
+            self.statement,
+            self.change,
+            schema,
+            found,
+            target,
+            again,
+            places=places,
+            defaults=ColumnDefaults.of(schema, self.now_ms),
         ) as result:
             for batch in result.to_batches():
                 self.rows += batch.num_rows
@@ -163,17 +173,18 @@ def changed_rows(
     *,
     places: bool,
     has_coarse: bool = True,
+    defaults: ColumnDefaults = LITERALS,
 ) -> SqlResult:
     """A row for each that changes: its clause, where `places` says so its place, and what it becomes."""
     names = found.names
-    defaults = pa.table({one.name: default_array(one, 1) for one in schema.fields})
-    known = {**relations, names.target: target, names.defaults: defaults}
+    literals = pa.table({one.name: LITERALS.array(one, 1) for one in schema.fields})
+    known = {**relations, names.target: target, names.defaults: literals}
     if change.given is not None:
         known[names.rows] = change.given.numbered(names.number)
     spans = [span for clause in change.clauses for span in clause.expressions]
     check_row_expressions(context, statement, spans, change.name)
     instead = _rows_as_values(context, statement, change, schema, found, relations)
-    query = ChangeQuery(statement, change, schema, names, places, found.source_columns, instead, has_coarse)
+    query = ChangeQuery(statement, change, schema, names, places, found.source_columns, instead, has_coarse, defaults)
     inner = query.inner()
     return query.outer(inner, inner.schema(context, known)).run(context, known)
 

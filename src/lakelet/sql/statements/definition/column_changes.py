@@ -15,6 +15,7 @@ from lakelet.model.types import DataType, with_nullable
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
+from lakelet.sql.statements.default_words import Default, Expression, GivenDefault, read_default
 from lakelet.sql.statements.definition.column_words import (
     ColumnDefinition,
     ColumnPath,
@@ -25,7 +26,7 @@ from lakelet.sql.statements.definition.column_words import (
     with_part,
 )
 from lakelet.sql.statements.definition.type_words import read_type
-from lakelet.sql.statements.text.clauses import Literal, placed, read_literal
+from lakelet.sql.statements.text.clauses import Literal, placed
 
 Change = Callable[[TableSchema], TableSchema]
 _ASPECTS = ("TYPE", "SET", "DROP", "COMMENT", "FIRST", "AFTER")
@@ -52,11 +53,14 @@ def added(columns: Sequence[ColumnDefinition], *, if_not_exists: bool) -> Change
                 return schema
             names = path.new(schema)
             after, first = (None, False) if column.place is None else column.place.arguments(path, schema)
-            default = None if column.default is None else column.default.text
+            literal = column.as_field().default
             with placed(path.reader, column.name):
-                return evolution.add_column(
-                    schema, names, column.type, default=default, comment=column.comment, after=after, first=first
+                with_column = evolution.add_column(
+                    schema, names, column.type, default=literal, comment=column.comment, after=after, first=first
                 )
+                if column.expression is None:
+                    return with_column
+                return evolution.change_default_expression(with_column, names, column.expression)
 
         return change
 
@@ -136,9 +140,9 @@ def _read_aspect(reader: WordReader, path: ColumnPath) -> Change:
     if reader.accept("DROP", "NOT", "NULL"):
         return _nullability(path, word, nullable=True)
     if reader.accept("SET", "DEFAULT"):
-        return _default(path, read_literal(reader, "a literal as the default"))
+        return _default(path, read_default(reader))
     if reader.accept("DROP", "DEFAULT"):
-        return _default(path, Literal(None, word))
+        return _default(path, GivenDefault(Literal(None, word)))
     if reader.accept("COMMENT"):
         return _comment(path, reader.string())
     if word.keyword in ("FIRST", "AFTER"):
@@ -171,7 +175,7 @@ def read_modified(reader: WordReader, *, renames: bool) -> Change:
 def _redefine(path: ColumnPath, definition: ColumnDefinition) -> Change:
     changes = [_type(path, definition.type, path.words[-1], redefines=True)]
     if definition.default is not None:
-        changes.append(_default(path, definition.default))
+        changes.append(_default(path, GivenDefault(definition.default)))
     if definition.comment is not None:
         changes.append(_comment(path, definition.comment))
     if definition.place is not None:
@@ -220,11 +224,16 @@ def _with_type(schema: TableSchema, path: ColumnPath, data_type: DataType) -> Ta
     return schema
 
 
-def _default(path: ColumnPath, literal: Literal) -> Change:
+def _default(path: ColumnPath, given: GivenDefault) -> Change:
     def change(schema: TableSchema) -> TableSchema:
         names = path.resolve(schema)
-        with placed(path.reader, literal.word):
-            return evolution.change_default(schema, names, literal.text)
+        default: Default = given.written
+        with placed(path.reader, default.word):
+            if len(names) == 1 and isinstance(default, Expression):
+                default = given.of_type(path.reader, path.field(schema).type, names[0])
+            if isinstance(default, Expression):
+                return evolution.change_default_expression(schema, names, default.text)
+            return evolution.change_default(schema, names, default.text)
 
     return change
 

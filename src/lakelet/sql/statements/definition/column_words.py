@@ -1,6 +1,7 @@
 """Columns as statements write them: their definitions, and paths to them.
 
     price DECIMAL(10, 2) NOT NULL DEFAULT 0 COMMENT 'in euros'
+    created TIMESTAMP DEFAULT current_timestamp
     address.city STRING AFTER street
 
 Case counts only where it tells two columns apart, for that is how queries find them.
@@ -11,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, with_nullable
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.names import matching
+from lakelet.sql.statements.default_words import Default, Expression, read_default
 from lakelet.sql.statements.definition.type_words import read_type
 from lakelet.sql.statements.refused import CONSTRAINTS, OBJECTS
-from lakelet.sql.statements.text.clauses import Literal, placed, read_literal
 
 _REFUSED = {
     **{word: CONSTRAINTS[word] for word in ("UNIQUE", "CHECK", "REFERENCES")},
@@ -158,7 +158,7 @@ class ColumnDefinition:
 
     path: ColumnPath
     type: DataType
-    default: Literal | None = None
+    default: Default | None = None
     comment: str | None = None
     key: Word | None = None
     place: Place | None = None
@@ -169,8 +169,14 @@ class ColumnDefinition:
         return self.path.words[-1]
 
     def as_field(self) -> Field:
-        """The column for a new table."""
-        return Field(-1, self.name.text, self.type, self.comment, None if self.default is None else self.default.text)
+        """The column for a new table, without an expression as its default."""
+        literal = None if self.default is None or isinstance(self.default, Expression) else self.default.text
+        return Field(-1, self.name.text, self.type, self.comment, literal)
+
+    @property
+    def expression(self) -> str | None:
+        """The expression that is its default."""
+        return self.default.text if isinstance(self.default, Expression) else None
 
 
 def read_column(reader: WordReader, *, alters: bool = False) -> ColumnDefinition:
@@ -185,7 +191,7 @@ def read_column(reader: WordReader, *, alters: bool = False) -> ColumnDefinition
         if reader.accept("NOT", "NULL"):
             data_type = with_nullable(data_type, False)
         elif default is None and reader.accept("DEFAULT"):
-            default = read_default(reader, data_type, path.text)
+            default = read_default(reader).of_type(reader, data_type, path.text)
         elif comment is None and reader.accept("COMMENT"):
             comment = reader.string()
         elif reader.at("PRIMARY") and not alters:
@@ -198,15 +204,6 @@ def read_column(reader: WordReader, *, alters: bool = False) -> ColumnDefinition
             raise _refused(reader)
         elif not reader.accept("NULL"):
             return ColumnDefinition(path, data_type, default, comment, key, place)
-
-
-def read_default(reader: WordReader, data_type: DataType, column: str) -> Literal:
-    """Reads the literal behind DEFAULT, which must be a value of the type."""
-    literal = read_literal(reader, "a literal as the default")
-    if literal.text is not None:
-        with placed(reader, literal.word):
-            parse_literal(literal.text, data_type, f"default of column {column!r}")
-    return literal
 
 
 def read_place(reader: WordReader) -> Place:

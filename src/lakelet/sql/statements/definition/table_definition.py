@@ -1,7 +1,7 @@
 """What stands in CREATE TABLE: the parser, which looks at no table.
 
     CREATE TABLE [IF NOT EXISTS] name
-      [(column type [NOT NULL] [DEFAULT literal] [COMMENT 'text'] [PRIMARY KEY], …, [PRIMARY KEY (column, …) [NOT ENFORCED]])]
+      [(column type [NOT NULL] [DEFAULT value] [COMMENT 'text'] [PRIMARY KEY], …, [PRIMARY KEY (column, …) [NOT ENFORCED]])]
       [(column, …, [PRIMARY KEY (column, …)]) where a query follows]
       [COMMENT 'text'] [PARTITIONED BY (column [type], …)] [WITH ('option' = 'value', …)]
       [AS query | LIKE table [INCLUDING OPTIONS | EXCLUDING OPTIONS]]
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lakelet.model.default_expressions import default_expression_key
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
@@ -73,6 +74,12 @@ class TableDefinition:
     def option_values(self) -> dict[str, str]:
         """The options given."""
         return {} if self.options is None else dict(self.options.values)
+
+    @property
+    def default_options(self) -> dict[str, str]:
+        """The options that hold expressions of columns, which are their defaults."""
+        found = [(column.name.text, column.expression) for column in self.columns]
+        return {default_expression_key(name): text for name, text in found if text is not None}
 
     @property
     def table_comment(self) -> str | None:

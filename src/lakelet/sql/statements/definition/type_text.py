@@ -6,7 +6,11 @@ Names stand in backticks, so that the text is also good for the other engines th
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 
+from lakelet.errors import InvalidError
+from lakelet.model.default_expressions import default_expression_key, default_expressions
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import (
     FLOATS,
@@ -21,7 +25,10 @@ from lakelet.model.types import (
     Row,
     with_nullable,
 )
+from lakelet.predicate.default_expression import DefaultExpression
 
+# An expression that needs no parentheses around it.
+_PLAIN = re.compile(r"[A-Za-z_]+(\(\))?")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
@@ -58,7 +65,8 @@ def bare_type_text(data_type: DataType) -> str:
 
 def create_text(name: str, schema: TableSchema) -> str:
     """The CREATE TABLE statement that makes a table of that name (its parts quoted) with this schema."""
-    lines = [column_text(field) for field in schema.fields]
+    expressions = written_expressions(schema)
+    lines = [column_text(field, expressions) for field in schema.fields]
     if schema.primary_keys:
         lines.append(f"PRIMARY KEY ({_names(schema.primary_keys)}) NOT ENFORCED")
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + "\n)"
@@ -66,23 +74,36 @@ def create_text(name: str, schema: TableSchema) -> str:
         text += f" COMMENT {quoted_text(schema.comment)}"
     if schema.partition_keys:
         text += f"\nPARTITIONED BY ({_names(schema.partition_keys)})"
-    if schema.options:
-        options = (f"{quoted_text(key)} = {quoted_text(value)}" for key, value in schema.options.items())
+    said = {default_expression_key(name) for name in expressions}
+    options = [f"{quoted_text(key)} = {quoted_text(value)}" for key, value in schema.options.items() if key not in said]
+    if options:
         text += "\nWITH (\n  " + ",\n  ".join(options) + "\n)"
     return text
 
 
-def default_text(field: Field) -> str | None:
-    """A column's default as a literal."""
+def written_expressions(schema: TableSchema) -> dict[str, str]:
+    """The expressions that columns have as their defaults, as statements write them. A stranger's text that is none would be
+    more than an expression in a statement, and is left out."""
+    found = {}
+    for name, text in default_expressions(schema).items():
+        with suppress(InvalidError):
+            DefaultExpression.parse(name, text)
+            end = "\n" if "--" in text else ""
+            found[name] = text if _PLAIN.fullmatch(text) else f"({text}{end})"
+    return found
+
+
+def default_text(field: Field, expressions: Mapping[str, str]) -> str | None:
+    """A column's default: a literal, or one of the expressions."""
     if field.default is None:
-        return None
+        return expressions.get(field.name)
     numeric = isinstance(field.type, Atomic) and field.type.kind in (*INTEGERS, *FLOATS, Kind.DECIMAL)
     return field.default if numeric and _NUMBER.fullmatch(field.default) else quoted_text(field.default)
 
 
-def column_text(field: Field) -> str:
+def column_text(field: Field, expressions: Mapping[str, str] | None = None) -> str:
     """A column's definition."""
-    default = default_text(field)
+    default = default_text(field, expressions or {})
     return _member(field) + ("" if default is None else f" DEFAULT {default}")
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import Field
+from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.context import Context
 from lakelet.sql.query.relation import Relation
 from lakelet.sql.statement import Statement
@@ -40,6 +41,7 @@ class ValuesQuery:
     relations: Mapping[str, Relation]
     fields: Sequence[Field]
     common: Span | None = None
+    defaults: ColumnDefaults = LITERALS
 
     def query(self, rows: Sequence[ValuesRow]) -> QueryText:
         """The rows as a query."""
@@ -66,17 +68,17 @@ class ValuesQuery:
 
     def _add(self, text: QueryText, value: Span | None, one: Field, kind: pa.DataType | None) -> None:
         if value is None:
-            if not one.type.nullable and one.default is None:
+            if not one.type.nullable and not self.defaults.has(one):
                 raise InvalidError(f"column {one.name!r} is NOT NULL and has no default, and needs a value")
-            text.add("NULL" if one.default is None else default_value(one))
+            text.add(default_value(one, self.defaults) if self.defaults.has(one) else "NULL")
         elif kind is None:
             text.add_span(value)
         else:
             text.add(f"(SELECT {converted('x', kind, one)} FROM (SELECT (").add_span(value).add(") AS x))")
 
     def _has_defaults(self, rows: Sequence[ValuesRow]) -> bool:
-        """Whether a default is asked for, which is read from a table."""
-        filled = [place for place, one in enumerate(self.fields) if one.default is not None]
+        """Whether a default is asked for, which is read from a table or worked out."""
+        filled = [place for place, one in enumerate(self.fields) if self.defaults.has(one)]
         return any(row.values[place] is None for row in rows for place in filled)
 
     def _written_classes(self, rows: Sequence[ValuesRow]) -> dict[_Cell, str | None]:
@@ -101,7 +103,7 @@ class ValuesQuery:
     def _written_class(self, value: Span | None, one: Field) -> str | None:
         """The class of a literal's type; None for an expression that DuckDB has to tell it of."""
         if value is None:
-            return _NULL if one.default is None else _class_of(to_arrow(one.type))
+            return _class_of(to_arrow(one.type)) if self.defaults.has(one) else _NULL
         words = list(self.statement.reader.words[value.first : value.behind])
         if len(words) == 2 and words[0].keyword in ("-", "+"):
             del words[0]
