@@ -15,7 +15,6 @@ from lakelet.model.types import DataType, with_nullable
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.statements.default_words import Default, Expression, GivenDefault, read_default
 from lakelet.sql.statements.definition.column_words import (
     ColumnDefinition,
     ColumnPath,
@@ -25,6 +24,7 @@ from lakelet.sql.statements.definition.column_words import (
     read_place,
     with_part,
 )
+from lakelet.sql.statements.definition.default_words import Default, Expression, GivenDefault, read_default
 from lakelet.sql.statements.definition.type_words import read_type
 from lakelet.sql.statements.text.clauses import Literal, placed
 

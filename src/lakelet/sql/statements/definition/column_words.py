@@ -18,7 +18,7 @@ from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.names import matching
-from lakelet.sql.statements.default_words import Default, Expression, read_default
+from lakelet.sql.statements.definition.default_words import Default, Expression, read_default
 from lakelet.sql.statements.definition.type_words import read_type
 from lakelet.sql.statements.refused import CONSTRAINTS, OBJECTS
 
