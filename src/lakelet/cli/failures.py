@@ -1,7 +1,9 @@
 """What a command that fails says and which code it ends with.
 
-0  done      1  an error, said in one line with its kind      2  the command line makes no sense
+0  done      2  the command line makes no sense
 130  Ctrl-C      141  nobody reads the results any more, as in `lakelet sql … | head`
+
+The code of an error, which is said in one line with its kind, is that of the table in `lakelet.error_codes`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from contextlib import contextmanager
 import typer
 
 from lakelet.cli.output.output import Output
+from lakelet.error_codes import codes_of
 from lakelet.errors import (
     CommitUnknownError,
     ConflictError,
@@ -24,7 +27,7 @@ from lakelet.errors import (
     UnavailableError,
 )
 
-FAILED, SENSELESS, BROKEN_PIPE = 1, 2, 141
+SENSELESS, BROKEN_PIPE = 2, 141
 _HINTS: dict[type[LakeletError], str] = {
     ConflictError: "nothing was changed; run it again",
     CommitUnknownError: "look at lakelet history before you run it again",
@@ -46,7 +49,7 @@ def reported(output: Output, *, debug: bool) -> Iterator[None]:
         raise typer.Exit(BROKEN_PIPE) from None
     except Exception as error:
         tell(error, output, debug=debug)
-        raise typer.Exit(FAILED) from error
+        raise typer.Exit(codes_of(error).exit_status) from error
 
 
 def tell(error: Exception, output: Output, *, debug: bool = False) -> None:

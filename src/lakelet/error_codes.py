@@ -1,0 +1,65 @@
+"""The one table from error kinds to the codes of every edge: exit status, HTTP and gRPC.
+
+    kind                    code                exit   HTTP   gRPC
+    InvalidError            invalid             1      400    INVALID_ARGUMENT
+    NotFoundError           not-found           1      404    NOT_FOUND
+    AlreadyExistsError      already-exists      1      409    ALREADY_EXISTS
+    ConflictError           conflict            1      409    ABORTED
+    CommitUnknownError      commit-unknown      1      500    UNKNOWN
+    CorruptionError         corruption          1      500    DATA_LOSS
+    UnavailableError        unavailable         1      503    UNAVAILABLE
+    PermissionDeniedError   permission-denied   1      403    PERMISSION_DENIED
+    InternalError           internal            1      500    INTERNAL
+
+An edge asks `codes_of(error)` and decides nothing itself: the same failure has the same meaning on all of them. Whatever is no
+LakeletError is a defect, and told as InternalError. A commit whose outcome is unknown is neither 503 nor UNAVAILABLE, for
+clients repeat those without asking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.errors import (
+    AlreadyExistsError,
+    CommitUnknownError,
+    ConflictError,
+    CorruptionError,
+    InternalError,
+    InvalidError,
+    LakeletError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+)
+
+_FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCodes:
+    """What an error kind is on every edge. `code` is for programs and never changes; `grpc_status` is a name of `grpc.StatusCode`."""
+
+    code: str
+    exit_status: int
+    http_status: int
+    grpc_status: str
+
+
+ERROR_CODES: dict[type[LakeletError], ErrorCodes] = {
+    InvalidError: ErrorCodes("invalid", _FAILED, 400, "INVALID_ARGUMENT"),
+    NotFoundError: ErrorCodes("not-found", _FAILED, 404, "NOT_FOUND"),
+    AlreadyExistsError: ErrorCodes("already-exists", _FAILED, 409, "ALREADY_EXISTS"),
+    ConflictError: ErrorCodes("conflict", _FAILED, 409, "ABORTED"),
+    CommitUnknownError: ErrorCodes("commit-unknown", _FAILED, 500, "UNKNOWN"),
+    CorruptionError: ErrorCodes("corruption", _FAILED, 500, "DATA_LOSS"),
+    UnavailableError: ErrorCodes("unavailable", _FAILED, 503, "UNAVAILABLE"),
+    PermissionDeniedError: ErrorCodes("permission-denied", _FAILED, 403, "PERMISSION_DENIED"),
+    InternalError: ErrorCodes("internal", _FAILED, 500, "INTERNAL"),
+}
+
+
+def codes_of(error: BaseException | type[BaseException]) -> ErrorCodes:
+    """The codes of an error, by the nearest kind it is one of; those of InternalError where it is none."""
+    kind = error if isinstance(error, type) else type(error)
+    return next((ERROR_CODES[one] for one in kind.__mro__ if one in ERROR_CODES), ERROR_CODES[InternalError])
