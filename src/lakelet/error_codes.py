@@ -38,7 +38,7 @@ _FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class ErrorCodes:
-    """What an error kind is on every edge. `code` is for programs and never changes; `grpc_status` is a name of `grpc.StatusCode`."""
+    """What an error kind is on every edge; `code`, for programs, never changes; `grpc_status` names a `grpc.StatusCode`."""
 
     code: str
     exit_status: int
