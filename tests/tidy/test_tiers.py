@@ -37,7 +37,8 @@ def test_seeded(seed): ...
 @pytest.mark.deep
 def test_long(): ...
 
-def test_plain(): ...
+@pytest.mark.parametrize("number", range(40))
+def test_many(number): ...
 """
 
 
@@ -82,12 +83,12 @@ def taken(module: Path, *arguments: str) -> tuple[str, ...]:
 
 
 def test_a_plain_run_takes_everything(module: Path) -> None:
-    assert len(taken(module)) == 1 + 12 + 1 + 1 + 1 + 1
+    assert len(taken(module)) == 1 + 12 + 1 + 1 + 1 + 40
 
 
 def test_make_test_takes_a_sample_and_nothing_deep(module: Path) -> None:
     names = taken(module, "--depth=test")
-    assert [name for name in names if "sampled" not in name] == ["test_random", "test_seeded[7]", "test_plain"]
+    assert {name.partition("[")[0] for name in names} == {"test_sampled", "test_random", "test_seeded", "test_many"}
     shown = [name[len("test_sampled[") : -1].split("-") for name in names if "sampled" in name]
     assert len(shown) < 12
     assert {b for b, _ in shown} == {"0", "1", "2"}
@@ -95,8 +96,10 @@ def test_make_test_takes_a_sample_and_nothing_deep(module: Path) -> None:
 
 
 def test_what_check_runs_is_left_out_after_it(module: Path) -> None:
-    assert taken(module, "--depth=test", "--after-check") == ()
-    assert taken(module, "--depth=check") == taken(module, "--depth=test")
+    check, after = taken(module, "--depth=check"), taken(module, "--depth=test", "--after-check")
+    assert sorted(check + after) == sorted(taken(module, "--depth=test"))
+    assert {name.partition("[")[0] for name in check} == {"test_sampled", "test_random", "test_seeded", "test_many"}
+    assert 0 < len([name for name in after if "many" in name]) < 40
 
 
 def test_a_slice_holds_what_make_test_leaves_out_or_draws(module: Path) -> None:
@@ -108,10 +111,10 @@ def test_a_slice_holds_what_make_test_leaves_out_or_draws(module: Path) -> None:
 
 
 def test_slices_of_all_commits_hold_everything_and_repeat(module: Path) -> None:
-    small = [taken(module, f"--slice={commit}", "--slice-seconds=0.25") for commit in range(25)]
+    small = [taken(module, f"--slice={commit}", "--slice-seconds=0.055") for commit in range(25)]
     assert all(len(names) == 5 for names in small)
     assert {name for names in small for name in names} == set(taken(module, "--slice=abc"))
-    assert taken(module, "--slice=3", "--slice-seconds=0.25") == small[3]
+    assert taken(module, "--slice=3", "--slice-seconds=0.055") == small[3]
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3])

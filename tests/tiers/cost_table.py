@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path, PurePath
 
 TABLE = Path(__file__).with_name("costs.json")
-UNKNOWN_SECONDS = 0.05
+UNKNOWN_SECONDS = 0.01
 
 
 @cache

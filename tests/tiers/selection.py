@@ -2,7 +2,7 @@
 
 Every test is in one tier:
 
-- *check*: cheap unit tests and all tidy tests; `make check`.
+- *check*: of unit and tidy tests that are cheap, as many cases as fit into what a function may cost; `make check`.
 - *test*: everything else but what is deep; `make test` takes it with the first.
 - *deep*: marked `deep`, or one of the cases of a `sampled` test that are not in its sample; `make test-all`, and slices.
 
@@ -21,8 +21,9 @@ from tests.tiers.sample import filled, sampled, stable_order
 from tests.tiers.zone_tests import zone_matters
 
 CHECK_FOLDERS = ("tests/unit/", "tests/tidy/")
-# What a case of a unit test may cost in `make check`; a dearer one waits for `make test`.
-CHECK_SECONDS = 0.25
+# What a case, and all cases of a function together, may cost in `make check`; the rest waits for `make test`.
+CASE_SECONDS = 0.25
+FUNCTION_SECONDS = 0.2
 
 Wanted = Callable[[pytest.Item], bool]
 
@@ -31,7 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers", "which tests to take (docs/testing.md)")
     group.addoption("--depth", choices=("check", "test", "all"), default="all", help="the deepest tier to run")
     group.addoption("--after-check", action="store_true", help="leave out what --depth=check runs")
-    group.addoption("--zone-tests", action="store_true", help="only tests that a time zone can matter to")
+    group.addoption(
+        "--zone-tests",
+        action="store_true",
+        help="only tests that a time zone can matter to, of unit tests the cheap ones",
+    )
     group.addoption(
         "--slice", metavar="COMMIT", help="a part, chosen by the commit, of what --depth=test does not run whole"
     )
@@ -75,15 +80,17 @@ class TimeLimit:
 
 def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
     deep = _deep(items)
+    check = _check(items, deep)
     found: list[Wanted] = []
     if config.getoption("--depth") != "all":
         found.append(lambda item: item.nodeid not in deep)
     if config.getoption("--depth") == "check":
-        found.append(_cheap)
+        found.append(lambda item: item.nodeid in check)
     if config.getoption("--after-check"):
-        found.append(lambda item: item.nodeid in deep or not _cheap(item))
+        found.append(lambda item: item.nodeid not in check)
     if config.getoption("--zone-tests"):
         found.append(lambda item: zone_matters(item.path, config.rootpath))
+        found.append(lambda item: item.nodeid in check or not item.nodeid.startswith(CHECK_FOLDERS))
     commit = config.getoption("--slice")
     if commit is not None:
         chosen = _slice(items, deep, commit, config.getoption("--slice-seconds"))
@@ -91,8 +98,22 @@ def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
     return found
 
 
-def _cheap(item: pytest.Item) -> bool:
-    return item.nodeid.startswith(CHECK_FOLDERS) and seconds_of(item.nodeid) <= CHECK_SECONDS
+def _check(items: list[pytest.Item], deep: set[str]) -> set[str]:
+    """Every cheap function with at least one case."""
+    functions = defaultdict(list)
+    for item in items:
+        if (
+            item.nodeid.startswith(CHECK_FOLDERS)
+            and item.nodeid not in deep
+            and seconds_of(item.nodeid) <= CASE_SECONDS
+        ):
+            functions[item.nodeid.partition("[")[0]].append(item.nodeid)
+    found = set()
+    for cases in functions.values():
+        first, *others = stable_order(cases)
+        left = FUNCTION_SECONDS - seconds_of(first)
+        found |= {first, *filled([(name, seconds_of(name)) for name in others], left)}
+    return found
 
 
 def _slice(items: list[pytest.Item], deep: set[str], commit: str, seconds: float) -> set[str]:
