@@ -19,19 +19,19 @@ def stable_order(names: Iterable[str], salt: str = "") -> list[str]:
     return sorted(names, key=lambda name: hashlib.sha256(f"{salt}\0{name}".encode()).digest())
 
 
-def sampled(cases: Mapping[str, Values], *, at_once: int = 1, at_least: int = 1) -> set[str]:
+def sampled(cases: Mapping[str, Values], *, at_once: int = 1, at_most: int | None = None) -> set[str]:
     """Names of cases in which every `at_once` values of different parameters that meet in some case meet in one.
 
-    `cases` gives each value of a parameter a number.
+    `cases` gives each value of a parameter a number. `at_most` is for tests of which so many cases cover what all cover.
     """
     taken: list[str] = []
-    rest: list[str] = []
     seen: set[tuple[tuple[str, int], ...]] = set()
     for name in stable_order(cases):
         shown = set(_meetings(cases[name], at_once))
-        (rest if shown <= seen else taken).append(name)
+        if not shown <= seen or not shown:
+            taken.append(name)
         seen |= shown
-    return {*taken, *rest[: max(0, at_least - len(taken))]}
+    return set(taken[:at_most])
 
 
 def filled(costs: Sequence[tuple[str, float]], seconds: float) -> set[str]:

@@ -47,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "deep: left to `make test-all` and to slices; something shallower covers it")
     config.addinivalue_line(
-        "markers", "sampled(pairs=False, at_least=1): `make test` runs cases that show every value of every parameter"
+        "markers",
+        "sampled(pairs=False, at_most=None): `make test` runs cases that show every value, or pair of values, of parameters",
     )
     within = config.getoption("--within")
     if within is not None:
@@ -148,5 +149,5 @@ def _deep(items: list[pytest.Item]) -> set[str]:
         # The cases of a test share the values of a parameter, so that the object itself tells which one it is.
         values = {name: {key: id(value) for key, value in _parameters(item).items()} for name, item in cases.items()}
         at_once = 2 if mark.kwargs.get("pairs") else 1
-        found |= set(cases) - sampled(values, at_once=at_once, at_least=mark.kwargs.get("at_least", 1))
+        found |= set(cases) - sampled(values, at_once=at_once, at_most=mark.kwargs.get("at_most"))
     return found
