@@ -13,6 +13,7 @@ def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
     assert lives > LEAST_KILLS
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("mode", MODES)
 def test_killed_upserts_have_their_effect_in_their_turn_or_none(tmp_path: Path, mode: str) -> None:
     lives = kill_upserts_and_check(tmp_path / "warehouse", mode, writers=2, seconds=6, seed=20260101)

@@ -47,6 +47,7 @@ def test_the_demo_shows_every_step(demo: tuple[str, str]) -> None:
     assert orders.scan(where="country = 'BR' AND amount < 100").count() == 0
 
 
+@pytest.mark.deep
 def test_the_demo_may_run_again(demo: tuple[str, str], tmp_path: Path) -> None:
     for rows in ("60", "70"):
         shown = printed(lakelet("demo", "--engine", "local", "--rows", rows, "--warehouse", str(tmp_path), "--json"))

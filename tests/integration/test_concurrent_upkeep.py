@@ -43,6 +43,7 @@ def race(folder: Path, kind: str, seconds: float, writers: int = WRITERS) -> Non
     assert max(one.last for one in done if one.role == "write") > 2
 
 
+@pytest.mark.sampled(at_most=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_at_once_on_a_disk(tmp_path: Path, kind: str) -> None:
     race(tmp_path, kind, SECONDS)

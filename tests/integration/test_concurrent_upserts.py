@@ -69,12 +69,14 @@ def test_processes_upsert_the_same_keys_on_a_disk(tmp_path: Path, mode: str) -> 
     check_upserts(address, race_for_keys(address, 4, 8, across=mode == "across"), across=mode == "across")
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("mode", MODES)
 def test_processes_upsert_the_same_keys_on_minio(s3_minio: S3Service, mode: str) -> None:
     address = new_table(Address(s3_minio.url(f"race/{uuid.uuid4().hex}"), s3_minio.options), mode)
     check_upserts(address, race_for_keys(address, 3, 5, across=mode == "across"), across=mode == "across")
 
 
+@pytest.mark.deep
 def test_processes_upsert_the_same_keys_on_seaweedfs(s3_seaweedfs: S3Service) -> None:
     address = new_table(Address(s3_seaweedfs.url(f"race/{uuid.uuid4().hex}"), s3_seaweedfs.options), "dynamic")
     check_upserts(address, race_for_keys(address, 2, 4, across=False), across=False)

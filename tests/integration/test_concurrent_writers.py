@@ -89,6 +89,7 @@ def test_processes_mix_operations_on_minio(s3_minio: S3Service) -> None:
     check_race(address, race(address, MIX[1:6], 5))
 
 
+@pytest.mark.deep
 def test_four_processes_append_on_seaweedfs(s3_seaweedfs: S3Service) -> None:
     address = new_table(on_service(s3_seaweedfs))
     check_race(address, race(address, ["append"] * 4, 5))

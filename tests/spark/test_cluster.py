@@ -64,6 +64,7 @@ def test_a_wheel_sent_with_py_files(java: str, wheel: Path, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.deep
 def test_an_archive_of_packages_and_bounded_workers(java: str, wheel: Path, tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     with zipfile.ZipFile(wheel) as reader:

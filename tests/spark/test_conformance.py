@@ -110,6 +110,7 @@ def warehouse(
 # ---------------------------------------------------------------- bucket modes
 
 
+@pytest.mark.sampled(at_most=2)
 @pytest.mark.parametrize("layout", ["fixed-partitioned", "fixed-bucket-key", "dynamic", "dynamic-partitioned"])
 def test_writers_take_turns(warehouse: SparkWarehouse, layout: str) -> None:
     """Upserts by all, deletes by Spark and Java, a compaction in between: no row is lost, revived or moved."""
@@ -178,6 +179,7 @@ def test_postponed_rows_wait_for_compaction(warehouse: SparkWarehouse, partition
     made.check(ALL)
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("layout", ["fixed-partitioned", "dynamic-partitioned"])
 def test_overwrites_take_turns(warehouse: SparkWarehouse, layout: str) -> None:
     made = KeyedTable(warehouse, JAVA, "t", COLUMNS, ["id", "p"], **LAYOUTS[layout])
@@ -204,6 +206,7 @@ APPEND: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(at_most=2)
 @pytest.mark.parametrize("layout", list(APPEND))
 def test_rows_without_a_key(warehouse: SparkWarehouse, layout: str) -> None:
     warehouse.create(JAVA, "t", COLUMNS, **APPEND[layout])

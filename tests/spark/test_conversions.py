@@ -82,6 +82,7 @@ def test_half_of_a_number_in_spark_goes_into_a_double(spark: SparkSession, lake:
         assert sorted(found["v"].to_pylist()) == [0.0, 0.5, 1.0]
 
 
+@pytest.mark.sampled(at_most=3)
 @pytest.mark.parametrize(("kind", "value"), REFUSED)
 def test_what_every_entry_refuses(spark: SparkSession, lake: IcebergLake, kind: str, value: str) -> None:
     table = created(lake, [("v", kind)])

@@ -177,6 +177,7 @@ def test_several_columns_after_one_another(spark: SparkSession, data: st.DataObj
     check(spark, data.draw(tables(columns)), columns, [names, names[:2], names[3:]])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu"])
 def test_neither_ansi_mode_nor_the_time_zone_matter(spark: SparkSession, ansi: str, zone: str) -> None:

@@ -11,6 +11,7 @@ from tests.spark.test_cluster_faults import struck_report
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
+@pytest.mark.deep
 def test_overtaken_attempts_and_lost_executors_change_nothing(java: str, tmp_path: Path) -> None:
     report = struck_report(java, tmp_path, faulty_iceberg_write.__file__)
     assert set(report) == set(faulty_iceberg_write.CASES)

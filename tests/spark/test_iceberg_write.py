@@ -103,6 +103,7 @@ def expected(frame: DataFrame) -> Counter[Any]:
         return counted(frame.toArrow())
 
 
+@pytest.mark.sampled(at_most=3)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_every_transform_and_mode(spark: SparkSession, lake: IcebergLake, name: str) -> None:
     table = lake.create(ORDERS, spec_of(*TRANSFORMS[name]))

@@ -45,6 +45,7 @@ def values(lake: IcebergLake) -> Counter[str]:
     return Counter(lake.table().scan().to_arrow().column("v").to_pylist())
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("action", ["kill-worker", "unavailable"])
 def test_a_task_that_fails_once_is_repeated_and_leaves_nothing(
     spark: SparkSession,
@@ -63,6 +64,7 @@ def test_a_task_that_fails_once_is_repeated_and_leaves_nothing(
     assert lake.unlisted() == set()
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("action", ["kill-worker", "unavailable", "full-disk"])
 def test_a_task_that_always_fails_is_one_clear_error_and_no_change(
     spark: SparkSession,
@@ -83,6 +85,7 @@ def test_a_task_that_always_fails_is_one_clear_error_and_no_change(
     assert lake.unlisted() == set()
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_driver_lost_around_its_commit_is_run_again(
     spark: SparkSession, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch, moment: str

@@ -38,6 +38,7 @@ TYPES = {
 }
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_every_type_passes_through_spark_unchanged(spark: SparkSession, zone: str) -> None:
     columns = [Field(index, name, parse_type(text)) for index, (name, text) in enumerate(TYPES.items())]

@@ -68,6 +68,7 @@ def unlisted(table: Table) -> set[str]:
     return {path.name for path in Path(table.location).glob("**/bucket-*/[!.]*")} - listed
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize(
     ("create", "action"), [(keyed, "kill-worker"), (keyed, "unavailable"), (appended, "kill-worker")]
 )
@@ -91,6 +92,7 @@ def test_a_task_that_fails_once_is_repeated_and_leaves_nothing(
     assert unlisted(table) == set()
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("action", ["kill-worker", "full-disk"])
 def test_a_task_that_always_fails_is_one_clear_error_and_no_change(
     spark: SparkSession,
@@ -180,6 +182,7 @@ def test_a_driver_that_dies_at_any_step_can_be_run_again(
         assert [snapshot.id for snapshot in table.snapshots()] == [1, 2], where
 
 
+@pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_driver_killed_around_its_commit_is_run_again(
     spark: SparkSession, lake: lakelet.Lake, java: str, moment: str

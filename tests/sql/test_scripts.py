@@ -21,6 +21,7 @@ def every_layout() -> list[tuple[Path, str]]:
     return [(path, layout) for path in SCRIPTS for layout in read_script(path).layouts]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("path", "layout"), every_layout(), ids=lambda one: getattr(one, "stem", one))
 def test_a_script_on_a_local_folder(path: Path, layout: str, tmp_path: Path) -> None:
     clock = MovingClock()
@@ -32,12 +33,13 @@ def test_a_script_on_a_local_folder(path: Path, layout: str, tmp_path: Path) -> 
         path.write_text(rewritten(path.read_text(encoding="utf-8"), run.found), encoding="utf-8")
 
 
+@pytest.mark.sampled(at_most=8)
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_on_s3(path: Path, s3_seaweedfs: S3Service) -> None:
+def test_a_script_on_s3(path: Path, s3_minio: S3Service) -> None:
     clock = MovingClock()
     script = read_script(path)
     # One layout is enough to see that files are found; the last one merges and compacts where there are several.
-    store = open_store(s3_seaweedfs.url(f"sql/{path.stem}-{uuid.uuid4().hex}"), s3_seaweedfs.options)
+    store = open_store(s3_minio.url(f"sql/{path.stem}-{uuid.uuid4().hex}"), s3_minio.options)
     Run(script, script.layouts[-1], Lake(store, clock=clock), clock, store="s3").run()
 
 

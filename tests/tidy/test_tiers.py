@@ -95,6 +95,13 @@ def test_make_test_takes_a_sample_and_nothing_deep(module: Path) -> None:
     assert {a for _, a in shown} == {"0", "1", "2", "3"}
 
 
+def test_other_engines_are_sampled_without_a_mark(module: Path) -> None:
+    other = module.parents[1] / "spark" / module.name
+    other.parent.mkdir()
+    other.write_text(MODULE.replace("@pytest.mark.sampled\n", ""))
+    assert taken(other, "--depth=test") == taken(module, "--depth=test")
+
+
 def test_what_check_runs_is_left_out_after_it(module: Path) -> None:
     check, after = taken(module, "--depth=check"), taken(module, "--depth=test", "--after-check")
     assert sorted(check + after) == sorted(taken(module, "--depth=test"))

@@ -10,13 +10,19 @@ a-2-y       a       2        y        left out: nothing new; taken where every p
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from pathlib import PurePath
 
 Values = Mapping[str, int]
 
 
 def stable_order(names: Iterable[str], salt: str = "") -> list[str]:
-    """The names in an order that looks random, and is the same on every machine for one salt."""
-    return sorted(names, key=lambda name: hashlib.sha256(f"{salt}\0{name}".encode()).digest())
+    """The names in an order that looks random, the same on every machine for one salt, in whatever folder a test's file is."""
+
+    def digest(name: str) -> bytes:
+        path, _, test = name.partition("::")
+        return hashlib.sha256(f"{salt}\0{PurePath(path).name}\0{test}".encode()).digest()
+
+    return sorted(names, key=digest)
 
 
 def sampled(cases: Mapping[str, Values], *, at_once: int = 1, at_most: int | None = None) -> set[str]:

@@ -5,6 +5,7 @@ Every test is in one tier:
 - *check*: of unit and tidy tests that are cheap, as many cases as fit into what a function may cost; `make check`.
 - *test*: everything else but what is deep; `make test` takes it with the first.
 - *deep*: marked `deep`, or one of the cases of a `sampled` test that are not in its sample; `make test-all`, and slices.
+  Tests of other engines are sampled without being marked: of a cross product of parameters, every value comes once.
 
 A plain `pytest` takes all of them. A sample always shows every value of every parameter (tests/tiers/sample.py), and is the same
 in every run, so that a test that fails fails again.
@@ -21,6 +22,8 @@ from tests.tiers.sample import filled, sampled, stable_order
 from tests.tiers.zone_tests import zone_matters
 
 CHECK_FOLDERS = ("tests/unit/", "tests/tidy/")
+# Where every case costs a round through another engine, tests with parameters are sampled without being marked.
+SAMPLED_FOLDERS = ("tests/conformance/", "tests/spark/")
 # What a case, and all cases of a function together, may cost in `make check`; the rest waits for `make test`.
 CASE_SECONDS = 0.25
 FUNCTION_SECONDS = 0.2
@@ -133,6 +136,10 @@ def _draws_examples(item: pytest.Item) -> bool:
     return bool(drawn) or "seed" in _parameters(item)
 
 
+def _sample_mark(item: pytest.Item) -> pytest.Mark | None:
+    return item.get_closest_marker("sampled")
+
+
 def _parameters(item: pytest.Item) -> Mapping[str, object]:
     return getattr(getattr(item, "callspec", None), "params", {})
 
@@ -141,13 +148,13 @@ def _deep(items: list[pytest.Item]) -> set[str]:
     found = {item.nodeid for item in items if item.get_closest_marker("deep") is not None}
     functions = defaultdict(dict)
     for item in items:
-        if item.nodeid not in found and item.get_closest_marker("sampled") is not None:
+        if item.nodeid not in found and (
+            _parameters(item) if item.nodeid.startswith(SAMPLED_FOLDERS) else _sample_mark(item)
+        ):
             functions[item.nodeid.partition("[")[0]][item.nodeid] = item
     for cases in functions.values():
-        mark = next(iter(cases.values())).get_closest_marker("sampled")
-        assert mark is not None
+        wishes = getattr(_sample_mark(next(iter(cases.values()))), "kwargs", {})
         # The cases of a test share the values of a parameter, so that the object itself tells which one it is.
         values = {name: {key: id(value) for key, value in _parameters(item).items()} for name, item in cases.items()}
-        at_once = 2 if mark.kwargs.get("pairs") else 1
-        found |= set(cases) - sampled(values, at_once=at_once, at_most=mark.kwargs.get("at_most"))
+        found |= set(cases) - sampled(values, at_once=2 if wishes.get("pairs") else 1, at_most=wishes.get("at_most"))
     return found

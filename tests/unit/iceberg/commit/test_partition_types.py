@@ -64,6 +64,7 @@ CASES: list[tuple[PrimitiveType, list[Any], list[str]]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("kind", "values", "transform"),
     [(kind, values, transform) for kind, values, transforms in CASES for transform in transforms],

@@ -146,6 +146,7 @@ def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(made, key=lambda row: row["id"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("memory", [256 << 20, 20_000])
 @pytest.mark.parametrize(
     "fields",

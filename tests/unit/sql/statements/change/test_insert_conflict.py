@@ -33,6 +33,7 @@ def judged(text: str, keys: tuple[str, ...]) -> list[tuple[Any, ...]]:
     return [returned, duck.execute("SELECT * FROM t ORDER BY ALL").fetchall()]  # type: ignore[list-item]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", STATEMENTS)
 @pytest.mark.parametrize("layout", KEYED)
 def test_rows_are_those_of_duckdb(layout: str, text: str) -> None:
