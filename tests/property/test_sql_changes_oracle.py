@@ -1,10 +1,13 @@
 """DuckDB as the judge of statements that change rows: both take them or both refuse them, and the rows are the same afterwards.
 
-Tables differ in what they are inside, the statements do not know. Names in a third of the statements belong to no table, to the
-wrong one, or to a side that has no row. No error shows a name of ours.
+Tables differ in what they are inside, the statements do not know: one in some is a temporary table, which hides one of the lake.
+Rows that a statement reads are now and then those of another temporary table. Names in a third of the statements belong to no
+table, to the wrong one, or to a side that has no row. No error shows a name of ours.
 """
 
 import random
+import re
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -30,6 +33,8 @@ LAYOUTS: list[tuple[Any, ...]] = [
     {"primary_key": ["id"], "partitioned_by": ["p"]},
     {"primary_key": ["id"], "options": {"bucket": "1", "deletion-vectors.enabled": "true"}},
 ]
+_COLUMNS = "id INT NOT NULL, p INT, v BIGINT, s VARCHAR"
+_READ = re.compile(r"\((VALUES (?:\([^()]*\)(?:, )?)+)\) AS q\(id, p, v, s\)")
 _ALL = "SELECT * FROM t ORDER BY ALL"
 
 
@@ -46,13 +51,21 @@ def judge_changes(seed: int) -> None:
     lake.create_database("default")
     lake.create_table("default.t", [("id", "INT NOT NULL"), ("p", "INT"), ("v", "BIGINT"), ("s", "STRING")], **layout)
     key = f", PRIMARY KEY ({', '.join(keys)})" if keys else ""
+    temporary = rng.random() < 0.25
     with closing(Session(lake)) as session, duckdb.connect() as duck:
-        duck.execute(f"CREATE TABLE t (id INT NOT NULL, p INT, v BIGINT, s VARCHAR{key})")
+        duck.execute(f"CREATE TABLE t ({_COLUMNS}{key})")
+        if temporary:
+            session.run("INSERT INTO t VALUES (77, 7, 7, 'the lake''s')")
+            session.run(f"CREATE TEMP TABLE t ({_COLUMNS}{key})")
         for table in (session.run, duck.execute):
             table("INSERT INTO t VALUES (1, 0, 3, 'a'), (2, 1, NULL, 'b'), (5, 2, 4, NULL), (6, 0, 2, 'ax')")
         maker = ChangeMaker(rng, keys)
         for _ in range(STATEMENTS):
             change = maker.change()
+            if temporary:
+                change = RandomChange(change.theirs, change.theirs)
+            if rng.random() < 0.3:
+                change = _with_source(change, (session.run, duck.execute))
             try:
                 check(session, duck, change)
             except NoJudgementError:
@@ -60,6 +73,20 @@ def judge_changes(seed: int) -> None:
             except Exception as error:
                 rows = duck.execute(_ALL).fetchall()
                 pytest.fail(f"{error}\n{layout}\n{change.ours}\nDuckDB's table afterwards: {rows}")
+        if temporary:
+            assert session.run('SELECT s FROM "default".t').rows() == [("the lake's",)]
+
+
+def _with_source(change: RandomChange, sides: Sequence[Callable[[str], object]]) -> RandomChange:
+    """The statement with the rows that it reads in a temporary table, where it reads any."""
+    found = _READ.search(change.ours)
+    if found is None:
+        return change
+    for run in sides:
+        run("CREATE OR REPLACE TEMP TABLE src (id INT, p INT, v BIGINT, s VARCHAR)")
+        run(f"INSERT INTO src {found[1]}")
+    before = None if change.before is None else _READ.sub("src AS q", change.before)
+    return RandomChange(_READ.sub("src AS q", change.ours), _READ.sub("src AS q", change.theirs), before)
 
 
 def check(session: Session, duck: duckdb.DuckDBPyConnection, change: RandomChange) -> None:
@@ -68,6 +95,7 @@ def check(session: Session, duck: duckdb.DuckDBPyConnection, change: RandomChang
     if refused is not None:
         assert not isinstance(refused, InternalError), refused
         assert "__lakelet" not in str(refused).replace("__lakelet_row", ""), refused
+        assert "lakelet_temporary" not in str(refused), refused
         assert isinstance(expected, str), f"only we refuse it: {refused}"
     else:
         assert not isinstance(expected, str), f"only DuckDB refuses it: {expected}"

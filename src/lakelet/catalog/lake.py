@@ -10,6 +10,7 @@ The catalog is the folder itself: `<db>.db/<table>/schema/schema-0` makes a tabl
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from lakelet.table.table import Table
 
 Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field]
+_SESSIONS = threading.Lock()
 
 
 class Lake:
@@ -110,13 +112,16 @@ class Lake:
         """Runs SQL: queries over the lake's tables on DuckDB, and statements that make, change and keep tables.
 
         `params` are values for `$name`, or for `?`; data frames are named like tables, by `frames` or as variables of the calling
-        code. USE and SET hold for the statements that follow.
+        code. USE and SET hold for the statements that follow, and temporary tables are there for them, in all threads.
         """
         from lakelet.sql import Session  # noqa: PLC0415 - the layer above; DuckDB loads with it.
 
-        if self._session is None:
-            self._session = Session(self)
-        return self._session.run(text, params, frames, sys._getframe(1))
+        # Threads share one: what is temporary in it is there for all of them.
+        with _SESSIONS:
+            if self._session is None:
+                self._session = Session(self)
+            session = self._session
+        return session.run(text, params, frames, sys._getframe(1))
 
     # ------------------------------------------------------------------ databases
 

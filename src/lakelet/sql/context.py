@@ -14,6 +14,7 @@ from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, TableName, split_name
 from lakelet.sql.query.relation import Relation
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
+from lakelet.sql.temporary.objects import TemporaryObjects
 
 if TYPE_CHECKING:
     from lakelet.sql.iceberg.views import IcebergViews
@@ -33,6 +34,7 @@ class Context:
         self.engine = Engine()
         # Statements that PREPARE keeps, by their names in lower case.
         self.prepared: dict[str, Prepared] = {}
+        self.temporary = TemporaryObjects()
 
     @cached_property
     def plans(self) -> Plans:

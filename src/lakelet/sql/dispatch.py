@@ -54,6 +54,12 @@ def run_statement(context: Context, statement: Statement) -> SqlResult:
     if first in refused.STATEMENTS:
         word = reader.peek()
         raise SqlError(f"{first}: {refused.STATEMENTS[first]}", reader.text, word.start)
+    if context.temporary:
+        from lakelet.sql.temporary.change import run_temporary, temporary_target  # noqa: PLC0415 - few sessions have any.
+
+        found = temporary_target(context, reader)
+        if found is not None:
+            return run_temporary(context, statement, *found)
     if first not in _STATEMENTS:
         known = (*_STATEMENTS, *(word for word in _QUERIES if word != "("))
         raise reader.error(f"a statement{nearest(first, known)}")

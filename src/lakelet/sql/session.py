@@ -56,5 +56,6 @@ class Session:
         self.context.engine.interrupt()
 
     def close(self) -> None:
-        """Lets the engine go."""
+        """Lets the engine go, and with it what is temporary."""
+        self.context.temporary.clear()
         self.context.engine.close()

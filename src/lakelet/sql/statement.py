@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lakelet.sql.engine.frames import Frames
 from lakelet.sql.lexer.word_reader import WordReader
+from lakelet.sql.lexer.words import words_of
 
 # Values for `$name` or for `?` and `$1`.
 Params = Mapping[str, object] | Sequence[object] | None
@@ -30,3 +31,15 @@ class Statement:
     def placed_source(self) -> str:
         """The same behind as much space as there is text before it, so that places in it are places in the whole text."""
         return self.reader.source_in_place(0, len(self.reader.words))
+
+
+def used_params(expression: str, params: Params) -> Params:
+    """The parameters that an expression names: DuckDB refuses others."""
+    if not params:
+        return None
+    names = [word.text[1:] for word in words_of(expression) if word.kind == "parameter"]
+    if not names:
+        return None
+    if isinstance(params, Mapping):
+        return {name: params[name] for name in names if name in params}
+    return params

@@ -400,3 +400,9 @@ def test_sql_with_parameters_and_a_database(run: Run, shop: Lake) -> None:
 
 def test_the_same_code_comes_back_to_the_caller() -> None:
     assert main(["--version"]) == 0
+
+
+def test_temporary_tables_of_one_run(run: Run, shop: Lake) -> None:
+    text = "CREATE TEMP TABLE t AS SELECT id FROM shop.orders WHERE id = 1; INSERT INTO t VALUES (70); SELECT max(id) AS s FROM t"
+    assert run("sql", text, "--json").objects[-1] == {"rows": [{"s": 70}]}
+    assert run("sql", "SELECT * FROM t").code == 1

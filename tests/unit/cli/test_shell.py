@@ -43,6 +43,16 @@ def test_the_database_in_use_stays(typed: Run, shop: Lake) -> None:
     assert typed("SELECT count(*) AS n FROM orders;", "--database", "shop", "--json").objects == [{"rows": [{"n": 4}]}]
 
 
+def test_temporary_tables_live_as_long_as_the_shell(typed: Run, shop: Lake) -> None:
+    text = (
+        "CREATE TEMP TABLE mine AS SELECT 7 AS n; SELEC 1;\nCREATE TEMP VIEW v AS SELECT n + 1 AS m FROM mine;\nFROM v;"
+    )
+    shown = typed(f"\\f csv\n{text}")
+    assert shown.out.endswith('"m"\n8\n')
+    gone = typed("\\f csv\nFROM v;")
+    assert (gone.code, "'default.v' is not in" in gone.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -17,7 +17,7 @@ import itertools
 import json
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import duckdb
@@ -40,6 +40,8 @@ _SETTINGS = {
 }
 _EXPLAIN = "EXPLAIN "
 _CATALOG = "lakelet_{number}"
+# The database in which temporary tables of the session stand; errors never show it (`engine_errors`).
+TEMPORARY_DATABASE = "lakelet_temporary"
 
 
 class Engine:
@@ -66,6 +68,11 @@ class Engine:
         if self._database is None:
             self._database = open_instance(settings={**_SETTINGS, "temp_directory": engine_folder()})
         return self._database
+
+    def attach_temporary(self) -> None:
+        """Make room for temporary tables, once; it goes with the instance."""
+        with self._lock:
+            self._instance().execute(f"ATTACH IF NOT EXISTS ':memory:' AS {TEMPORARY_DATABASE}")
 
     def interrupt(self) -> None:
         """Stops all that is running; any thread may call it."""
@@ -97,6 +104,17 @@ class Engine:
             if self._database is not None:
                 self._database.close()
                 self._database = None
+
+
+def _temporary_rows(function: str, views: Collection[str]) -> tuple[str, str]:
+    """Which rows of a list are about temporary objects, and what their columns say."""
+    tables = f"database_name = {literal(TEMPORARY_DATABASE)}"
+    named = {"duckdb_views": "view_name", "duckdb_columns": "table_name"}.get(function)
+    is_view = (
+        f" OR (database_name = 'temp' AND {named} IN (SELECT unnest({listed(views)}::VARCHAR[])))" if named else ""
+    )
+    instead = f", (temporary OR {tables}) AS temporary" if function == "duckdb_tables" else ""
+    return ("" if function in ("duckdb_databases", "duckdb_schemas") else f" OR {tables}{is_view}"), instead
 
 
 class Space:
@@ -162,18 +180,27 @@ class Space:
         with contextlib.suppress(InvalidError):
             self.run("; ".join(statements))
 
-    def name_catalog(self, name: str, functions: Mapping[str, bool], schemas: Sequence[str]) -> None:
+    def name_catalog(
+        self, name: str, functions: Mapping[str, bool], schemas: Mapping[str, str], temporary: Collection[str]
+    ) -> None:
         """Shows the catalog under a name in these functions, which say by `database_name` what they are about, and nothing else;
-        where they have a `schema_name`, of these schemas only."""
+        where they have a `schema_name`, of these schemas only, each under the name it maps to. Of what is `temporary` there are
+        the session's tables and these views."""
         assert self._catalog is not None
         for schema in schemas:
             self._schema(schema)
         own = f"database_name = {literal(self._catalog)}"
         for function, has_schema in functions.items():
             among = f" AND schema_name IN (SELECT unnest({listed(schemas)}::VARCHAR[]))" if has_schema else ""
+            more, instead = _temporary_rows(function, temporary)
+            cases = [f"WHEN {literal(one)} THEN {literal(shown)}" for one, shown in schemas.items() if one != shown]
+            if has_schema and cases:
+                instead += f", CASE schema_name {' '.join(cases)} ELSE schema_name END AS schema_name"
+            once = " QUALIFY row_number() OVER (PARTITION BY schema_name ORDER BY oid) = 1"
             self.run(
-                f"CREATE MACRO {self._catalog}.main.{function}() AS TABLE "
-                f"SELECT * REPLACE ({literal(name)} AS database_name) FROM system.main.{function}() WHERE {own}{among}"
+                f"CREATE MACRO {self._catalog}.main.{function}() AS TABLE SELECT * FROM "
+                f"(SELECT * REPLACE (if({own}, {literal(name)}, 'temp') AS database_name{instead}) "
+                f"FROM system.main.{function}() WHERE ({own}{among}){more}){once if function == 'duckdb_schemas' else ''}"
             )
         for function in ("current_database", "current_catalog"):
             self.run(f"CREATE MACRO {self._catalog}.main.{function}() AS {literal(name)}")
@@ -206,6 +233,23 @@ class Space:
             return self._cursor.execute(text, params).fetchall() if params else self._cursor.execute(text).fetchall()
         except duckdb.Error as error:
             raise self._error(error, placed) from error
+
+    def table(self, text: str, params: Params = None, placed: Placed | None = None) -> pa.Table:
+        """Runs a statement and gives all its rows as Arrow; a table without columns where it gives none."""
+        try:
+            found: duckdb.DuckDBPyRelation | None = self._cursor.sql(text, params=params or None)
+            return pa.table({}) if found is None else found.to_arrow_table()
+        except duckdb.Error as error:
+            raise self._placed_error(text, error, placed or Placed(text)) from error
+        except pa.ArrowException as error:
+            raise self._error(error, placed) from error
+
+    def bind(self, placed: Placed) -> None:
+        """Raise what is wrong with the names and types of a query, of which no row is read."""
+        try:
+            self._cursor.execute(f"{_EXPLAIN}{placed.changed}")
+        except duckdb.Error as error:
+            raise lakelet_error(error, placed, shift=len(_EXPLAIN)) from error
 
     def value(self, expression: str, params: Params = None) -> object:
         """The value of an expression. It comes by way of Arrow: DuckDB's own way needs `pytz` for moments."""

@@ -20,8 +20,8 @@ from lakelet.errors import (
 from lakelet.sql.lexer.errors import SqlError
 
 _PREFIX = re.compile(r"^[A-Z][\w-]*(?: [\w-]+)* Error: ")
-# The catalog of one query, in which its tables are shown.
-_SPACE = re.compile(r"\blakelet_\d+\.")
+# The catalog of one query, in which its tables are shown, and the one of the session's temporary tables.
+_SPACE = re.compile(r"\blakelet_\d+\.|\blakelet_temporary\.main\.|\blakelet_temporary\.")
 # Columns and tables that statements are made of, and nobody has written: among the names that DuckDB suggests, and elsewhere.
 _OWN = r'"?(?:temp\.)?(?:main\.)?(?:"?\w+"?\.)?(?:__lakelet_\w+|lakelet_rows_\d+)"?'
 _SUGGESTED = re.compile(rf"(?<=: ){_OWN}, |, {_OWN}|\s*(?:Candidate [\w ]+:|Did you mean:?) {_OWN}(?:\?|$)")

@@ -20,7 +20,9 @@ from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.lexer.quoting import literal, quoted
 from lakelet.sql.lexer.words import Word, words_of
+from lakelet.sql.names import TableName
 from lakelet.sql.statements.definition.type_text import default_text, written_expressions
+from lakelet.sql.temporary.objects import TEMPORARY, table_sql
 
 CATALOG = "lakelet"
 _ABOUT_ONE = frozenset(("pragma_table_info", "pragma_show"))
@@ -49,6 +51,7 @@ _LISTS = frozenset(
         *("pragma_database_size",),
     )
 )
+_IN_USE = f"(table_schema = current_schema() OR table_catalog = '{TEMPORARY}')"
 _NAMES = _LISTS | _ABOUT_ONE
 # Functions of DuckDB with a column `database_name`, and whether there is one `schema_name` too.
 _FUNCTIONS = {
@@ -77,34 +80,82 @@ def shown_tables(text: str) -> str:
         named = inside[3] in ("FROM", "IN") and place + 5 < len(words)
         end = place + (5 if named else 3)
         if words[end].keyword == ")":
-            schema = literal(words[place + 4].text) if named else "current_schema()"
-            query = (
-                f"SELECT table_name AS name FROM information_schema.tables WHERE table_schema = {schema} ORDER BY ALL"
-            )
+            query = tables_query(words[place + 4].text if named else None)
             return shown_tables(f"{text[: words[place].end]}{query}{text[words[end].start :]}")
     return text
+
+
+def tables_query(database: str | None = None) -> str:
+    """The query for the tables of a database; without one, of that in use and the temporary ones."""
+    inside = f"table_schema = {literal(database)}" if database is not None else _IN_USE
+    return f"SELECT table_name AS name FROM information_schema.tables WHERE {inside} ORDER BY ALL"
 
 
 def add_listing(space: Space, context: Context, words: Sequence[Word], shown: Collection[tuple[str, str]]) -> None:
     """Fill DuckDB's lists. `shown` are tables that are there already, by database and name in lower case."""
     lake = context.lake
     databases = lake.databases()
-    space.name_catalog(CATALOG, _FUNCTIONS, databases)
-    known = set(shown)
-    asked = _asked(context, words)
-    for database, name in asked or _every(databases, lake.tables):
-        # Of those that differ in case alone the first.
-        if (database.lower(), name.lower()) not in known:
-            # Whatever is wrong with one table is told when it is read.
-            with suppress(LakeletError):
-                schema = lake.table(f"{database}.{name}").schema
-                known.add((database.lower(), name.lower()))
-                space.add_table(database, name, _columns(schema), schema.comment, _comments(schema))
-    for database, name in asked or _every(databases, lake.views):
-        if (database.lower(), name.lower()) not in known:
-            with suppress(LakeletError):
-                columns = context.query(f"SELECT * FROM {quoted(database)}.{quoted(name)} LIMIT 0").to_arrow()
-                space.add_view(database, name, f"SELECT * FROM {space.add_frame(columns)}")
+    # The one in use has its schema already.
+    places = _Places(sorted(databases, key=lambda one: one != context.database), shown)
+    asked, temporary = _asked(context, words)
+    some = asked or [] if asked or temporary else None
+    for database, name in _every(databases, lake.tables) if some is None else some:
+        # Whatever is wrong with one table is told when it is read.
+        with suppress(LakeletError):
+            schema = lake.table(f"{database}.{name}").schema
+            place = places.of(database, name) if some is None else database
+            if place is not None:
+                space.add_table(place, name, _columns(schema), schema.comment, _comments(schema))
+    for database, name in _every(databases, lake.views) if some is None else some:
+        with suppress(LakeletError):
+            if some is not None and context.names.find(TableName(database, name)) is not None:
+                continue
+            columns = context.query(f"SELECT * FROM {quoted(database)}.{quoted(name)} LIMIT 0").to_arrow()
+            place = places.of(database, name) if some is None else database
+            if place is not None:
+                space.add_view(place, name, f"SELECT * FROM {space.add_frame(columns)}")
+    views = list(context.temporary.names(views=True))
+    for name in temporary if some is not None else views:
+        if name in views:
+            columns = context.query(f"SELECT * FROM {TEMPORARY}.{quoted(name)} LIMIT 0").to_arrow()
+            space.add_temporary(name, f"SELECT * FROM {space.add_frame(columns)}")
+        else:
+            space.add_temporary(name, f"SELECT * FROM {table_sql(name)}")
+    space.name_catalog(CATALOG, _FUNCTIONS, places.schemas, views)
+
+
+class _Places:
+    """Schemas of the catalog for tables: the database, or one that stands for it where DuckDB would take two names for one.
+
+    d.t -> d     d.T -> "d#1"     D.t -> "D#2"
+    """
+
+    def __init__(self, databases: Sequence[str], shown: Collection[tuple[str, str]]) -> None:
+        # What each schema is shown as.
+        self.schemas: dict[str, str] = {}
+        self._own: dict[str, str] = {}
+        self._shown = set(shown)
+        self._taken: set[tuple[str, str]] = set()
+        for database in databases:
+            self._own[database] = (
+                database if database.lower() not in map(str.lower, self.schemas) else self._new(database)
+            )
+            self.schemas[self._own[database]] = database
+
+    def of(self, database: str, name: str) -> str | None:
+        """The schema for a table, None for one that is there already."""
+        if (database.lower(), name.lower()) in self._shown:
+            return None
+        alike = [schema for schema, shown in self.schemas.items() if shown == database]
+        schema = next((one for one in alike if (one.lower(), name.lower()) not in self._taken), None)
+        if schema is None:
+            schema = self._new(database)
+            self.schemas[schema] = database
+        self._taken.add((schema.lower(), name.lower()))
+        return schema
+
+    def _new(self, database: str) -> str:
+        return f"{database}#{len(self.schemas)}"
 
 
 def _is_list(words: Sequence[Word], place: int) -> bool:
@@ -114,21 +165,26 @@ def _is_list(words: Sequence[Word], place: int) -> bool:
     return word.is_name and word.text.lower() in _NAMES
 
 
-def _asked(context: Context, words: Sequence[Word]) -> list[tuple[str, str]]:
-    """The tables that the query asks about by name, none where it asks for lists."""
+def _asked(context: Context, words: Sequence[Word]) -> tuple[list[tuple[str, str]], list[str]]:
+    """The tables that the query asks about by name, and those that are temporary; none where it asks for lists."""
     found: list[tuple[str, str]] = []
+    temporary: list[str] = []
     for place in range(len(words)):
         if not _is_list(words, place):
             continue
         is_text = place + 2 < len(words) and words[place + 1].keyword == "(" and words[place + 2].kind == "string"
         if words[place].text.lower() not in _ABOUT_ONE or not is_text:
-            return []
+            return [], []
         parts = [word.text for word in words_of(words[place + 2].text) if word.is_name]
+        own = context.temporary.find(parts) if parts else None
+        if own is not None:
+            temporary.append(own)
+            continue
         name = context.table_name(parts) if 1 <= len(parts) <= 2 else None
         there = None if name is None else context.names.find(name) or context.names.find_view(name)
         if there is not None:
             found.append((there.database, there.table))
-    return found
+    return found, temporary
 
 
 def _every(databases: Sequence[str], named: Callable[[str], list[str]]) -> Iterator[tuple[str, str]]:

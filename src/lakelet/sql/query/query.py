@@ -8,11 +8,9 @@ or system tables; a data frame in the caller's code; a file or something of Duck
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.model.types import Field, Kind
@@ -39,13 +37,14 @@ from lakelet.sql.query.incremental import Incremental, incrementals
 from lakelet.sql.query.listing import add_listing, is_listing, shown_tables
 from lakelet.sql.query.parse_tree import Node, Reference, functions, references
 from lakelet.sql.query.query_words import default_names, is_duckdbs, is_file, named_tables
-from lakelet.sql.query.relation import Deferred, Relation, Rows
+from lakelet.sql.query.relation import Deferred, Relation, Rows, as_arrow, column_names
 from lakelet.sql.query.shortcuts import all_counted, counted, limited
 from lakelet.sql.query.table_functions import check_functions, expanded
 from lakelet.sql.query.time_travel import Travel, travels
 from lakelet.sql.result import SqlResult
-from lakelet.sql.statement import Params
-from lakelet.sql.views.named import NamedViews, ViewNamed
+from lakelet.sql.statement import Params, used_params
+from lakelet.sql.temporary.objects import TEMPORARY, table_sql
+from lakelet.sql.views.named import NamedViews, ViewNamed, mentions
 
 if TYPE_CHECKING:
     from lakelet.sql.iceberg.names import IcebergName
@@ -80,6 +79,8 @@ class Query:
     params: Params
     frames: Frames
     relations: Mapping[str, Relation]
+    # What else is to be changed in the text, which may have become another one by then, before DuckDB sees it.
+    edits: Callable[[str, Sequence[Word]], list[tuple[int, int, str]]] = field(default=lambda _, __: [])
     placed: Placed = field(init=False)
     space: Space = field(init=False)
     views: list[tuple[str, TableView | IcebergView]] = field(init=False, default_factory=list)
@@ -104,7 +105,7 @@ class Query:
                 return
             except ViewNamed as view:
                 # The text is another one with the view's query in it, and tables that it alone names.
-                self.text = named.put_in(view.name, self.uses.values(), self.placed, self.space)
+                self.text = named.put_in(view, self.uses.values(), self.placed, self.space)
                 self.space.close()
                 self.views, self.uses, self._iceberg, self._apart = [], {}, {}, {}
             except BaseException as error:
@@ -124,7 +125,7 @@ class Query:
             self._lists = is_listing(words)
         found, edits = travels(self.text, words, self._value)
         changes, more = incrementals(self.text, words, self._value)
-        replaced = [*edits, *more]
+        replaced = [*edits, *more, *self.edits(self.text, words)]
         if has_stars(words):
             replaced += star_edits(words, self.context.lake.catalogs.names())
         self._parse(words, replaced)
@@ -221,6 +222,9 @@ class Query:
             frame = self.frames.given_name(parts[0])
             if frame is not None:
                 return ("frame", frame)
+        temporary = self._temporary(parts)
+        if temporary is not None:
+            return (TEMPORARY, temporary)
         found = self._found(parts)
         return ("variable", parts[0]) if found is None and self._outer(parts) is not None else found
 
@@ -248,7 +252,9 @@ class Query:
             if parts[-1] in stand_ins:
                 continue
             key = parts
-            if len(parts) == 1 and _folded(self.relations, parts[0]) is None and not self.frames.has(parts[0]):
+            if self._temporary(parts) is not None:
+                key = (TEMPORARY, parts[-1])
+            elif len(parts) == 1 and _folded(self.relations, parts[0]) is None and not self.frames.has(parts[0]):
                 key = (self.context.database.lower(), *parts)
             found.setdefault(key, []).extend(uses)
         return list(found.values())
@@ -272,6 +278,10 @@ class Query:
                 relation = self.frames.given(written[0])
         is_given = relation is not None
         if relation is None:
+            temporary = self._temporary(written)
+            if temporary is not None:
+                self._add_temporary(temporary, uses, shown[-1])
+                return
             if is_duckdbs(written) and not self._is_lakes(written):
                 return
             relation = self._relation(written, uses)
@@ -282,6 +292,28 @@ class Query:
             self.space.add_temporary(shown[-1], query)
         else:
             self.space.add_view(shown[0] if len(shown) == 2 else self.context.database, shown[-1], query)
+
+    def _temporary(self, parts: tuple[str, ...]) -> str | None:
+        """The temporary table or view that a name means; what was handed over comes before it."""
+        if not self.context.temporary or (len(parts) == 1 and self._is_given(parts[0])):
+            return None
+        return self.context.temporary.find(parts)
+
+    def _is_given(self, name: str) -> bool:
+        return _folded(self.relations, name) is not None or self.frames.has(name)
+
+    def _add_temporary(self, name: str, uses: Sequence[Reference], shown: str) -> None:
+        view = self.context.temporary.view(name)
+        if view is not None:
+            found = TableName(TEMPORARY, view.name)
+            if "optional" in uses[0].node and not mentions(words_of(self.text), found, TEMPORARY):
+                return
+            raise ViewNamed(found, temporary=view, uses=uses)
+        if (name.lower(),) in self.uses and self._is_given(name):
+            raise InvalidError(
+                f"{name!r} is both a temporary table and a relation that was handed over: rename one of them"
+            )
+        self.space.add_temporary(shown, f"SELECT * FROM {table_sql(name)}")
 
     def _is_lakes(self, written: tuple[str, ...]) -> bool:
         """Whether the lake has a table that is called like one of DuckDB's own."""
@@ -310,8 +342,8 @@ class Query:
             return self._opened(name)
         except (NotFoundError, InvalidError) as error:
             view = self._view(written)
-            if view is not None:
-                raise ViewNamed(view, written) from None
+            if view is not None and (not optional or mentions(words_of(self.text), view, self.context.database)):
+                raise ViewNamed(view) from None
             outer = self._outer(written)
             if outer is not None:
                 return outer
@@ -371,6 +403,8 @@ class Query:
             version = self._iceberg_relation(travel.parts, uses, travel)
             self.space.add_temporary(travel.stand_in, self._relation_sql(version, uses, ".".join(travel.parts)))
             return
+        if self._temporary(travel.parts) is not None:
+            raise InvalidError(f"{'.'.join(travel.parts)!r} is temporary, and has no versions")
         name = self.context.table_name(travel.parts)
         found: Relation
         if name.system is not None:
@@ -395,7 +429,7 @@ class Query:
         from lakelet.sql.query.table_view import scanned_sql, table_view  # noqa: PLC0415
         from lakelet.table.read.table_scan import TableScan  # noqa: PLC0415
 
-        check_columns_apart(_column_names(relation), name)
+        check_columns_apart(column_names(relation), name)
         if isinstance(relation, Rows):
             return f"SELECT * FROM {self.space.add_rows(relation)}"
         if isinstance(relation, Deferred):
@@ -431,11 +465,11 @@ class Query:
         return tuple(one for one in fields if getattr(one.type, "kind", None) is not zoned)
 
     def _frame(self, frame: object) -> str:
-        return self.space.add_frame(_as_arrow(frame))
+        return self.space.add_frame(as_arrow(frame))
 
     def _value(self, expression: str) -> object:
         """The value of an expression without tables."""
-        return self.space.value(expression, _used(expression, self.params))
+        return self.space.value(expression, used_params(expression, self.params))
 
     def _explain(self, error: BaseException) -> BaseException | None:
         """What is wrong with a file, where DuckDB's error is about one."""
@@ -459,37 +493,3 @@ def _location(scan: TableScan) -> str | None:
 def _folded(given: Mapping[str, Relation], name: str) -> Relation | None:
     found = only_match(name, given, "relation")
     return None if found is None else given[found]
-
-
-def _column_names(relation: object) -> Sequence[str]:
-    """The names of a relation's columns, none where only DuckDB knows them."""
-    if isinstance(relation, Deferred):
-        return [one.name for one in relation.fields]
-    if hasattr(relation, "collect_schema"):
-        return list(relation.collect_schema().names())
-    schema = getattr(relation, "schema", None)
-    for names in (getattr(relation, "columns", ()), getattr(schema, "names", ())):
-        # Columns of an Arrow table are arrays, a frame's may have numbers for names.
-        found = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
-        if found:
-            return found
-    return ()
-
-
-def _used(expression: str, params: Params) -> Params:
-    """The parameters that an expression names: DuckDB refuses others."""
-    if not params:
-        return None
-    names = [word.text[1:] for word in words_of(expression) if word.kind == "parameter"]
-    if not names:
-        return None
-    if isinstance(params, Mapping):
-        return {name: params[name] for name in names if name in params}
-    return params
-
-
-def _as_arrow(frame: object) -> object:
-    """Data that DuckDB takes."""
-    # A scan or a result of ours, among others.
-    reader = getattr(frame, "to_reader", None)
-    return frame if reader is None or isinstance(frame, pa.Table) else reader()

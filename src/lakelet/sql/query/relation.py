@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -41,3 +41,25 @@ class Deferred(ABC):
 
 
 Relation: TypeAlias = "TableScan | Rows | pa.Table | Deferred"
+
+
+def column_names(relation: object) -> Sequence[str]:
+    """The names of a relation's columns, none where only DuckDB knows them."""
+    if isinstance(relation, Deferred):
+        return [one.name for one in relation.fields]
+    if hasattr(relation, "collect_schema"):
+        return list(relation.collect_schema().names())
+    schema = getattr(relation, "schema", None)
+    for names in (getattr(relation, "columns", ()), getattr(schema, "names", ())):
+        # Columns of an Arrow table are arrays, a frame's may have numbers for names.
+        found = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
+        if found:
+            return found
+    return ()
+
+
+def as_arrow(frame: object) -> object:
+    """Data that DuckDB takes."""
+    # A scan or a result of ours, among others.
+    reader = getattr(frame, "to_reader", None)
+    return frame if reader is None or isinstance(frame, pa.Table) else reader()

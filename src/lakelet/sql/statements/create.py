@@ -65,6 +65,10 @@ def run_create(context: Context, statement: Statement) -> SqlResult:
     replaces = reader.peek() if reader.at("OR") else None
     if replaces is not None:
         reader.expect("OR", "REPLACE")
+    if reader.accept("TEMP") or reader.accept("TEMPORARY"):
+        from lakelet.sql.temporary.creation import run_create_temporary  # noqa: PLC0415 - loaded when it comes, as in dispatch.
+
+        return run_create_temporary(context, statement, replaces)
     if reader.accept("TABLE"):
         return _create_table(context, statement, replaces)
     if reader.accept("VIEW"):

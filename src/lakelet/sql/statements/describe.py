@@ -44,6 +44,11 @@ def run_describe(context: Context, statement: Statement) -> SqlResult:
         return _describe_query(context, statement, start)
     before = reader.place
     parts = reader.name_parts("the name of a table")
+    temporary = context.temporary.find(parts)
+    if temporary is not None and reader.at_end and not _is_given(statement, parts):
+        from lakelet.sql.temporary.listing import describe_temporary  # noqa: PLC0415 - few sessions have any.
+
+        return describe_temporary(context, temporary)
     if reader.at("(") or (reader.at_end and _is_frame(context, statement, parts)):
         return _describe_query(context, statement, before, is_name=not reader.at("("))
     if is_iceberg(parts):
@@ -79,6 +84,10 @@ def _describe_view(context: Context, statement: Statement, start: int) -> SqlRes
         for name, duck_type, *_ in _describe_query(context, statement, start, is_name=True)
     ]
     return SqlResult.of_rows(COLUMNS, rows)
+
+
+def _is_given(statement: Statement, parts: Sequence[str]) -> bool:
+    return len(parts) == 1 and statement.frames.has(parts[0])
 
 
 def _is_frame(context: Context, statement: Statement, parts: Sequence[str]) -> bool:

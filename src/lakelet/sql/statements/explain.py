@@ -10,6 +10,8 @@ physical_plan   …
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 
 from lakelet.format.data.parquet_file import open_parquet
@@ -18,12 +20,14 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.read.parquet_scan import matching_row_groups
 from lakelet.read.split_files import SplitFile
 from lakelet.sql.context import Context
+from lakelet.sql.engine.duckdb_engine import TEMPORARY_DATABASE
 from lakelet.sql.query.query import Query
 from lakelet.sql.query.table_view import TableView
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
+_TEMPORARY = re.compile(rf"{TEMPORARY_DATABASE}\.main\.([^\s│]+)")
 _COLUMNS = {"explain_key": pa.string(), "explain_value": pa.string()}
 
 
@@ -43,8 +47,13 @@ def run_explain(context: Context, statement: Statement) -> SqlResult:
         word = "EXPLAIN ANALYZE" if analyze else "EXPLAIN"
         plan = query.space.run(f"{word} {query.placed.changed}", statement.params, query.placed)
         rows = [(name, _pruning(view) if isinstance(view, TableView) else view.summary()) for name, view in query.views]
-        rows += [(str(key), str(value)) for key, value in plan]
+        rows += [(str(key), _TEMPORARY.sub(_as_written, str(value))) for key, value in plan]
     return SqlResult.of_rows(_COLUMNS, rows)
+
+
+def _as_written(name: re.Match[str]) -> str:
+    """A temporary table as it is named, as wide as the name that DuckDB has for it."""
+    return f"temp.main.{name[1]}".ljust(len(name[0]))
 
 
 def _pruning(view: TableView) -> str:

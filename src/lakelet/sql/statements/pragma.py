@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.quoting import literal
+from lakelet.sql.query.listing import tables_query
 from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 
 _ABOUT_ONE = ("table_info", "show")
 _PLAIN = {
-    "show_tables": "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY ALL",
+    "show_tables": tables_query(),
     "show_databases": "SELECT database_name FROM duckdb_databases()",
     "database_list": "SELECT 0 AS seq, database_name AS name, path AS file FROM duckdb_databases()",
     "version": "FROM pragma_version()",

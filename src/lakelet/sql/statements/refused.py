@@ -25,11 +25,8 @@ STATEMENTS = {
 }
 _NUMBERS = "DEFAULT uuid() gives every row an id of its own, row_number() OVER () numbers those of a query"
 _FUNCTIONS = "queries have the functions of DuckDB; CREATE VIEW keeps a query, PREPARE one with parameters"
-_FOR_A_WHILE = "a data frame or a WITH clause holds rows for one query, CREATE OR REPLACE TABLE … AS for several"
 # What is created or dropped, by the word behind CREATE or DROP.
 OBJECTS = {
-    "TEMPORARY": _FOR_A_WHILE,
-    "TEMP": _FOR_A_WHILE,
     "MATERIALIZED": "CREATE TABLE … AS keeps the rows of a query, CREATE OR REPLACE TABLE … AS renews them",
     "INDEX": "a table finds rows by its PRIMARY KEY, its partitions and the statistics of its files; bloom filters are "
     "the options 'parquet.bloom.filter.…'",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
 
 import pyarrow as pa
 
@@ -32,6 +33,7 @@ from lakelet.sql.statements.text.clauses import (
     resolve_partition,
 )
 from lakelet.sql.statements.text.given_table import GivenTable, newest_schema, read_database, read_table
+from lakelet.sql.temporary.objects import TEMPORARY
 from lakelet.table.upkeep.partitions import live_partitions
 
 _TEXT = pa.string()
@@ -105,15 +107,24 @@ def _tables(context: Context, reader: WordReader, *, views: bool = False) -> Sql
     what = "view" if views else "table"
     database = context.database
     if reader.accept("IN") or reader.accept("FROM"):
+        if reader.peek().text.lower() == TEMPORARY and TEMPORARY not in context.lake.databases():
+            reader.take()
+            return show_names(reader, what, context.temporary.names(views=views))
         database = read_database(context, reader)
-    elif database == DEFAULT_DATABASE and database not in context.lake.databases():
+        return show_names(reader, what, context.lake.views(database) if views else context.lake.tables(database))
+    own = list(context.temporary.names(views=views))
+    if database == DEFAULT_DATABASE and database not in context.lake.databases():
         # It is made with its first table.
-        return show_names(reader, what, [])
-    return show_names(reader, what, context.lake.views(database) if views else context.lake.tables(database))
+        return show_names(reader, what, own)
+    names = context.lake.views(database) if views else context.lake.tables(database)
+    return show_names(reader, what, sorted({*names, *own}) if own else names)
 
 
 def _create_table(context: Context, reader: WordReader) -> SqlResult:
     reader.expect("TABLE")
+    temporary = _of_temporary(context, reader, "create_temporary_text")
+    if temporary is not None:
+        return temporary
     given = read_table(context, reader)
     reader.finish()
     table, there = given.open(), given.existing()
@@ -123,6 +134,9 @@ def _create_table(context: Context, reader: WordReader) -> SqlResult:
 
 def _columns(context: Context, reader: WordReader) -> SqlResult:
     reader.accept("IN") or reader.accept("FROM")
+    described = _of_temporary(context, reader, "describe_temporary")
+    if described is not None:
+        return described
     given = read_table(context, reader)
     if reader.accept("IN") or reader.accept("FROM"):
         given = replace(given, name=replace(given.name, database=read_database(context, reader)))
@@ -130,6 +144,18 @@ def _columns(context: Context, reader: WordReader) -> SqlResult:
     reader.finish()
     rows = column_rows(newest_schema(given.open()))
     return SqlResult.of_rows(COLUMNS, [row for row in rows if keep(str(row[0]))])
+
+
+def _of_temporary(context: Context, reader: WordReader, show: str) -> SqlResult | None:
+    """What is asked about a temporary table or view; None, and nothing read, where the name is none of these."""
+    start = reader.place
+    name = context.temporary.find(reader.name_parts("the name of a table")) if reader.peek().is_name else None
+    if name is None or not reader.at_end:
+        reader.place = start
+        return None
+    module = import_module("lakelet.sql.temporary.listing")
+    found: SqlResult = getattr(module, show)(context, name)
+    return found
 
 
 def _partitions(context: Context, reader: WordReader) -> SqlResult:

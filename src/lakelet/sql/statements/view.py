@@ -70,7 +70,7 @@ def _query(reader: WordReader, name: TableName, columns: Sequence[str]) -> str:
 def _check(context: Context, view: View, name: TableName) -> None:
     """Raises what whoever reads the view would be told."""
     with context.engine.space() as space:
-        text = ViewText(context, space).of(view, name.full)
+        text = ViewText(context, space, is_new=True).of(view, name.full)
     context.query(f"SELECT * FROM ({text}) AS v LIMIT 0").close()
 
 
@@ -96,6 +96,13 @@ def run_drop_view(context: Context, statement: Statement) -> SqlResult:
 
 def create_view_text(context: Context, reader: WordReader) -> SqlResult:
     """SHOW CREATE VIEW, behind those words: the statement that makes the view again in the database in use."""
+    start = reader.place
+    temporary = context.temporary.find(reader.name_parts("the name of a view"))
+    own = None if temporary is None else context.temporary.view(temporary)
+    if own is not None:
+        reader.finish()
+        return SqlResult.done(f"CREATE TEMPORARY VIEW {quoted_name(own.name)} AS {own.query}")
+    reader.place = start
     given = read_table(context, reader)
     reader.finish()
     with placed(reader, given.word):

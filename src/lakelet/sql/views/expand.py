@@ -35,6 +35,8 @@ class ViewText:
 
     context: Context
     space: Space
+    # Whether the view is about to be made, and may name no object of the session that makes it.
+    is_new: bool = False
     _letters: int = field(init=False, default=0)
 
     def of(self, view: View, name: str, above: tuple[str, ...] = ()) -> str:
@@ -71,6 +73,12 @@ class ViewText:
     def _spelled(self, view: View, name: str, above: tuple[str, ...]) -> str:
         words = words_of(view.query)
         _, named = self._parsed(view.query, name)
+        for _, parts in named if self.is_new and len(above) == 1 else ():
+            if self.context.temporary.find(parts) is not None:
+                raise InvalidError(
+                    f"view {name!r}: {'.'.join(parts)!r} is a temporary table or view of this session, which the lake does not "
+                    f"have; CREATE TEMP VIEW reads it, {view.database}.{parts[-1]} names a table of the lake"
+                )
         edits = [
             self._edit(view, words, place, self._meant(parts, view, name), above, name) for place, parts in set(named)
         ]

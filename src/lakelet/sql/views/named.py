@@ -14,21 +14,55 @@ from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.names import TableName
 from lakelet.sql.query.parse_tree import Reference
+from lakelet.sql.temporary.objects import TemporaryView
+from lakelet.sql.temporary.view_text import TemporaryViewText
 from lakelet.sql.views.expand import ViewText, view_source
 
 Edit = tuple[int, int, str]
 # Behind these words a whole query stands, not what stands behind FROM.
 _QUERIES = ("SUMMARIZE", "DESCRIBE", "DESC")
-_BEFORE_NAMES = ("FROM", "JOIN", ",", "PIVOT", "UNPIVOT", "USING", "TABLE", *_QUERIES)
+_BEFORE_NAMES = ("FROM", "JOIN", "PIVOT", "UNPIVOT", "USING", "TABLE", *_QUERIES)
+# Behind these words a list is none of tables.
+_NO_TABLES = frozenset(("SELECT", "SET", "BY", "VALUES", "RETURNING", "WHERE", "ON", "HAVING", "THEN", "DISTINCT"))
 
 
 class ViewNamed(Exception):
     """A name in a query that is a view's."""
 
-    def __init__(self, name: TableName, written: tuple[str, ...]) -> None:
+    def __init__(
+        self, name: TableName, *, temporary: TemporaryView | None = None, uses: Sequence[Reference] = ()
+    ) -> None:
         super().__init__(name.full)
         self.name = name
-        self.written = written
+        # The view where it is one of the session, and the mentions that mean it.
+        self.temporary = temporary
+        self.uses = uses
+
+
+def mentions(words: Sequence[Word], view: TableName, database: str) -> list[Word]:
+    """Where a text of which DuckDB tells no tree names a view; `database` is where names of one part are looked for."""
+    found = []
+    for number, word in enumerate(words):
+        behind = words[number + 1].keyword if number + 1 < len(words) else ""
+        before = words[number - 1].keyword if number else ""
+        long = behind == "." and number + 2 < len(words)
+        named = (word.text, words[number + 2].text) if long else (database, word.text)
+        is_it = tuple(part.lower() for part in named) == (view.database.lower(), view.table.lower())
+        if word.is_name and is_it and (before in _BEFORE_NAMES or (before == "," and _lists_tables(words, number - 1))):
+            found.append(word)
+    return found
+
+
+def _lists_tables(words: Sequence[Word], comma: int) -> bool:
+    """Whether a comma stands between tables, not between columns or values."""
+    depth = 0
+    for word in reversed(words[:comma]):
+        depth += (word.keyword == ")") - (word.keyword == "(")
+        if depth < 0 or (depth == 0 and word.keyword in _NO_TABLES):
+            return False
+        if depth == 0 and word.keyword in ("FROM", "USING"):
+            return True
+    return False
 
 
 class NamedViews:
@@ -39,17 +73,23 @@ class NamedViews:
         self._original = text
         self._edits: list[Edit] = []
 
-    def put_in(self, view: TableName, uses: Iterable[Sequence[Reference]], placed: Placed, space: Space) -> str:
+    def put_in(self, found: ViewNamed, uses: Iterable[Sequence[Reference]], placed: Placed, space: Space) -> str:
         """The text with every mention of a view replaced by its query; `placed` leads from the parsed text to the one before."""
+        view = found.name
         if placed.text != self._inside().changed:
             # Something else was put into the text: places are told in what came of it.
             self._original, self._edits = placed.text, []
-        query = ViewText(self._context, space).of(self._context.names.view(view), view.full)
         inside = self._inside()
         words = words_of(inside.changed)
-        places = {place for listed in uses for use in listed if (place := self._place(use, view, placed)) is not None}
+        if found.temporary is not None:
+            query = TemporaryViewText(self._context, space).of(found.temporary)
+            places = {placed.original(use.place) for use in found.uses if use.place is not None}
+        else:
+            query = ViewText(self._context, space).of(self._context.names.view(view), view.full)
+            places = {place for one in uses for use in one if (place := self._place(use, view, placed)) is not None}
         if not places:
-            places = {word.start for word in self._by_words(words, view)}
+            database = view.database if found.temporary is not None else self._context.database
+            places = {word.start for word in mentions(words, view, database)}
         if not places:
             raise InvalidError(f"view {view.full!r} cannot stand where the query names it")
         for place in places:
@@ -100,19 +140,6 @@ class NamedViews:
         if len(parts) == 1 and view.database.lower() != self._context.database.lower():
             return None
         return placed.original(use.place)
-
-    def _by_words(self, words: Sequence[Word], view: TableName) -> list[Word]:
-        """Mentions in a text of which DuckDB tells no tree."""
-        found = []
-        for number, word in enumerate(words):
-            behind = words[number + 1].keyword if number + 1 < len(words) else ""
-            before = words[number - 1].keyword if number else ""
-            long = behind == "." and number + 2 < len(words)
-            named = (word.text, words[number + 2].text) if long else (self._context.database, word.text)
-            is_it = tuple(part.lower() for part in named) == (view.database.lower(), view.table.lower())
-            if word.is_name and is_it and before in _BEFORE_NAMES:
-                found.append(word)
-        return found
 
     def _edit(self, inside: Placed, words: Sequence[Word], place: int, query: str) -> Edit:
         """The edit of the original text that replaces the name at a place."""

@@ -107,11 +107,23 @@ def test_views_are_listed(lake: SqlSession) -> None:
     ]
 
 
-def test_names_that_differ_in_case_alone_break_no_list(lake: SqlSession) -> None:
+@pytest.mark.parametrize("database", ["d", "D", "e"])
+def test_names_that_differ_in_case_alone_are_all_listed(lake: SqlSession, database: str) -> None:
+    lake.lake.create_database("D")
     lake.lake.create_table("d.T", pa.schema([("a", pa.int32()), ("A", pa.int32())]))
     lake.lake.create_table("d.u", pa.schema([("a", pa.int32()), ("A", pa.int32())]))
-    names = lake.column("SELECT lower(table_name) FROM information_schema.tables WHERE table_schema = 'd' ORDER BY 1")
-    assert names == ["t", "u"]
+    lake.lake.create_table("D.t", pa.schema([("big", pa.int32())]))
+    lake.rows("CREATE VIEW d.V AS SELECT 1 AS one", "CREATE DATABASE f", f"USE {database}")
+    listed = [("D", "t"), ("d", "T"), ("d", "V"), ("d", "t"), ("d", "u"), ("e", "k")]
+    assert lake.rows("SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL") == listed
+    assert lake.rows("SELECT schema, name FROM (SHOW ALL TABLES) ORDER BY ALL") == listed
+    text = "SELECT column_name FROM information_schema.columns WHERE table_schema = '{}' AND table_name = '{}'"
+    found = [lake.column(text.format(*name)) for name in (("D", "t"), ("d", "T"), ("d", "t"))]
+    assert found == [["big"], ["a"], ["id", "v", "r"]]
+    schemas = lake.column("SELECT schema_name FROM information_schema.schemata ORDER BY ALL")
+    assert schemas == ["D", "d", "e", "empty", "f"]
+    assert lake.column("SELECT name FROM pragma_table_info('d.T')") == ["a"]
+    assert lake.column("SELECT name FROM pragma_table_info('D.t')") == ["big"]
 
 
 class _Counting(MemoryStore):

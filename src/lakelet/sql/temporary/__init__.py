@@ -1,0 +1,1 @@
+"""Temporary tables and views: DuckDB's own, for as long as the session lives."""
