@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape: `compact`, `expire`, `orphans`, `check`."""
+"""Commands that keep a table in shape: `compact`, `expire`, `orphans`, `check`. They ask `lakelet.operations` and print."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from lakelet.cli.output.output import Output, console
 from lakelet.cli.output.progress import spinner, watched
 from lakelet.compact.progress import CompactionProgress, Progress
 from lakelet.errors import CorruptionError
+from lakelet.operations import compaction
+from lakelet.operations.check import Check, check
+from lakelet.operations.expiry import ExpireSnapshots, expire_snapshots
+from lakelet.operations.unreferenced_files import RemoveOrphanFiles, remove_orphan_files
 from lakelet.table import Table
 
 _SHOWN = 20
@@ -16,18 +20,19 @@ _SHOWN = 20
 
 def compact_table(table: Table, output: Output, *, full: bool, partition: dict[str, str] | None) -> None:
     """Compacts, with a bar in the terminal."""
-    before = table.files()
+    request = compaction.Compact(full, None if partition is None else (partition,))
+    before = compaction.file_totals(table)
     with compaction_bar(output) as progress:
-        made = table.compact(full, partition=partition, progress=progress)
-    after = table.files()
+        made = compaction.compact(table, request, progress)
+    after = compaction.file_totals(table)
     output.values(
-        f"compacted {table.name}" if made else f"{table.name}: nothing to do",
+        f"{table.name}: nothing to do" if made.snapshot_id is None else f"compacted {table.name}",
         {
-            "snapshot": made.id if made else None,
-            "files before": len(before),
-            "files after": len(after),
-            "bytes before": sum(file.size for _, file in before),
-            "bytes after": sum(file.size for _, file in after),
+            "snapshot": made.snapshot_id,
+            "files before": before.count,
+            "files after": after.count,
+            "bytes before": before.bytes,
+            "bytes after": after.bytes,
         },
     )
 
@@ -37,7 +42,9 @@ def expire_table(
 ) -> None:
     """Expires snapshots."""
     with spinner(output, "looking for old snapshots"):
-        expired = table.expire_snapshots(retain_last, older_than=older_than, dry_run=dry_run)
+        expired = expire_snapshots(
+            table, ExpireSnapshots(retain_min=retain_last, older_than=older_than, dry_run=dry_run)
+        )
     ids = expired.ids
     output.values(
         f"{'would expire' if dry_run else 'expired'} snapshots of {table.name}",
@@ -54,7 +61,8 @@ def expire_table(
 def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bool) -> None:
     """Removes files that nothing points at."""
     with spinner(output, "looking for files that nothing points at"):
-        found = table.remove_orphan_files(older_than, dry_run=dry_run)
+        (removed,) = remove_orphan_files([table], RemoveOrphanFiles(older_than, dry_run))
+    found = removed.report
     output.values(
         f"{'found' if dry_run else 'removed'} orphans of {table.name}", {"files": found.count, "bytes": found.bytes}
     )
@@ -67,7 +75,8 @@ def check_table(
 ) -> None:
     """Checks a table; a CorruptionError, once everything is told, where something is damaged."""
     with spinner(output, "checking files"):
-        report = table.check(version=version, tag=tag, branch=branch, quick=quick)
+        (checked,) = check([table], Check(version, tag, branch, quick))
+    report = checked.report
     output.values(
         f"checked {table.name}",
         {

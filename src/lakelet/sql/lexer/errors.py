@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 from lakelet.errors import InvalidError, NotFoundError
+from lakelet.model.near_names import nearest
 
-_MOST_SHOWN = 3
+__all__ = ["SqlError", "UnknownNameError", "nearest"]
 
 
 class _InText(Exception):
@@ -27,14 +25,3 @@ class SqlError(_InText, InvalidError):
 
 class UnknownNameError(_InText, NotFoundError):
     """A name that is not there."""
-
-
-def nearest(name: str, there: Iterable[str]) -> str:
-    """A hint at the names that are meant instead, to stand behind a message."""
-    known = sorted(there)
-    folded = {other.lower(): other for other in known}
-    found = [folded[other] for other in difflib.get_close_matches(name.lower(), folded, n=_MOST_SHOWN)]
-    if found:
-        return f"; did you mean {' or '.join(found)}?"
-    shown = ", ".join(known[:_MOST_SHOWN]) + (", …" if len(known) > _MOST_SHOWN else "")
-    return f"; there are {shown}" if known else "; there is none"

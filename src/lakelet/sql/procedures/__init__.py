@@ -5,7 +5,8 @@
     values       the kinds of arguments
     registry     all procedures
 
-The functions hand the work to tables and the lake; nothing here touches files.
+Each function is an edge over `lakelet.operations`: arguments become a request, what comes back becomes rows. Nothing here
+touches files.
 """
 
 from lakelet.sql.procedures.registry import PROCEDURES

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.errors import NotFoundError
-from lakelet.sql.lexer.errors import nearest
+from lakelet.operations import branches
 from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure
 from lakelet.sql.procedures.values import FLAG, NAMES, NUMBER, TEXT
 
@@ -16,36 +15,30 @@ _NAMES = (Column("branch_name", pa.string()),)
 def create_branch(call: Call) -> Done:
     """A branch from a tag, a snapshot, or empty."""
     table, name = call.table(), call.values["branch"]
-    table.branches.create(
-        name, call.text("tag"), call.number("snapshot_id"), if_not_exists=call.flag("ignore_if_exists")
-    )
+    request = branches.CreateBranch(name, call.text("tag"), call.number("snapshot_id"), call.flag("ignore_if_exists"))
+    branches.create_branch(table, request)
     return Done(f"{table.name} has a branch {name!r}", [(name,)])
 
 
 def delete_branch(call: Call) -> Done:
     """One or more branches less."""
     table, names = call.table(), call.values["branch"]
-    there = table.branches.list()
-    for name in names:
-        if name not in there:
-            raise NotFoundError(f"{table.name} has no branch {name!r}{nearest(name, there)}")
-    for name in names:
-        table.branches.delete(name)
+    branches.delete_branches(table, names)
     return Done(f"deleted branches {', '.join(map(repr, names))} of {table.name}", [(name,) for name in names])
 
 
 def rename_branch(call: Call) -> Done:
     """A branch under another name."""
     table, name, target = call.table(), call.values["from_branch"], call.values["to_branch"]
-    table.branches.rename(name, target)
+    branches.rename_branch(table, name, target)
     return Done(f"branch {name!r} of {table.name} is now {target!r}", [(target,)])
 
 
 def fast_forward(call: Call) -> Done:
     """The main branch as the branch is."""
     table, name = call.table(), call.values["branch"]
-    snapshot = table.branches.fast_forward(name)
-    return Done(f"{table.name} is as branch {name!r}, at snapshot {snapshot.id}", [(snapshot.id,)])
+    number = branches.fast_forward(table, name)
+    return Done(f"{table.name} is as branch {name!r}, at snapshot {number}", [(number,)])
 
 
 BRANCHING = (

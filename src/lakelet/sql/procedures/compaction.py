@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 
-from lakelet.compact.progress import CompactionProgress
 from lakelet.errors import InvalidError
+from lakelet.operations import compaction
+from lakelet.operations.table_choice import TableChoice
 from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure
 from lakelet.sql.procedures.values import LENGTH, NAMES, NUMBER, OPTIONS, PARTITION, PARTITIONS, PATTERN, TEXT
-from lakelet.table import Table
 
 _STRATEGIES = ("full", "minor")
 _ORDERS = ("none", "order", "zorder", "hilbert")
@@ -30,28 +28,18 @@ def compact(call: Call) -> Done:
     """Compacts one table."""
     _check_order(call)
     table = call.table()
-    full = _is_full(call)
-    partitions, where = call.partitions("partitions"), call.text("where")
-    if partitions is not None and where is not None:
-        raise InvalidError("compact takes partitions or where, and not both")
-    seen = CompactionProgress(0, 0, 0, 0, 0, 0)
-
-    def watch(progress: CompactionProgress) -> None:
-        nonlocal seen
-        seen = progress
-
-    snapshot = table.compact(
-        full,
-        partition=partitions,
-        where=where,
-        idle_for=call.length("partition_idle_time"),
-        options=call.options(),
-        progress=watch,
+    request = compaction.Compact(
+        _is_full(call),
+        call.partitions("partitions"),
+        call.text("where"),
+        call.length("partition_idle_time"),
+        call.options(),
     )
-    if snapshot is None:
-        return Done(f"{table.name}: there was nothing to compact", [(None, 0, 0, 0)])
-    rows = [(snapshot.id, seen.rows, seen.bytes, seen.written_bytes)]
-    return Done(f"compacted {table.name} into snapshot {snapshot.id}", rows)
+    made = compaction.compact(table, request)
+    rows = [(made.snapshot_id, made.rows_read, made.bytes_read, made.bytes_written)]
+    if made.snapshot_id is None:
+        return Done(f"{table.name}: there was nothing to compact", rows)
+    return Done(f"compacted {table.name} into snapshot {made.snapshot_id}", rows)
 
 
 def compact_database(call: Call) -> Done:
@@ -59,36 +47,33 @@ def compact_database(call: Call) -> Done:
     mode = call.text("mode")
     if mode is not None and mode.lower() not in _MODES:
         raise InvalidError(f"mode {mode!r}: expected {' or '.join(_MODES)}, which mean the same here")
-    full, rows = _is_full(call), []
-    for database, table in _chosen_tables(call):
-        snapshot = table.compact(full, idle_for=call.length("partition_idle_time"), options=call.options())
-        rows.append((database, table.name.split(".", 1)[1], None if snapshot is None else snapshot.id))
-    done = sum(row[2] is not None for row in rows)
-    return Done(f"compacted {done} of {len(rows)} tables", rows)
+    request = compaction.CompactMany(
+        TableChoice(
+            call.pattern("including_databases"), call.pattern("including_tables"), call.pattern("excluding_tables")
+        ),
+        compaction.Compact(_is_full(call), idle_for=call.length("partition_idle_time"), options=call.options()),
+    )
+    made = compaction.compact_many(call.context.lake, request)
+    done = sum(one.snapshot_id is not None for one in made)
+    return Done(f"compacted {done} of {len(made)} tables", [(one.database, one.table, one.snapshot_id) for one in made])
 
 
 def compact_manifest(call: Call) -> Done:
     """Merges manifests."""
     table = call.table()
-    snapshot = table.compact_manifests()
-    if snapshot is None:
+    number = compaction.compact_manifests(table)
+    if number is None:
         return Done(f"{table.name}: there was nothing to gain", [(None,)])
-    return Done(f"merged the manifests of {table.name} into snapshot {snapshot.id}", [(snapshot.id,)])
+    return Done(f"merged the manifests of {table.name} into snapshot {number}", [(number,)])
 
 
 def rescale(call: Call) -> Done:
     """Changes the number of buckets."""
     table = call.table()
-    buckets = call.number("bucket_num")
-    if buckets is None:
-        stored = table.options.get("bucket", "-1")
-        if not stored.isdigit():
-            raise InvalidError(f"{table.name} has no number of buckets (bucket = {stored}): say bucket_num")
-        buckets = int(stored)
-    snapshot = table.rescale(buckets, call.partition("partition"))
-    if snapshot is None:
-        return Done(f"{table.name}: all of it has {buckets} buckets already", [(None,)])
-    return Done(f"{table.name} has {buckets} buckets as of snapshot {snapshot.id}", [(snapshot.id,)])
+    made = compaction.rescale(table, compaction.Rescale(call.number("bucket_num"), call.partition("partition")))
+    if made.snapshot_id is None:
+        return Done(f"{table.name}: all of it has {made.buckets} buckets already", [(None,)])
+    return Done(f"{table.name} has {made.buckets} buckets as of snapshot {made.snapshot_id}", [(made.snapshot_id,)])
 
 
 def _is_full(call: Call) -> bool:
@@ -104,20 +89,6 @@ def _check_order(call: Call) -> None:
         raise InvalidError(f"order_strategy {strategy!r}: expected {', '.join(_ORDERS)}")
     if strategy != _ORDERS[0] or call.names("order_by"):
         raise InvalidError("compact does not sort rows by other columns: leave out order_strategy and order_by")
-
-
-def _chosen_tables(call: Call) -> Iterator[tuple[str, Table]]:
-    databases, including = call.pattern("including_databases"), call.pattern("including_tables")
-    excluding, lake = call.pattern("excluding_tables"), call.context.lake
-    for database in lake.databases():
-        if databases is not None and not databases.fullmatch(database):
-            continue
-        for name in lake.tables(database):
-            spellings = (name, f"{database}.{name}")
-            if including is not None and not any(map(including.fullmatch, spellings)):
-                continue
-            if excluding is None or not any(map(excluding.fullmatch, spellings)):
-                yield database, lake.table(f"{database}.{name}")
 
 
 COMPACTING = (

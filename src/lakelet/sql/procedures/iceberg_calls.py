@@ -1,30 +1,15 @@
-"""What procedures for Iceberg tables do: each calls one function of `lakelet.iceberg`."""
+"""What procedures for Iceberg tables do: each hands one request to `lakelet.operations`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from lakelet.clock import SystemClock
 from lakelet.errors import InvalidError
-from lakelet.iceberg.branches import (
-    create_branch,
-    create_tag,
-    drop_branch,
-    drop_tag,
-    fast_forward,
-    rollback_to_snapshot,
-)
-from lakelet.iceberg.maintenance.data_file_rewrite import rewrite_data_files
-from lakelet.iceberg.maintenance.expiry import expire_snapshots
-from lakelet.iceberg.maintenance.manifest_rewrite import rewrite_manifests
-from lakelet.iceberg.maintenance.orphans import remove_orphan_files
 from lakelet.iceberg.table import IcebergTable
+from lakelet.operations import iceberg_maintenance, iceberg_refs
+from lakelet.operations.iceberg_refs import CreateRef
 from lakelet.sql.iceberg.names import IcebergName, iceberg_name, open_iceberg
 from lakelet.sql.procedures.procedure import Call, Done, split_parts
-from lakelet.table.time_arguments import past_ms
-
-_MAIN = "main"
-_MIN_INPUT_FILES = 5
 
 
 def _table(call: Call, *, with_branch: bool = False) -> tuple[IcebergTable, IcebergName]:
@@ -37,20 +22,12 @@ def _table(call: Call, *, with_branch: bool = False) -> tuple[IcebergTable, Iceb
     return open_iceberg(call.context, name), name
 
 
-def _older_than(call: Call) -> int | None:
-    age = call.age("older_than")
-    return None if age is None else past_ms(age, SystemClock().now_ms(), "older_than")
-
-
 def _expire_snapshots(call: Call) -> Done:
     table, _ = _table(call)
-    chosen = call.number("snapshot_id")
-    done = expire_snapshots(
-        table,
-        older_than_ms=_older_than(call),
-        retain_last=call.number("retain_last"),
-        snapshot_ids=() if chosen is None else (chosen,),
+    request = iceberg_maintenance.ExpireIcebergSnapshots(
+        call.age("older_than"), call.number("retain_last"), call.number("snapshot_id")
     )
+    done = iceberg_maintenance.expire_iceberg_snapshots(table, request)
     row = (
         len(done.snapshots),
         len(done.refs),
@@ -64,22 +41,18 @@ def _expire_snapshots(call: Call) -> Done:
 
 def _remove_orphan_files(call: Call) -> Done:
     table, _ = _table(call)
-    dry = call.flag("dry_run")
-    done = remove_orphan_files(table, older_than_ms=_older_than(call), dry_run=dry)
-    verb = "would remove" if dry else "removed"
+    request = iceberg_maintenance.RemoveIcebergOrphans(call.age("older_than"), call.flag("dry_run"))
+    done = iceberg_maintenance.remove_iceberg_orphans(table, request)
+    verb = "would remove" if request.dry_run else "removed"
     return Done(f"{verb} {len(done.paths)} files of {table.full_name}", [(path,) for path in done.paths])
 
 
 def _rewrite_data_files(call: Call) -> Done:
     table, name = _table(call, with_branch=True)
-    fewest = call.number("min_input_files")
-    done = rewrite_data_files(
-        table,
-        target_bytes=call.number("target_file_bytes"),
-        min_input_files=_MIN_INPUT_FILES if fewest is None else fewest,
-        where=call.text("where"),
-        branch=name.branch or _MAIN,
+    request = iceberg_maintenance.RewriteDataFiles(
+        call.text("where"), call.number("target_file_bytes"), call.number("min_input_files"), name.branch
     )
+    done = iceberg_maintenance.rewrite_iceberg_data_files(table, request)
     number = done.snapshot.id if done.snapshot is not None else None
     return Done(
         f"rewrote {done.rewritten_files} files of {table.full_name} into {done.added_files}",
@@ -89,38 +62,35 @@ def _rewrite_data_files(call: Call) -> Done:
 
 def _rewrite_manifests(call: Call) -> Done:
     table, name = _table(call, with_branch=True)
-    done = rewrite_manifests(table, branch=name.branch or _MAIN)
+    done = iceberg_maintenance.rewrite_iceberg_manifests(table, name.branch)
     number = done.snapshot.id if done.snapshot is not None else None
     return Done(f"rewrote {done.manifests} manifests of {table.full_name}", [(number, done.manifests)])
 
 
 def _create_branch(call: Call) -> Done:
-    return _created(call, "branch", create_branch)
+    return _created(call, "branch", iceberg_refs.create_iceberg_branch)
 
 
 def _create_tag(call: Call) -> Done:
-    return _created(call, "tag", create_tag)
+    return _created(call, "tag", iceberg_refs.create_iceberg_tag)
 
 
-def _created(call: Call, kind: str, create: Callable[..., int]) -> Done:
+def _created(call: Call, kind: str, create: Callable[[IcebergTable, CreateRef], int]) -> Done:
     table, _ = _table(call)
     name = call.values["name"]
-    number = create(
-        table,
-        name,
-        snapshot_id=call.number("snapshot_id"),
-        if_not_exists=call.flag("if_not_exists"),
-        keep=call.length("time_retained"),
+    request = CreateRef(
+        name, call.number("snapshot_id"), call.length("time_retained"), if_not_exists=call.flag("if_not_exists")
     )
+    number = create(table, request)
     return Done(f"{kind} {name!r} of {table.full_name} is at snapshot {number}", [(name, number)])
 
 
 def _drop_branch(call: Call) -> Done:
-    return _dropped(call, "branch", drop_branch)
+    return _dropped(call, "branch", iceberg_refs.drop_iceberg_branch)
 
 
 def _drop_tag(call: Call) -> Done:
-    return _dropped(call, "tag", drop_tag)
+    return _dropped(call, "tag", iceberg_refs.drop_iceberg_tag)
 
 
 def _dropped(call: Call, kind: str, drop: Callable[..., bool]) -> Done:
@@ -134,14 +104,14 @@ def _dropped(call: Call, kind: str, drop: Callable[..., bool]) -> Done:
 def _fast_forward(call: Call) -> Done:
     table, _ = _table(call)
     branch, to = call.values["branch"], call.values["to"]
-    number = fast_forward(table, branch, to)
+    number = iceberg_refs.fast_forward_iceberg_branch(table, branch, to)
     return Done(f"branch {branch!r} of {table.full_name} is at snapshot {number}, as {to!r} is", [(branch, number)])
 
 
 def _rollback_to_snapshot(call: Call) -> Done:
     table, name = _table(call, with_branch=True)
     number = call.values["snapshot_id"]
-    before = rollback_to_snapshot(table, number, branch=name.branch or _MAIN)
+    before = iceberg_refs.roll_back_iceberg_table(table, number, name.branch)
     return Done(f"{table.full_name} went back from snapshot {before} to {number}", [(before, number)])
 
 

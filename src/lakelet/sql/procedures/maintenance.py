@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.errors import NotFoundError
-from lakelet.sql.lexer.errors import nearest
+from lakelet.operations import consumers
+from lakelet.operations.repair import repair as repair_tables
+from lakelet.operations.statistics import analyze as analyze_table
+from lakelet.operations.table_choice import database_tables
 from lakelet.sql.names import matching
 from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure, open_table
 from lakelet.sql.procedures.values import NAMES, NUMBER, PATTERN, TEXT
@@ -19,52 +21,37 @@ def repair(call: Call) -> Done:
     tables: list[Table] = []
     for name in names if names is not None else lake.databases():
         database = matching(name, lake.databases())
-        if database is None:
-            tables.append(open_table(call.context, name))
-        else:
-            tables += [lake.table(f"{database}.{table}") for table in lake.tables(database)]
-    rows = []
-    for table in tables:
-        repaired = table.repair()
-        rows.append((table.name, repaired.earliest, repaired.latest, len(repaired.repaired)))
+        tables += [open_table(call.context, name)] if database is None else database_tables(lake, database)
+    rows = [
+        (one.table, one.earliest_snapshot_id, one.latest_snapshot_id, one.repaired) for one in repair_tables(tables)
+    ]
     return Done(f"repaired {sum(row[3] for row in rows)} hints of {len(rows)} tables", rows)
 
 
 def reset_consumer(call: Call) -> Done:
     """A consumer sent elsewhere, or deleted."""
     table, consumer, number = call.table(), call.values["consumer_id"], call.number("next_snapshot_id")
-    there = [one.id for one in table.consumers.list()]
-    if consumer not in there and number is None:
-        raise NotFoundError(f"{table.name} has no consumer {consumer!r}{nearest(consumer, there)}")
+    consumers.reset_consumer(table, consumers.ResetConsumer(consumer, number))
     if number is None:
-        table.consumers.delete(consumer)
         return Done(f"deleted consumer {consumer!r} of {table.name}", [(consumer, None)])
-    table.consumers.set(consumer, number)
     return Done(f"consumer {consumer!r} of {table.name} needs snapshot {number} next", [(consumer, number)])
 
 
 def clear_consumers(call: Call) -> Done:
     """Many consumers less."""
     table = call.table()
-    including, excluding = call.pattern("including_consumers"), call.pattern("excluding_consumers")
-    chosen = [
-        one.id
-        for one in table.consumers.list()
-        if (including is None or including.fullmatch(one.id)) and not (excluding and excluding.fullmatch(one.id))
-    ]
-    for consumer in chosen:
-        table.consumers.delete(consumer, if_exists=True)
-    return Done(f"deleted {len(chosen)} consumers of {table.name}", [(consumer,) for consumer in chosen])
+    request = consumers.ClearConsumers(call.pattern("including_consumers"), call.pattern("excluding_consumers"))
+    cleared = consumers.clear_consumers(table, request)
+    return Done(f"deleted {len(cleared)} consumers of {table.name}", [(consumer,) for consumer in cleared])
 
 
 def analyze(call: Call) -> Done:
     """Statistics of the rows."""
     table = call.table()
-    snapshot = table.analyze(call.names("columns"))
-    found = table.statistics()
-    if snapshot is None or found is None:
+    found = analyze_table(table, call.names("columns"))
+    if found is None:
         return Done(f"{table.name} has no rows yet", [(None, None, None)])
-    rows = [(snapshot.id, found.record_count, found.record_bytes)]
+    rows = [(found.snapshot_id, found.record_count, found.record_bytes)]
     return Done(f"analyzed {found.record_count:,} rows of {table.name}", rows)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.catalog.migration import PartitionColumn, migrate
-from lakelet.catalog.table_copy import copy_table
+from lakelet.catalog.migration import PartitionColumn
 from lakelet.errors import InvalidError
+from lakelet.operations import migration
 from lakelet.sql.context import Context
 from lakelet.sql.procedures.procedure import Argument, Call, Column, Done, Procedure, split_parts
 from lakelet.sql.procedures.values import FLAG, NAMES, NUMBER, OPTIONS, TABLE, TEXT, VERSION
@@ -20,33 +20,26 @@ def migrate_folder(call: Call) -> Done:
     if kind is not None and kind.lower() != _PARQUET:
         raise InvalidError(f"connector {kind!r}: expected '{_PARQUET}', a folder of Parquet files")
     target = _new_name(call.context, call.values["target_table"])
-    done = migrate(
-        call.context.lake,
-        target,
+    request = migration.Migrate(
         call.values["source_table"],
-        partitioned_by=[_partition_column(name) for name in call.names("partitioned_by") or ()],
-        table_options=call.options(),
+        target,
+        tuple(_partition_column(name) for name in call.names("partitioned_by") or ()),
+        call.options(),
     )
-    number = None if done.snapshot is None else done.snapshot.id
-    return Done(f"{target} has adopted {done.files} files of {done.rows:,} rows", [(number, done.files, done.rows)])
+    done = migration.migrate(call.context.lake, request)
+    return Done(
+        f"{target} has adopted {done.files} files of {done.rows:,} rows", [(done.snapshot_id, done.files, done.rows)]
+    )
 
 
 def copy(call: Call) -> Done:
     """Rows of a table in another."""
     source, target = call.table("source_table"), _new_name(call.context, call.values["target_table"])
-    if target == source.name:
-        raise InvalidError(f"{target} cannot be copied into itself")
-    copied = copy_table(
-        call.context.lake,
-        source,
-        target,
-        where=call.text("where"),
-        columns=call.names("columns"),
-        version=call.version("version"),
-        mode="overwrite" if call.flag("overwrite") else "append",
+    request = migration.Copy(
+        target, call.text("where"), call.names("columns"), call.version("version"), call.flag("overwrite")
     )
-    number = None if copied.snapshot is None else copied.snapshot.id
-    return Done(f"copied {copied.rows:,} rows of {source.name} to {target}", [(number, copied.rows)])
+    copied = migration.copy(call.context.lake, source, request)
+    return Done(f"copied {copied.rows:,} rows of {source.name} to {target}", [(copied.snapshot_id, copied.rows)])
 
 
 def _new_name(context: Context, text: str) -> str:

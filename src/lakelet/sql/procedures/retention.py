@@ -8,13 +8,10 @@ import pyarrow as pa
 
 from lakelet.errors import InvalidError
 from lakelet.model.partition_path import DEFAULT_PARTITION
-from lakelet.options import (
-    PARTITION_EXPIRATION_STRATEGY,
-    PARTITION_TIMESTAMP_FORMATTER,
-    PARTITION_TIMESTAMP_PATTERN,
-    SNAPSHOT_EXPIRE_LIMIT,
-    TableOptions,
-)
+from lakelet.operations import expiry, unreferenced_files
+from lakelet.operations.check import Check
+from lakelet.operations.check import check as check_tables
+from lakelet.operations.table_choice import database_tables
 from lakelet.sql.procedures.procedure import (
     TABLE_ARGUMENT,
     Argument,
@@ -31,28 +28,20 @@ from lakelet.table import Table
 _OPTIONS = Argument("options", OPTIONS, "Options that take the place of the table's for this once.")
 _DRY_RUN = Argument("dry_run", FLAG, "Only says what would go.")
 _MODES = ("local", "distributed")
-_ARGUMENT_OPTIONS = (
-    ("timestamp_formatter", PARTITION_TIMESTAMP_FORMATTER),
-    ("timestamp_pattern", PARTITION_TIMESTAMP_PATTERN),
-    ("expire_strategy", PARTITION_EXPIRATION_STRATEGY),
-)
-_DEFAULT_AGE = "1 d"
 
 
 def expire_snapshots(call: Call) -> Done:
     """Old snapshots, and the files that only they need."""
-    table, options = call.table(), call.options()
-    limit = call.number("max_deletes")
-    if limit is None and SNAPSHOT_EXPIRE_LIMIT.name in options:
-        limit = TableOptions(options).get(SNAPSHOT_EXPIRE_LIMIT)
-    expired = table.expire_snapshots(
+    table = call.table()
+    request = expiry.ExpireSnapshots(
         call.number("retain_min"),
-        retain_max=call.number("retain_max"),
-        older_than=call.age("older_than"),
-        limit=limit,
-        dry_run=call.flag("dry_run"),
-        options=options,
+        call.number("retain_max"),
+        call.age("older_than"),
+        call.number("max_deletes"),
+        call.flag("dry_run"),
+        call.options(),
     )
+    expired = expiry.expire_snapshots(table, request)
     verb = "would expire" if expired.dry_run else "expired"
     return Done(
         f"{verb} {len(expired.ids)} snapshots of {table.name}", [(len(expired.ids), expired.files, expired.kept_by)]
@@ -60,18 +49,18 @@ def expire_snapshots(call: Call) -> Done:
 
 
 def expire_partitions(call: Call) -> Done:
-    """Partitions whose time is over."""
-    table, options = call.table(), call.options()
-    for name, option in _ARGUMENT_OPTIONS:
-        text = call.text(name)
-        if text is not None:
-            options[option.name] = text
-    expired = table.expire_partitions(
+    """The expired partitions."""
+    table = call.table()
+    request = expiry.ExpirePartitions(
         call.age("expiration_time"),
-        max_partitions=call.number("max_expires"),
-        dry_run=call.flag("dry_run"),
-        options=options,
+        call.number("max_expires"),
+        call.text("timestamp_formatter"),
+        call.text("timestamp_pattern"),
+        call.text("expire_strategy"),
+        call.flag("dry_run"),
+        call.options(),
     )
+    expired = expiry.expire_partitions(table, request)
     number = None if expired.snapshot is None else expired.snapshot.id
     rows = [(_shown(partition), number) for partition in expired.partitions]
     verb = "would expire" if expired.dry_run else "expired"
@@ -83,46 +72,40 @@ def remove_orphan_files(call: Call) -> Done:
     mode = call.text("mode")
     if mode is not None and mode.lower() not in _MODES:
         raise InvalidError(f"mode {mode!r}: expected {' or '.join(_MODES)}, which mean the same here")
-    rows = []
-    for table in _tables(call):
-        report = table.remove_orphan_files(call.age("older_than") or _DEFAULT_AGE, dry_run=call.flag("dry_run"))
-        rows.append((table.name, report.count, report.bytes, report.leftovers, report.folders))
-    verb = "found" if call.flag("dry_run") else "removed"
+    request = unreferenced_files.RemoveOrphanFiles(
+        call.age("older_than") or unreferenced_files.DEFAULT_AGE, call.flag("dry_run")
+    )
+    found = unreferenced_files.remove_orphan_files(_tables(call), request)
+    rows = [(one.table, one.report.count, one.report.bytes, one.report.leftovers, one.report.folders) for one in found]
+    verb = "found" if request.dry_run else "removed"
     return Done(f"{verb} {sum(row[1] for row in rows)} orphan files of {len(rows)} tables", rows)
 
 
 def remove_unexisting_files(call: Call) -> Done:
     """Files that are gone although the table names them."""
-    rows = []
-    for table in _tables(call):
-        found = table.remove_unexisting_files(dry_run=call.flag("dry_run"))
-        number = None if found.snapshot is None else found.snapshot.id
-        rows += [(table.name, path, number) for path in found.paths]
+    found = unreferenced_files.remove_missing_files(_tables(call), dry_run=call.flag("dry_run"))
     verb = "found" if call.flag("dry_run") else "did away with"
-    return Done(f"{verb} {len(rows)} files that are gone", rows)
+    return Done(f"{verb} {len(found)} files that are gone", [(one.table, one.path, one.snapshot_id) for one in found])
 
 
 def check(call: Call) -> Done:
     """Which files are damaged."""
-    rows = []
-    for table in _tables(call):
-        report = table.check(
-            version=call.number("version"), tag=call.text("tag"), branch=call.text("branch"), quick=call.flag("quick")
+    request = Check(call.number("version"), call.text("tag"), call.text("branch"), call.flag("quick"))
+    rows = [
+        (
+            checked.table,
+            one.kind,
+            one.path,
+            one.problem,
+            one.partition,
+            one.bucket,
+            one.keys,
+            one.rows,
+            one.snapshot,
         )
-        for one in report.damages:
-            rows.append(
-                (
-                    table.name,
-                    one.kind,
-                    one.path,
-                    one.problem,
-                    one.partition,
-                    one.bucket,
-                    one.keys,
-                    one.rows,
-                    one.snapshot,
-                )
-            )
+        for checked in check_tables(_tables(call), request)
+        for one in checked.report.damages
+    ]
     return Done(f"found {len(rows)} damaged files", rows)
 
 
@@ -133,8 +116,7 @@ def _tables(call: Call) -> list[Table]:
     if parts[-1] != "*":
         return [open_table(call.context, text)]
     database = call.context.names.database(parts[0] if len(parts) > 1 else call.context.database)
-    lake = call.context.lake
-    return [lake.table(f"{database}.{name}") for name in lake.tables(database)]
+    return database_tables(call.context.lake, database)
 
 
 def _shown(partition: Mapping[str, str | None]) -> str:

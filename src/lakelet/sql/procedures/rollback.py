@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.errors import InvalidError, NotFoundError
+from lakelet.operations.rollback import Rollback, roll_back
 from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure
 from lakelet.sql.procedures.values import MOMENT, NUMBER, TEXT, VERSION
-from lakelet.table import Table
 
 _RETURNS = (Column("snapshot_id", pa.int64()),)
 _TAG = Argument("tag", TEXT, "The tag to go back to.", aliases=("tag_name",))
@@ -15,44 +14,27 @@ _TAG = Argument("tag", TEXT, "The tag to go back to.", aliases=("tag_name",))
 
 def rollback(call: Call) -> Done:
     """To the version that one of the arguments names."""
-    given = {name: call.values[name] for name in ("version", "snapshot_id", "tag") if name in call.values}
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        raise InvalidError(f"a rollback needs one of version, snapshot and tag; found {found}")
-    ((name, to),) = given.items()
-    table = call.table()
-    if name == "tag":
-        return _back_to(table, table.tags.get(to).name)
-    return _back_to(table, to)
+    return _back(call, Rollback(call.version("version"), call.version("snapshot_id"), call.text("tag")))
 
 
 def rollback_to_timestamp(call: Call) -> Done:
     """To the newest version up to a time."""
-    table = call.table()
-    snapshot = table.rollback(timestamp=call.values["timestamp"])
-    return _done(table, snapshot.id)
+    return _back(call, Rollback(timestamp=call.values["timestamp"]))
 
 
 def rollback_to_watermark(call: Call) -> Done:
     """To the newest version up to a watermark."""
-    table, most = call.table(), call.values["watermark"]
-    fitting = [one.id for one in table.snapshots() if one.watermark is not None and one.watermark <= most]
-    if not fitting:
-        raise NotFoundError(f"{table.name} has no snapshot with a watermark of {most} or less")
-    return _back_to(table, fitting[-1])
+    return _back(call, Rollback(watermark_ms=call.values["watermark"]))
 
 
 def rollback_to_tag(call: Call) -> Done:
     """To the version of a tag."""
+    return _back(call, Rollback(tag=call.values["tag"]))
+
+
+def _back(call: Call, request: Rollback) -> Done:
     table = call.table()
-    return _back_to(table, table.tags.get(call.values["tag"]).name)
-
-
-def _back_to(table: Table, to: int | str) -> Done:
-    return _done(table, table.rollback(to).id)
-
-
-def _done(table: Table, number: int) -> Done:
+    number = roll_back(table, request)
     return Done(f"{table.name} is back at snapshot {number}", [(number,)])
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.errors import NotFoundError
-from lakelet.model.snapshot import Snapshot
 from lakelet.model.tag import Tag
+from lakelet.operations import tags
 from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure
 from lakelet.sql.procedures.values import AGE, FLAG, LENGTH, MOMENT, NAMES, NUMBER, TEXT
 from lakelet.table import Table
-from lakelet.table.time_arguments import past_ms
 
 _TAG = Argument("tag", TEXT, "The name of the tag.", required=True, aliases=("tag_name",))
 _SNAPSHOT = Argument("snapshot_id", NUMBER, "The snapshot; by default the newest.", aliases=("snapshot",))
@@ -24,84 +22,68 @@ _NAMES = (Column("tag_name", pa.string()),)
 def create_tag(call: Call) -> Done:
     """A tag of a snapshot."""
     table = call.table()
-    tag = table.tags.create(
-        call.values["tag"],
-        call.number("snapshot_id"),
-        time_retained=call.length("time_retained"),
-        if_not_exists=call.flag("if_not_exists"),
+    request = tags.CreateTag(
+        call.values["tag"], call.number("snapshot_id"), call.length("time_retained"), call.flag("if_not_exists")
     )
-    return _tagged(table, tag)
+    return _tagged(table, tags.create_tag(table, request))
 
 
 def create_tag_from_timestamp(call: Call) -> Done:
     """A tag of the first snapshot from a time on."""
-    table, since = call.table(), call.values["timestamp"]
-    found = next((one for one in table.snapshots() if one.time_ms >= since), None)
-    if found is None:
-        raise NotFoundError(f"{table.name} has no snapshot made at {since} or later")
-    return _tag_of(call, table, found)
+    return _tagged_since(call, timestamp_ms=call.values["timestamp"])
 
 
 def create_tag_from_watermark(call: Call) -> Done:
     """A tag of the first snapshot from a watermark on."""
-    table, since = call.table(), call.values["watermark"]
-    found = next((one for one in table.snapshots() if one.watermark is not None and one.watermark >= since), None)
-    if found is None:
-        raise NotFoundError(f"{table.name} has no snapshot with a watermark of {since} or later")
-    return _tag_of(call, table, found)
+    return _tagged_since(call, watermark_ms=call.values["watermark"])
 
 
 def replace_tag(call: Call) -> Done:
     """A tag that exists, of another snapshot or for another time."""
-    table, name = call.table(), call.values["tag"]
-    number = call.number("snapshot_id")
-    if number is None:
-        number = table.tags.get(name).snapshot_id
-    return _tagged(table, table.tags.replace(name, number, time_retained=call.length("time_retained")))
+    table = call.table()
+    request = tags.ReplaceTag(call.values["tag"], call.number("snapshot_id"), call.length("time_retained"))
+    return _tagged(table, tags.replace_tag(table, request))
 
 
 def rename_tag(call: Call) -> Done:
     """A tag under another name."""
     table, name, target = call.table(), call.values["tag"], call.values["target_tag"]
-    table.tags.rename(name, target)
-    return Done(f"tag {name!r} of {table.name} is now {target!r}", [(target, table.tags.get(target).snapshot_id)])
+    tag = tags.rename_tag(table, name, target)
+    return Done(f"tag {name!r} of {table.name} is now {target!r}", [(target, tag.snapshot_id)])
 
 
 def delete_tag(call: Call) -> Done:
     """One or more tags less."""
     table, names = call.table(), call.values["tag"]
-    for name in names:
-        table.tags.get(name)
-    for name in names:
-        table.tags.delete(name)
+    tags.delete_tags(table, names)
     return Done(f"deleted {_listed(names)} of {table.name}", [(name,) for name in names])
 
 
 def expire_tags(call: Call) -> Done:
-    """The tags whose time is over."""
-    table, age = call.table(), call.age("older_than")
-    before = None if age is None else past_ms(age, table.home.clock.now_ms(), "older_than")
-    names = table.tags.expire(before)
+    """The expired tags."""
+    table = call.table()
+    names = tags.expire_tags(table, call.age("older_than"))
     return Done(f"expired {_listed(names)} of {table.name}", [(name,) for name in names])
 
 
 def trigger_tag_automatic_creation(call: Call) -> Done:
     """The automatic tags that are due."""
     table = call.table()
-    names = table.tags.create_due()
+    names = tags.create_due_tags(table)
     return Done(f"made {_listed(names)} of {table.name}", [(name,) for name in names])
 
 
-def _tag_of(call: Call, table: Table, snapshot: Snapshot) -> Done:
-    tag = table.tags.create(call.values["tag"], snapshot.id, time_retained=call.length("time_retained"))
-    return _tagged(table, tag)
+def _tagged_since(call: Call, *, timestamp_ms: int | None = None, watermark_ms: int | None = None) -> Done:
+    table = call.table()
+    request = tags.CreateTagSince(call.values["tag"], timestamp_ms, watermark_ms, call.length("time_retained"))
+    return _tagged(table, tags.create_tag_since(table, request))
 
 
 def _tagged(table: Table, tag: Tag) -> Done:
     return Done(f"tag {tag.name!r} of {table.name} is snapshot {tag.snapshot_id}", [(tag.name, tag.snapshot_id)])
 
 
-def _listed(names: list[str] | tuple[str, ...]) -> str:
+def _listed(names: tuple[str, ...]) -> str:
     return f"tags {', '.join(map(repr, names))}" if names else "no tag"
 
 
