@@ -391,7 +391,7 @@ class Lake:
             comment=comment,
             time_ms=self._clock.now_ms(),
         )
-        from lakelet.table.table import check_usable  # noqa: PLC0415 - as below.
+        from lakelet.table.usable import check_usable  # noqa: PLC0415 - as below.
         from lakelet.table.write.writable import check_new_schema  # noqa: PLC0415
 
         check_usable(schema)

@@ -7,56 +7,65 @@ orders.scan(where="dt = '2026-01-01'").to_arrow()
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lakelet.commit.dropped_table import noticing_drop
-from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
+from lakelet.commit.metadata.hints import RepairedHints
 from lakelet.commit.metadata.schemas import latest_schema, read_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, read_snapshot
-from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.metadata.version_ids import schema_ids, snapshot_ids, tag_names
+from lakelet.commit.retention.expiry import ExpiredSnapshots
+from lakelet.commit.retention.orphans import OrphanReport, OrphanWork
+from lakelet.commit.retention.partition_expiry import ExpiredPartitions
 from lakelet.commit.versions.branches import branch_home, branch_names
+from lakelet.compact.background import BackgroundCompaction
+from lakelet.compact.progress import Cancel, Progress
+from lakelet.compact.rescale import RescaleElsewhere
 from lakelet.errors import InvalidError
-from lakelet.format.manifest.manifest_columns import columns_to_entries
-from lakelet.format.partition_folders import PartitionFolders
+from lakelet.model.arrow.given_type import TypeLike
+from lakelet.model.damage import CheckReport
 from lakelet.model.data_file import DataFile
-from lakelet.model.default_expressions import default_of
-from lakelet.model.schema import TableSchema, check_bucket_count
+from lakelet.model.schema import TableSchema
+from lakelet.model.schema_change.evolution import Path
 from lakelet.model.snapshot import Snapshot
-from lakelet.options import TableOptions, check_stored
-from lakelet.scan.plan import Where
+from lakelet.model.table_statistics import TableStatistics
 from lakelet.storage.home import TableHome
-from lakelet.table.change.keyed_deletion import KeyedDeletion, keyed_rows, matching_rows
-from lakelet.table.change.row_deletion import RowDeletion
-from lakelet.table.change.schema_change import Altering
+from lakelet.storage.paths import MAIN_BRANCH
+from lakelet.table.change.deletion import delete_rows
+from lakelet.table.change.schema_change import SchemaChanges
 from lakelet.table.read.changes import changes_schema, read_changes
-from lakelet.table.read.fallback import fallback_of, get_rows_or_fall_back
-from lakelet.table.read.named_version import VersionLike, change_bound, named_version, stored_version
-from lakelet.table.read.point_read import chosen_columns, get_rows, key_table
+from lakelet.table.read.condition import Condition
+from lakelet.table.read.description import described, live_data_files
+from lakelet.table.read.fallback import get_newest_rows
+from lakelet.table.read.named_version import VersionLike, change_bound
+from lakelet.table.read.scan_arguments import NamedVersion, open_scan
 from lakelet.table.read.table_scan import TableScan
-from lakelet.table.upkeep.check import Checks
-from lakelet.table.upkeep.compaction import Compacting
-from lakelet.table.upkeep.retention import Cleaning
-from lakelet.table.upkeep.statistics import Analyzing
-from lakelet.table.versions.versioning import Versioning
-from lakelet.table.write.after_write import AfterWrite, after_commit
-from lakelet.table.write.committed_write import CommittedWrite
-from lakelet.table.write.incoming_columns import IncomingColumns
-from lakelet.table.write.table_commit import TableCommit, partition_spec
+from lakelet.table.time_arguments import Age, Length, Moment
+from lakelet.table.upkeep.check import Progress as CheckedFiles
+from lakelet.table.upkeep.check import TableCheck
+from lakelet.table.upkeep.compaction import TableCompaction
+from lakelet.table.upkeep.compaction_scope import Partitions
+from lakelet.table.upkeep.missing_files import MissingFiles
+from lakelet.table.upkeep.retention import TableRetention
+from lakelet.table.upkeep.statistics import RowStatistics
+from lakelet.table.usable import check_usable
+from lakelet.table.versions.rollback import rollback_to
+from lakelet.table.versions.table_branches import TableBranches
+from lakelet.table.versions.table_consumers import TableConsumers
+from lakelet.table.versions.table_tags import TableTags
+from lakelet.table.write.after_write import after_commit
+from lakelet.table.write.table_commit import TableCommit
 from lakelet.table.write.table_write import TableWrite
-from lakelet.table.write.writable import check_writable
-from lakelet.table.write.writer import PinnedVersion
-
-_MODES = ("append", "overwrite", "overwrite_partitions")
+from lakelet.table.write.write_arguments import CommitArguments, RowArguments, write_rows
 
 
-class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
+class Table:
     """A table of a lake, on one of its branches. Cheap to make: nothing is read until it is used."""
 
     def __init__(self, name: str, home: TableHome) -> None:
@@ -90,27 +99,7 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
 
     def describe(self) -> dict[str, object]:
         """What there is to know of the table, for people and programs alike."""
-        schema, snapshot = latest_schema(self._home), latest_snapshot(self._home)
-        return {
-            "name": self.name,
-            "location": self.location,
-            "comment": schema.comment,
-            "columns": [
-                {
-                    "name": field.name,
-                    "type": str(field.type),
-                    "default": default_of(field, schema),
-                    "comment": field.description,
-                }
-                for field in schema.fields
-            ],
-            "partitioned_by": list(schema.partition_keys),
-            "primary_key": list(schema.primary_keys),
-            "options": dict(schema.options),
-            "schema_id": schema.id,
-            "snapshot_id": snapshot.id if snapshot else None,
-            "record_count": snapshot.total_record_count if snapshot else 0,
-        }
+        return described(self.name, self._home)
 
     def schemas(self) -> list[TableSchema]:
         """All schema versions, oldest first."""
@@ -142,39 +131,14 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
         With `evolve` the table first takes on columns that it lacks and wider types that values need. With `commit_user` and a
         rising `commit_identifier` the write is applied once, however often it is repeated.
         """
-        if mode not in _MODES:
-            raise InvalidError(f"mode {mode!r}: expected one of {', '.join(_MODES)}")
-        if partition is not None and mode != "overwrite":
-            raise InvalidError(f"partition= goes with mode='overwrite', found mode={mode!r}")
-        with noticing_drop(self._home):
-            schema = self.schema
-            check_writable(schema)
-            commit = TableCommit.of(self._home, commit_user, commit_identifier, schema)
-            commit = commit.watermark(watermark).properties(properties)
-            if mode == "overwrite":
-                commit = commit.overwrite(partition or {})
-            elif mode == "overwrite_partitions":
-                commit = commit.overwrite(dynamic=True)
-            commit, done = commit.look_back()
-            if done is not None:
-                return AfterWrite(self._home, schema, commit).repeated(done)
-            if evolve:
-                incoming = IncomingColumns(data, kinds if isinstance(kinds, str) else None)
-                data = incoming.data
-                if incoming.evolved(schema) != schema:
-                    schema = self.alter(incoming.evolved)
-            fixed = partition_spec(partition or {}, schema)
-            return CommittedWrite(self._home, schema, commit, fixed, missing).run(data, kinds)
+        commit = CommitArguments(commit_user, commit_identifier, watermark, properties)
+        rows = RowArguments(kinds, missing, evolve)
+        return write_rows(self._home, data, mode=mode, partition=partition, rows=rows, commit=commit)
 
     def new_write(self, *, missing: str | None = None) -> TableWrite:
         """The first phase of a two-phase write: files, and messages about them. `missing` is that of `write`; messages that keep
         stored values can be committed as long as nobody writes to their buckets."""
-        with noticing_drop(self._home):
-            # The snapshot comes first: a schema read after it knows every column of its rows.
-            base = PinnedVersion(self.latest_snapshot(), table_uuid=table_uuid(self._home))
-            schema = self.schema
-            check_writable(schema)
-            return TableWrite(self._home, schema, base=base, missing=missing)
+        return TableWrite.open(self._home, missing)
 
     def new_commit(self, user: str | None = None, identifier: int | None = None) -> TableCommit:
         """The second phase: a commit of messages from any number of writers."""
@@ -187,7 +151,7 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
         self,
         keys: Any = None,
         *,
-        where: str | pc.Expression | None = None,
+        where: Condition | None = None,
         commit_user: str | None = None,
         commit_identifier: int | None = None,
     ) -> Snapshot | None:
@@ -195,30 +159,14 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
 
         `keys` is anything that `write` takes; of its columns those of the primary key count.
         """
-        if (keys is None) == (where is None):
-            raise InvalidError("delete needs keys or a condition, and not both; where='true' deletes every row")
-        _check_where(where)
-        with noticing_drop(self._home):
-            schema = self.schema
-            check_writable(schema)
-            commit = self.new_commit(commit_user, commit_identifier)
-            if not schema.primary_keys:
-                if keys is not None:
-                    raise InvalidError("the table has no primary key: delete by a condition, where=")
-                return RowDeletion(self._home, lambda newest: _predicate(where, newest), commit).run()
-            rows_of = (
-                matching_rows(self._home, lambda newest: _predicate(where, newest))
-                if keys is None
-                else keyed_rows(self._home, keys)
-            )
-            return KeyedDeletion(self._home, commit, rows_of).run()
+        return delete_rows(self._home, keys, where, partial(self.new_commit, commit_user, commit_identifier))
 
     # ------------------------------------------------------------------ reading
 
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        where: str | pc.Expression | None = None,
+        where: Condition | None = None,
         limit: int | None = None,
         *,
         version: int | str | None = None,
@@ -232,19 +180,7 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
         Rows come in the order of the files; with `ordered` those of each bucket of a primary-key table in key order.
         """
         home = branch_home(self._home, branch) if branch is not None else self._home
-        schema, snapshot = named_version(home, version, timestamp, tag)
-        check_usable(schema)
-        _check_limit(limit)
-        _check_where(where)
-        names = chosen_columns(columns, schema)
-        if ordered and not schema.primary_keys:
-            raise InvalidError("ordered: the table has no primary key to order rows by")
-        named = (version, timestamp, tag, *stored_version(TableOptions(schema.options)))
-        newest = all(name is None for name in named)
-        other = fallback_of(home, schema, snapshot, newest=newest, tag=tag)
-        if other is not None:
-            check_usable(other.schema)
-        return TableScan(home, schema, snapshot, names, _predicate(where, schema), limit, ordered, other)
+        return open_scan(home, columns, where, limit, NamedVersion(version, timestamp, tag), ordered=ordered)
 
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The newest row with this primary key as a dict, None where there is none."""
@@ -258,13 +194,7 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
 
         `keys` is anything that `write` takes; of its columns those of the primary key count.
         """
-        snapshot = self.latest_snapshot()
-        schema = self.schema
-        other = fallback_of(self._home, schema, snapshot, newest=True)
-        if other is None:
-            return get_rows(self._home, schema, snapshot, keys, columns)
-        wanted, names = key_table(keys, schema), chosen_columns(columns, schema)
-        return get_rows_or_fall_back(self._home, schema, snapshot, other, wanted, names)
+        return get_newest_rows(self._home, keys, columns)
 
     def changes(self, start: VersionLike, end: VersionLike | None = None) -> pa.Table:
         """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot.
@@ -300,36 +230,271 @@ class Table(Altering, Compacting, Cleaning, Versioning, Analyzing, Checks):
 
     def files(self, *, version: int | None = None) -> list[tuple[str, DataFile]]:
         """The live data files with their paths, also those whose rows only show up after compaction."""
-        scan = self.scan(version=version)
-        if scan.snapshot is None:
-            return []
-        folders = PartitionFolders(self._home.paths, scan.schema)
-        entries = live_entries(self._home, snapshot_manifests(self._home, scan.snapshot))
-        return [
-            (f"{folders.bucket_folder(entry.partition, entry.bucket)}/{entry.file.name}", entry.file)
-            for entry in columns_to_entries(entries)
-        ]
+        return live_data_files(self.scan(version=version))
 
+    # ------------------------------------------------------------------ schema changes
 
-def check_usable(schema: TableSchema) -> None:
-    """Refuses tables whose rows would not come out right."""
-    check_stored(schema.options)
-    check_bucket_count(schema)
+    def add_column(
+        self,
+        name: Path,
+        data_type: TypeLike,
+        *,
+        default: object | None = None,
+        comment: str | None = None,
+        after: str | None = None,
+        first: bool = False,
+    ) -> TableSchema:
+        """Adds a nullable column; rows written before read NULL, rows written without it take the default."""
+        return SchemaChanges(self._home).add_column(
+            name, data_type, default=default, comment=comment, after=after, first=first
+        )
 
+    def rename_column(self, name: Path, new_name: str) -> TableSchema:
+        """Renames a column; its values stay."""
+        return SchemaChanges(self._home).rename_column(name, new_name)
 
-def _check_limit(limit: object) -> None:
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
-        raise InvalidError(f"limit {limit!r}: expected a whole number from 0 on")
+    def drop_column(self, name: Path) -> TableSchema:
+        """Drops a column; a later one of the same name does not get its values back."""
+        return SchemaChanges(self._home).drop_column(name)
 
+    def change_type(self, name: Path, data_type: TypeLike) -> TableSchema:
+        """Widens a column's type."""
+        return SchemaChanges(self._home).change_type(name, data_type)
 
-def _check_where(where: object) -> None:
-    if where is not None and not isinstance(where, (str, pc.Expression)):
-        raise InvalidError(f"where: expected SQL text or a pyarrow expression, found {type(where).__name__}")
+    def change_nullability(self, name: Path, *, nullable: bool) -> TableSchema:
+        """Lets a NOT NULL column be NULL."""
+        return SchemaChanges(self._home).change_nullability(name, nullable=nullable)
 
+    def change_column_comment(self, name: Path, comment: str | None) -> TableSchema:
+        """Sets a column's comment."""
+        return SchemaChanges(self._home).change_column_comment(name, comment)
 
-def _predicate(where: str | pc.Expression | None, schema: TableSchema) -> Where:
-    if where is None or isinstance(where, pc.Expression):
-        return where
-    from lakelet.predicate.where import parse_where  # noqa: PLC0415 - the parser takes half a second to load.
+    def change_default(self, name: Path, default: object | None) -> TableSchema:
+        """Sets a column's default for rows written from now on."""
+        return SchemaChanges(self._home).change_default(name, default)
 
-    return parse_where(where, schema.fields)
+    def move_column(self, name: Path, *, after: str | None = None, first: bool = False) -> TableSchema:
+        """Moves a column among its siblings."""
+        return SchemaChanges(self._home).move_column(name, after=after, first=first)
+
+    def set_options(self, options: Mapping[str, object]) -> TableSchema:
+        """Sets options."""
+        return SchemaChanges(self._home).set_options(options)
+
+    def reset_options(self, names: Sequence[str]) -> TableSchema:
+        """Takes options back to their defaults."""
+        return SchemaChanges(self._home).reset_options(names)
+
+    def change_comment(self, comment: str | None) -> TableSchema:
+        """Sets the table's comment."""
+        return SchemaChanges(self._home).change_comment(comment)
+
+    def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
+        """Several changes as one new version: `change` gives the schema after all of them from the one before. It is made of
+        the functions of `model.evolution` and of `with_options`, and is called again when another change came first."""
+        return SchemaChanges(self._home).alter(change)
+
+    def with_options(self, schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
+        """A schema with options set, or taken back to their defaults for None, if this table can take that."""
+        return SchemaChanges(self._home).with_options(schema, changes)
+
+    # ------------------------------------------------------------------ compaction
+
+    def compact(
+        self,
+        full: bool = False,
+        *,
+        partition: Partitions | None = None,
+        where: str | None = None,
+        idle_for: Length | None = None,
+        options: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+        threads: int | None = None,
+    ) -> Snapshot | None:
+        """Compacts what the table's options say is due, with `full` all there is; the snapshot made, None where there was
+        nothing to do.
+
+        `partition` narrows it to partitions with these values, or with those of one of several mappings; `where` to those that
+        match a condition on partition columns; `idle_for` to those without a new file for so long. `options` take the place
+        of the table's for this once. `progress` is called with a `CompactionProgress` as files are rewritten; `cancel` (a
+        `threading.Event` or a function) stops the work, and leaves the table as it was.
+        """
+        return TableCompaction(self._home).compact(
+            full,
+            partition=partition,
+            where=where,
+            idle_for=idle_for,
+            options=options,
+            progress=progress,
+            cancel=cancel,
+            threads=threads,
+        )
+
+    def compact_manifests(self) -> Snapshot | None:
+        """Merges the table's manifests into few, for quicker plans and commits; None where there is nothing to gain.
+
+        Commits merge manifests by themselves as they pile up, and so does a full compaction.
+        """
+        return TableCompaction(self._home).compact_manifests()
+
+    def compact_in_background(
+        self, full: bool = False, *, every: float | None = None, progress: Progress | None = None
+    ) -> BackgroundCompaction:
+        """Compacts in a thread, once, or again and again `every` so many seconds, until it is cancelled."""
+        return TableCompaction(self._home).compact_in_background(full, every=every, progress=progress)
+
+    def rescale(
+        self,
+        buckets: int,
+        partition: Mapping[str, object] | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+        threads: int | None = None,
+        elsewhere: RescaleElsewhere | None = None,
+    ) -> Snapshot | None:
+        """Puts the table's rows into another number of buckets; the snapshot made, None where all partitions have it already.
+
+        The option `bucket` becomes `buckets`. With `partition` only partitions with these values are rewritten; the others
+        keep their number, can be read, and take rows again once they are rescaled, too. In a table with postponed buckets
+        the option stays, and every partition has a number of its own. `elsewhere` is for engines that rewrite on other machines.
+        """
+        return TableCompaction(self._home).rescale(
+            buckets, partition, progress=progress, cancel=cancel, threads=threads, elsewhere=elsewhere
+        )
+
+    # ------------------------------------------------------------------ retention
+
+    def expire_snapshots(
+        self,
+        retain_last: int | None = None,
+        *,
+        retain_max: int | None = None,
+        older_than: Age | None = None,
+        limit: int | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> ExpiredSnapshots:
+        """Lets go of old snapshots and of the files that only they need.
+
+        `retain_last` snapshots stay whatever their age, those beyond `retain_max` go whatever theirs; in between go those that
+        were replaced before `older_than` (an age such as "1 d", or a moment). Without any of these the table's options
+        decide; with a count and no age, age plays no part. At most `limit` go.
+
+        Tags keep their files, consumers hold the snapshots they still need, and snapshots younger than `commit.timeout` stay,
+        where that is set. `dry_run` says what would go. `options` take the place of the table's for this once.
+        """
+        return TableRetention(self._home).expire_snapshots(
+            retain_last, retain_max=retain_max, older_than=older_than, limit=limit, dry_run=dry_run, options=options
+        )
+
+    def expire_partitions(
+        self,
+        older_than: Age | None = None,
+        *,
+        max_partitions: int | None = None,
+        dry_run: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> ExpiredPartitions:
+        """Drops the partitions whose time is before `older_than` (an age, or a moment), in one commit.
+
+        What a partition's time is follows `partition.expiration-strategy`. Without `older_than` the age is the table's
+        `partition.expiration-time`, without `max_partitions` the most that go at once its `partition.expiration-max-num`.
+        `options` take the place of the table's for this once.
+        """
+        return TableRetention(self._home).expire_partitions(
+            older_than, max_partitions=max_partitions, dry_run=dry_run, options=options
+        )
+
+    def remove_orphan_files(
+        self, older_than: Age = "1 d", *, dry_run: bool = False, work: OrphanWork | None = None
+    ) -> OrphanReport:
+        """Removes files that nothing on any branch points at and that were last changed before `older_than`.
+
+        The age keeps what writers are about to commit. Less than a day is right only where nobody is writing. `work` is for
+        engines that list and delete on many machines.
+        """
+        return TableRetention(self._home).remove_orphan_files(older_than, dry_run=dry_run, work=work)
+
+    def remove_unexisting_files(self, *, dry_run: bool = False) -> MissingFiles:
+        """Takes data files that are gone from the store out of the table, so that its other rows can be read again.
+
+        Their rows are lost. This is for when somebody has removed files by hand; nothing that Lakelet does makes it necessary.
+        """
+        return TableRetention(self._home).remove_unexisting_files(dry_run=dry_run)
+
+    def repair(self) -> RepairedHints:
+        """Makes the hints at the oldest and newest snapshot right. Readers do without them; right ones save listings."""
+        return TableRetention(self._home).repair()
+
+    # ------------------------------------------------------------------ statistics and checks
+
+    def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
+        """Gathers statistics of these columns, or of all, and commits them; None for a table without snapshots.
+
+        An empty list gathers the number and size of rows only. Rows are read once, batch by batch. Different values are counted
+        exactly up to 16,384 of them, beyond that with a standard error of 0.8 %.
+        """
+        return RowStatistics(self._home).analyze(columns)
+
+    def statistics(self) -> TableStatistics | None:
+        """The newest statistics, which say of which snapshot they are; None where there are none."""
+        return RowStatistics(self._home).statistics()
+
+    def check(
+        self,
+        *,
+        version: int | None = None,
+        tag: str | None = None,
+        branch: str | None = None,
+        quick: bool = False,
+        threads: int | None = None,
+        progress: CheckedFiles | None = None,
+    ) -> CheckReport:
+        """Checks all versions of all branches, or the one of a snapshot id or tag, or those of a branch.
+
+        Data files are decoded whole and compared with their metadata; a `quick` check looks only whether they are there in
+        their sizes. The report says what is damaged and which rows it held. Nothing is changed.
+        """
+        return TableCheck(self._home).check(
+            version=version, tag=tag, branch=branch, quick=quick, threads=threads, progress=progress
+        )
+
+    # ------------------------------------------------------------------ versions
+
+    @property
+    def tags(self) -> TableTags:
+        """Names for versions."""
+        return TableTags(self._home)
+
+    @property
+    def branches(self) -> TableBranches:
+        """Lines of versions beside the main one."""
+        return TableBranches(self._home)
+
+    @property
+    def consumers(self) -> TableConsumers:
+        """Readers that hold snapshots back from expiry."""
+        return TableConsumers(self._home)
+
+    @property
+    def branch(self) -> str:
+        """The branch that this table reads and writes."""
+        return self._home.paths.branch
+
+    def on_branch(self, name: str) -> Self:
+        """The same table on a branch, to read and to write; "main" is the main branch."""
+        table = copy.copy(self)
+        table._home = branch_home(self._home, name)
+        base = self.name.split("$branch_", 1)[0]
+        table.name = base if name == MAIN_BRANCH else f"{base}$branch_{name}"
+        return table
+
+    def rollback(self, to: int | str | None = None, *, timestamp: Moment | None = None) -> Snapshot:
+        """Makes an older version the newest one: a snapshot by its id, a tag by its name, or the last up to a time.
+
+        What came after it is no more, tags of later versions included; its files stay until orphans are removed. The schema stays
+        as it is.
+        """
+        return rollback_to(self._home, to, timestamp)

@@ -40,7 +40,7 @@ from lakelet.storage.links import BehindLinkError
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table
-from lakelet.table.table import check_usable
+from lakelet.table.usable import check_usable
 
 PartitionColumn = str | tuple[str, str]
 _IDENTIFIER = 0

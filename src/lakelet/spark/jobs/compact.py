@@ -16,8 +16,8 @@ from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.snapshot import Snapshot
 from lakelet.spark.jobs.compact_tasks import CompactTasks
 from lakelet.spark.opened_table import OpenedTable, open_table
-from lakelet.table.table import check_usable
 from lakelet.table.upkeep.compaction_scope import partition_scope
+from lakelet.table.usable import check_usable
 
 
 def compact(

@@ -33,7 +33,7 @@ from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.spark.workers import told_plainly
 from lakelet.spark.write.leftovers import remove_all, remove_leftovers
 from lakelet.storage.home import TableHome
-from lakelet.table.table import check_usable
+from lakelet.table.usable import check_usable
 from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.table_commit import TableCommit
 from lakelet.table.write.table_write import TableWrite

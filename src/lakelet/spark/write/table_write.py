@@ -41,7 +41,7 @@ from lakelet.spark.workers import prepare_workers
 from lakelet.spark.write.matched_columns import Matched, matched
 from lakelet.spark.write.write_job import WriteJob
 from lakelet.spark.write.write_task import WriteTask
-from lakelet.table.table import check_usable
+from lakelet.table.usable import check_usable
 from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.table_commit import TableCommit, partition_spec
 from lakelet.table.write.writable import check_writable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lakelet.commit.callbacks.callback_classes import check_callbacks
 from lakelet.commit.metadata.schemas import change_schema
@@ -24,10 +24,11 @@ _LOG = logging.getLogger(__name__)
 _FIXED = (PARTITION, PATH, PRIMARY_KEY)
 
 
-class Altering:
-    """The part of a table that changes its schema. A column inside another is named by a dotted path: `address.city`."""
+@dataclass(frozen=True, slots=True)
+class SchemaChanges:
+    """Schema changes of a table, each one new schema version. Nested columns are named by a dotted path: `address.city`."""
 
-    _home: TableHome
+    home: TableHome
 
     def add_column(
         self,
@@ -39,7 +40,7 @@ class Altering:
         after: str | None = None,
         first: bool = False,
     ) -> TableSchema:
-        """Adds a nullable column; rows written before read NULL, rows written without it take the default."""
+        """Adds a nullable column."""
         new = as_type(data_type, str(name))
         text = None if default is None else _literal(default)
         return self._alter(
@@ -49,11 +50,11 @@ class Altering:
         )
 
     def rename_column(self, name: Path, new_name: str) -> TableSchema:
-        """Renames a column; its values stay."""
+        """Renames a column."""
         return self._alter(lambda schema: evolution.rename_column(schema, name, new_name))
 
     def drop_column(self, name: Path) -> TableSchema:
-        """Drops a column; a later one of the same name does not get its values back."""
+        """Drops a column."""
         return self._alter(lambda schema: evolution.drop_column(schema, name))
 
     def change_type(self, name: Path, data_type: TypeLike) -> TableSchema:
@@ -91,23 +92,22 @@ class Altering:
         return self._alter(lambda schema: evolution.change_table_comment(schema, comment))
 
     def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
-        """Several changes as one new version: `change` gives the schema after all of them from the one before. It is made of
-        the functions of `model.evolution` and of `with_options`, and is called again when another change came first."""
+        """Several changes as one new version: `change` gives the schema after all of them from the one before."""
         return self._alter(change)
 
     def with_options(self, schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
         """A schema with options set, or taken back to their defaults for None, if this table can take that."""
         given = {key: text for key, text in changes.items() if text is not None}
         check_options(given)
-        check_callbacks(given, self._home.callback_modules)
+        check_callbacks(given, self.home.callback_modules)
         for option in _FIXED:
             if changes.get(option.name) not in (None, schema.options.get(option.name)):
                 raise InvalidError(f"option '{option.name}' says how a table is made and cannot be changed afterwards")
         changed = evolution.change_options(schema, changes)
         fallback = changes.get(SCAN_FALLBACK_BRANCH.name)
         if fallback:
-            branch_home(self._home, fallback)
-        if latest_id(self._home) is not None:
+            branch_home(self.home, fallback)
+        if latest_id(self.home) is not None:
             check_alter(schema.options, changed.options)
         return changed
 
@@ -120,8 +120,8 @@ class Altering:
             check_changed_schema(schema, changed)
             return changed
 
-        schema = change_schema(self._home, writable)
-        note_schema(self._home, schema)
+        schema = change_schema(self.home, writable)
+        note_schema(self.home, schema)
         return schema
 
 

@@ -11,7 +11,9 @@ Each side is planned and read with its own schema: keys, merge engine and bucket
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +34,8 @@ from lakelet.model.types import with_nullable
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.scan.plan import Plan
 from lakelet.storage.home import TableHome
-from lakelet.table.read.point_read import find_rows
+from lakelet.table.read.point_read import chosen_columns, find_rows, get_rows, key_table
+from lakelet.table.usable import check_usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,19 @@ def partitions_among(home: TableHome, snapshot: Snapshot | None, partitions: set
     return set(entries.column("_PARTITION").unique().to_pylist())
 
 
-def get_rows_or_fall_back(
+def get_newest_rows(home: TableHome, keys: Any, columns: Sequence[str] | None) -> pa.Table:
+    """The rows of the newest version with these keys, in the order of the keys, from both branches."""
+    snapshot = latest_snapshot(home)
+    schema = latest_schema(home)
+    check_usable(schema)
+    other = fallback_of(home, schema, snapshot, newest=True)
+    if other is None:
+        return get_rows(home, schema, snapshot, keys, columns)
+    wanted, names = key_table(keys, schema), chosen_columns(columns, schema)
+    return _rows_of_both(home, schema, snapshot, other, wanted, names)
+
+
+def _rows_of_both(
     home: TableHome,
     schema: TableSchema,
     snapshot: Snapshot | None,

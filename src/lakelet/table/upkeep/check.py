@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -45,10 +46,11 @@ _THREADS = 4
 _ASKED = 20
 
 
-class Checks:
-    """The part of a table that says whether it is whole."""
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """A check of a table's versions and their files."""
 
-    _home: TableHome
+    home: TableHome
 
     def check(
         self,
@@ -60,17 +62,13 @@ class Checks:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> CheckReport:
-        """Checks all versions of all branches, or the one of a snapshot id or tag, or those of a branch.
-
-        Data files are decoded whole and compared with their metadata; a `quick` check looks only whether they are there in
-        their sizes. The report says what is damaged and which rows it held. Nothing is changed.
-        """
+        """Checks all versions of all branches, or the one of a snapshot id or tag, or those of a branch."""
         if version is not None and tag is not None:
             raise InvalidError("a check is of one version: both a version and a tag were given")
         if threads is not None and (isinstance(threads, bool) or threads < 1):
             raise InvalidError(f"threads {threads!r}: expected a whole number from 1 on")
         # What is checked is what lies in the store, whatever is remembered of it.
-        home = (self._home if branch is None else branch_home(self._home, branch)).uncached()
+        home = (self.home if branch is None else branch_home(self.home, branch)).uncached()
         schema = latest_schema(home)
         run = _Run(home, schema, quick, threads or _THREADS, progress)
         one = version is not None or tag is not None

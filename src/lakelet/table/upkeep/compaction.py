@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lakelet.commit.dropped_table import noticing_drop
@@ -24,10 +24,11 @@ from lakelet.table.time_arguments import Length, length
 from lakelet.table.upkeep.compaction_scope import Partitions, partition_scope
 
 
-class Compacting:
-    """The part of a table that rewrites its files into fewer ones; rows stay as they are."""
+@dataclass(frozen=True, slots=True)
+class TableCompaction:
+    """Compaction of a table: files are rewritten into fewer ones, rows stay as they are."""
 
-    _home: TableHome
+    home: TableHome
 
     def compact(
         self,
@@ -41,36 +42,26 @@ class Compacting:
         cancel: Cancel | None = None,
         threads: int | None = None,
     ) -> Snapshot | None:
-        """Compacts what the table's options say is due, with `full` all there is; the snapshot made, None where there was
-        nothing to do.
-
-        `partition` narrows it to partitions with these values, or with those of one of several mappings; `where` to those that
-        match a condition on partition columns; `idle_for` to those without a new file for so long. `options` take the place
-        of the table's for this once. `progress` is called with a `CompactionProgress` as files are rewritten; `cancel` (a
-        `threading.Event` or a function) stops the work, and leaves the table as it was.
-        """
+        """Compacts what the table's options say is due, with `full` all there is."""
         _check_threads(threads)
         extra = dict(options or {})
         check_options(extra)
-        with noticing_drop(self._home):
-            schema = latest_schema(self._home)
-            idle = None if idle_for is None else (self._home, length(idle_for, "idle_for"))
+        with noticing_drop(self.home):
+            schema = latest_schema(self.home)
+            idle = None if idle_for is None else (self.home, length(idle_for, "idle_for"))
             scope = partition_scope(partition, schema, where=where, idle=idle)
             placed: Snapshot | None = None
             if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
                 chosen = replace(schema, options={**schema.options, **extra})
-                placed = PostponedCompaction(self._home, chosen, scope, progress, cancel, threads or THREADS).run()
-            compaction = Compaction(self._home, schema, full, scope, progress, cancel, threads or THREADS, extra=extra)
+                placed = PostponedCompaction(self.home, chosen, scope, progress, cancel, threads or THREADS).run()
+            compaction = Compaction(self.home, schema, full, scope, progress, cancel, threads or THREADS, extra=extra)
             return compaction.run() or placed
 
     def compact_manifests(self) -> Snapshot | None:
-        """Merges the table's manifests into few, for quicker plans and commits; None where there is nothing to gain.
-
-        Commits merge manifests by themselves as they pile up, and so does a full compaction.
-        """
-        with noticing_drop(self._home):
-            check_stored(latest_schema(self._home).options)
-            return pack_manifests(self._home)
+        """Merges the table's manifests into few, for quicker plans and commits."""
+        with noticing_drop(self.home):
+            check_stored(latest_schema(self.home).options)
+            return pack_manifests(self.home)
 
     def compact_in_background(
         self, full: bool = False, *, every: float | None = None, progress: Progress | None = None
@@ -88,21 +79,16 @@ class Compacting:
         threads: int | None = None,
         elsewhere: RescaleElsewhere | None = None,
     ) -> Snapshot | None:
-        """Puts the table's rows into another number of buckets; the snapshot made, None where all partitions have it already.
-
-        The option `bucket` becomes `buckets`. With `partition` only partitions with these values are rewritten; the others
-        keep their number, can be read, and take rows again once they are rescaled, too. In a table with postponed buckets
-        the option stays, and every partition has a number of its own. `elsewhere` is for engines that rewrite on other machines.
-        """
+        """Puts the table's rows into another number of buckets."""
         _check_threads(threads)
 
         def scope(schema: TableSchema) -> Scope:
             return partition_scope(partition, schema)
 
-        with noticing_drop(self._home):
-            scope(latest_schema(self._home))
-            noted = partial(note_schema, self._home)
-            return Rescale(self._home, buckets, scope, progress, cancel, threads or THREADS, noted, elsewhere).run()
+        with noticing_drop(self.home):
+            scope(latest_schema(self.home))
+            noted = partial(note_schema, self.home)
+            return Rescale(self.home, buckets, scope, progress, cancel, threads or THREADS, noted, elsewhere).run()
 
 
 def _check_threads(threads: int | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lakelet.commit.metadata.hints import RepairedHints, repair_hints
 from lakelet.commit.metadata.schemas import latest_schema
@@ -26,10 +26,11 @@ from lakelet.table.time_arguments import Age, past_ms
 from lakelet.table.upkeep.missing_files import MissingFiles, drop_missing_files
 
 
-class Cleaning:
-    """The part of a table that lets go of what nobody needs any more."""
+@dataclass(frozen=True, slots=True)
+class TableRetention:
+    """Expiry of snapshots and partitions, and removal of files that nothing refers to."""
 
-    _home: TableHome
+    home: TableHome
 
     def expire_snapshots(
         self,
@@ -41,17 +42,9 @@ class Cleaning:
         dry_run: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> ExpiredSnapshots:
-        """Lets go of old snapshots and of the files that only they need.
-
-        `retain_last` snapshots stay whatever their age, those beyond `retain_max` go whatever theirs; in between go those that
-        were replaced before `older_than` (an age such as "1 d", or a moment). Without any of these the table's options
-        decide; with a count and no age, age plays no part. At most `limit` go.
-
-        Tags keep their files, consumers hold the snapshots they still need, and snapshots younger than `commit.timeout` stay,
-        where that is set. `dry_run` says what would go. `options` take the place of the table's for this once.
-        """
+        """Lets go of old snapshots and of the files that only they need."""
         chosen = TableOptions(self._checked_schema(options).options)
-        now_ms = self._home.clock.now_ms()
+        now_ms = self.home.clock.now_ms()
         retention = _retention(Retention.of(chosen, now_ms), retain_last, retain_max)
         if older_than is not None:
             retention = replace(retention, replaced_since_ms=past_ms(older_than, now_ms, "older_than"))
@@ -59,7 +52,7 @@ class Cleaning:
             # Slow writers find out by themselves that their snapshot is out of line; what was asked for in so many words is done.
             retention = replace(retention, made_since_ms=now_ms)
         retention = replace(retention, limit=_count(limit, "limit"))
-        return expire_snapshots(self._home, chosen, retention, dry_run=dry_run)
+        return expire_snapshots(self.home, chosen, retention, dry_run=dry_run)
 
     def expire_partitions(
         self,
@@ -69,23 +62,18 @@ class Cleaning:
         dry_run: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> ExpiredPartitions:
-        """Drops the partitions whose time is before `older_than` (an age, or a moment), in one commit.
-
-        What a partition's time is follows `partition.expiration-strategy`. Without `older_than` the age is the table's
-        `partition.expiration-time`, without `max_partitions` the most that go at once its `partition.expiration-max-num`.
-        `options` take the place of the table's for this once.
-        """
+        """Drops the partitions whose time is before `older_than` (an age, or a moment), in one commit."""
         schema = self._checked_schema(options)
         chosen = TableOptions(schema.options)
         age = chosen.get(PARTITION_EXPIRATION_TIME) if older_than is None else older_than
         if age is None:
             raise InvalidError(
-                f"{self._home.where(self._home.paths.root)} has no partition.expiration-time: say older_than, or set it"
+                f"{self.home.where(self.home.paths.root)} has no partition.expiration-time: say older_than, or set it"
             )
         return expire_partitions(
-            self._home,
+            self.home,
             schema,
-            older_than_ms=past_ms(age, self._home.clock.now_ms(), "older_than"),
+            older_than_ms=past_ms(age, self.home.clock.now_ms(), "older_than"),
             at_most=_count(max_partitions, "max_partitions") or chosen.get(PARTITION_EXPIRATION_MAX_NUM),
             dry_run=dry_run,
         )
@@ -93,31 +81,24 @@ class Cleaning:
     def remove_orphan_files(
         self, older_than: Age = "1 d", *, dry_run: bool = False, work: OrphanWork | None = None
     ) -> OrphanReport:
-        """Removes files that nothing on any branch points at and that were last changed before `older_than`.
-
-        The age keeps what writers are about to commit. Less than a day is right only where nobody is writing. `work` is for
-        engines that list and delete on many machines.
-        """
+        """Removes files that nothing on any branch points at and that were last changed before `older_than`."""
         self._checked_schema()
-        before_ms = past_ms(older_than, self._home.clock.now_ms(), "older_than")
-        return remove_orphan_files(self._home, older_than_ms=before_ms, dry_run=dry_run, work=work)
+        before_ms = past_ms(older_than, self.home.clock.now_ms(), "older_than")
+        return remove_orphan_files(self.home, older_than_ms=before_ms, dry_run=dry_run, work=work)
 
     def remove_unexisting_files(self, *, dry_run: bool = False) -> MissingFiles:
-        """Takes data files that are gone from the store out of the table, so that its other rows can be read again.
-
-        Their rows are lost. This is for when somebody has removed files by hand; nothing that Lakelet does makes it necessary.
-        """
+        """Takes data files that are gone from the store out of the table, so that its other rows can be read again."""
         self._checked_schema()
-        return drop_missing_files(self._home, dry_run=dry_run)
+        return drop_missing_files(self.home, dry_run=dry_run)
 
     def repair(self) -> RepairedHints:
-        """Makes the hints at the oldest and newest snapshot right. Readers do without them; right ones save listings."""
+        """Makes the hints at the oldest and newest snapshot right."""
         self._checked_schema()
-        return repair_hints(self._home)
+        return repair_hints(self.home)
 
     def _checked_schema(self, options: Mapping[str, str] | None = None) -> TableSchema:
         """The newest schema, of a table that does nothing with its files that is not known here, with options on top."""
-        schema = latest_schema(self._home)
+        schema = latest_schema(self.home)
         check_stored(schema.options)
         check_options(options or {})
         return replace(schema, options={**schema.options, **(options or {})})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
@@ -23,44 +24,41 @@ from lakelet.table.read.table_scan import TableScan
 from lakelet.table.write.repetition import Repetition
 
 
-class Analyzing:
-    """The part of a table that keeps statistics of its rows."""
+@dataclass(frozen=True, slots=True)
+class RowStatistics:
+    """Statistics of a table's rows: gathered in one scan, committed as an ANALYZE snapshot."""
 
-    _home: TableHome
+    home: TableHome
 
     def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
-        """Gathers statistics of these columns, or of all, and commits them; None for a table without snapshots.
-
-        An empty list gathers the number and size of rows only. Rows are read once, batch by batch. Different values are counted
-        exactly up to 16,384 of them, beyond that with a standard error of 0.8 %.
-        """
-        with noticing_drop(self._home):
+        """Gathers statistics of these columns, or of all, and commits them."""
+        with noticing_drop(self.home):
             return self._analyzed(columns)
 
     def _analyzed(self, columns: Sequence[str] | None) -> Snapshot | None:
-        repetition = Repetition(self._home, latest_schema(self._home))
+        repetition = Repetition(self.home, latest_schema(self.home))
         while True:
             # The snapshot comes first: a schema read after it knows every column of its files.
-            snapshot = latest_snapshot(self._home)
-            schema = latest_schema(self._home)
+            snapshot = latest_snapshot(self.home)
+            schema = latest_schema(self.home)
             check_stored(schema.options)
             check_bucket_count(schema)
             names = () if columns is not None and not columns else chosen_columns(columns, schema)
             if snapshot is None:
                 return None
             try:
-                statistics = _gather(self._home, schema, snapshot, names)
+                statistics = _gather(self.home, schema, snapshot, names)
                 break
             except SnapshotExpiredError as expired:
                 repetition.again(expired)
         prefix = TableOptions(schema.options).get(COMMIT_USER_PREFIX)
-        user = self._home.ids.uuid()
-        return commit_statistics(self._home, schema, statistics, f"{prefix}_{user}" if prefix else user)
+        user = self.home.ids.uuid()
+        return commit_statistics(self.home, schema, statistics, f"{prefix}_{user}" if prefix else user)
 
     def statistics(self) -> TableStatistics | None:
-        """The newest statistics, which say of which snapshot they are; None where there are none."""
-        snapshot = latest_snapshot(self._home)
-        return None if snapshot is None else read_statistics(self._home, snapshot)
+        """The newest statistics, which say of which snapshot they are."""
+        snapshot = latest_snapshot(self.home)
+        return None if snapshot is None else read_statistics(self.home, snapshot)
 
 
 def _gather(home: TableHome, schema: TableSchema, snapshot: Snapshot, names: tuple[str, ...]) -> TableStatistics:

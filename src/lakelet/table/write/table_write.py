@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
 from lakelet.commit.committed_files import new_paths, remove_uncommitted
 from lakelet.commit.dropped_table import is_dropped, noticing_drop
+from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import Overwrite
@@ -42,7 +43,9 @@ from lakelet.sink.rows.missing_columns import (
 from lakelet.sink.rows.row_input import batches_of
 from lakelet.sink.rows.row_kinds import RowKindGenerator, kinds_of
 from lakelet.storage.home import TableHome
+from lakelet.table.usable import check_usable
 from lakelet.table.write.kept_values import KeptValues
+from lakelet.table.write.writable import check_writable
 from lakelet.table.write.writer import PinnedVersion, WriterSettings, open_writer
 
 _MOST_BATCH_BYTES = 256 << 20
@@ -97,6 +100,17 @@ class TableWrite:
         self._table_uuid = table_uuid(home) if base is None else base.table_uuid
         self._failed = False
         self._messages: tuple[CommitMessage, ...] | None = None
+
+    @classmethod
+    def open(cls, home: TableHome, missing: str | None) -> Self:
+        """A write on top of the newest snapshot."""
+        with noticing_drop(home):
+            # The snapshot comes first: a schema read after it knows every column of its rows.
+            base = PinnedVersion(latest_snapshot(home), table_uuid=table_uuid(home))
+            schema = latest_schema(home)
+            check_usable(schema)
+            check_writable(schema)
+            return cls(home, schema, base=base, missing=missing)
 
     @property
     def schema(self) -> TableSchema:

@@ -45,7 +45,7 @@ from lakelet.table.change.looked_up_change import LookedUpChange
 from lakelet.table.change.row_changes import RowChanges, prepare_changes
 from lakelet.table.read.located_rows import LocatedRows
 from lakelet.table.read.table_scan import TableScan
-from lakelet.table.table import check_usable
+from lakelet.table.usable import check_usable
 from lakelet.table.write.writable import check_writable
 
 _KINDS = {
