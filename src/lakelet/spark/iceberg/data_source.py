@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructType
 
-from lakelet.errors import InvalidError
 from lakelet.iceberg.scan import ScanFile
 from lakelet.spark.iceberg.source_options import IcebergSourceOptions
 from lakelet.spark.iceberg.source_writer import IcebergSourceWriter
 from lakelet.spark.iceberg.table_frame import PlannedRead
 from lakelet.spark.iceberg.types import spark_fields
 from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, dealt, small_batches
+from lakelet.spark.source.given_options import chosen_columns
 from lakelet.spark.types import spark_schema
 from lakelet.spark.workers import told_plainly
 
@@ -45,7 +45,9 @@ class IcebergDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """What plans and reads; a schema that the caller gave chooses columns."""
         with told_plainly():
-            return _Reader(_chosen(self._pinned or IcebergSourceOptions.of(self.options).planned(), schema))
+            read = self._pinned or IcebergSourceOptions.of(self.options).planned()
+            stored = spark_schema(spark_fields(read.fields))
+            return _Reader(replace(read, columns=chosen_columns(schema, stored)))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """What writes, row by row where the rows stand."""
@@ -80,17 +82,3 @@ class _Reader(DataSourceReader):
         for file in partition.files:
             for batch in self._read.rows(file):
                 yield from small_batches(batch)
-
-
-def _chosen(read: PlannedRead, schema: StructType) -> PlannedRead:
-    """The plan for the columns of a schema; InvalidError unless these are the table's."""
-    there = {field.name: field for field in spark_schema(spark_fields(read.fields)).fields}
-    for field in schema.fields:
-        if field.name not in there:
-            raise InvalidError(f"the schema has the column {field.name!r}; the table's are {', '.join(there)}")
-        found = there[field.name].dataType
-        if field.dataType != found:
-            raise InvalidError(
-                f"the schema has the column {field.name!r} as {field.dataType.simpleString()}, but it is {found.simpleString()}"
-            )
-    return replace(read, columns=tuple(field.name for field in schema.fields))

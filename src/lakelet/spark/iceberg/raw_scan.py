@@ -2,8 +2,7 @@
 
 A file goes to Spark only where Spark surely gives the same rows: a Parquet file on a local or shared disk, of which no row is
 deleted, every column stored as a whole in a type that Spark reads and widens as we do. The footers of all files are looked
-at for that. Files with the same columns make one frame, read by the names that the columns have in them; field ids
-are never given to Spark, and its guessing of partition columns is off.
+at for that. Files with the same columns make one frame, read by the names that the columns have in them.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelet.errors import NotFoundError
@@ -22,11 +19,9 @@ from lakelet.iceberg.scan import IcebergScan, PlainColumn, PlainColumns, ScanFil
 from lakelet.iceberg.schema.column_types import model_field
 from lakelet.model.types import Field
 from lakelet.predicate.tree import Predicate
-from lakelet.spark.column_names import column_named
 from lakelet.spark.iceberg.types import spark_fields
+from lakelet.spark.read.parquet_frame import parquet_frame, read_as, shielded, takes_any_name
 from lakelet.spark.read.predicate_expression import spark_condition, translates
-from lakelet.spark.read.raw_scan import READ_OPTIONS, THRESHOLD, shielded, takes_any_name
-from lakelet.spark.session import is_connect, settings
 from lakelet.spark.types import spark_type
 
 _PARQUET = "PARQUET"
@@ -104,7 +99,7 @@ def _stored(plain: PlainColumns, fields: Mapping[str, Field]) -> _Read | None:
             found.append(("", None))
             continue
         stored = _spark_type(column)
-        target = spark_type(spark_fields([fields[column.name]])[0].type)
+        target = _spark_target(fields[column.name])
         if stored is None or not _widens(stored, target):
             return None
         found.append((column.stored_name, stored))
@@ -134,18 +129,13 @@ def _frame(
 ) -> DataFrame:
     present = T.StructType([T.StructField(name, kind) for name, kind in stored if kind is not None])
     paths = [f"file://{scan.local_path(file.path)}" for file in files]
-    # Otherwise Spark starts a job to list files that are known by name.
-    with settings(spark, {THRESHOLD: str(len(paths) + 1)}):
-        try:
-            frame = spark.read.schema(present).options(**READ_OPTIONS).parquet(*paths)
-            if is_connect(spark):
-                # A Connect session lists the files when the plan is first looked at, and remembers them.
-                _ = frame.schema
-        except AnalysisException as error:
-            raise NotFoundError(f"table {scan.table}, snapshot {scan.snapshot_id}: {error}") from error
+    try:
+        frame = parquet_frame(spark, paths, present)
+    except NotFoundError as error:
+        raise NotFoundError(f"table {scan.table}, snapshot {scan.snapshot_id}: {error}") from error
     fields = _fields(scan)
     columns = {
-        field.name: (_evolved(name, kind, field), field.type)
+        field.name: (read_as(name, kind, _spark_target(field)), field.type)
         for field, (name, kind) in zip(fields, stored, strict=True)
     }
     if where is not None:
@@ -153,8 +143,5 @@ def _frame(
     return frame.select([shielded(columns[field.name][0], field.type).alias(field.name) for field in wanted])
 
 
-def _evolved(name: str, kind: T.DataType | None, field: Field) -> Column:
-    target = spark_type(spark_fields([field])[0].type)
-    if kind is None:
-        return F.lit(None).cast(target)
-    return column_named(name) if kind == target else column_named(name).cast(target)
+def _spark_target(field: Field) -> T.DataType:
+    return spark_type(spark_fields([field])[0].type)

@@ -105,7 +105,7 @@ class IcebergSourceWriter(DataSourceArrowWriter):
 
 def _transaction(table: IcebergTable, options: IcebergSourceOptions, job: str | None = None) -> IcebergTransaction:
     ids = None if job is None else _JobIds(job)
-    named = options.values
+    named = options.given
     return IcebergTransaction(table, branch=named.get("branch"), commit_id=named.get("commit-id"), ids=ids)
 
 

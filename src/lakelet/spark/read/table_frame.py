@@ -29,9 +29,10 @@ from lakelet.predicate.tree import columns as columns_of
 from lakelet.spark.opened_table import open_table
 from lakelet.spark.read.changes_frame import changes_frame
 from lakelet.spark.read.merge_scan import merge_frame
+from lakelet.spark.read.parquet_frame import takes_any_name
 from lakelet.spark.read.predicate_expression import translates
 from lakelet.spark.read.raw_files import assign
-from lakelet.spark.read.raw_scan import RawScan, spark_location, takes_any_name
+from lakelet.spark.read.raw_scan import RawScan, spark_location
 from lakelet.spark.types import spark_schema
 from lakelet.table.read.table_scan import TableScan
 

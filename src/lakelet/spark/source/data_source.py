@@ -23,11 +23,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructType
 
-from lakelet.errors import InvalidError
 from lakelet.model.split import Split
 from lakelet.model.types import Field
 from lakelet.options import SOURCE_SPLIT_OPEN_FILE_COST, SOURCE_SPLIT_TARGET_SIZE, TableOptions
 from lakelet.spark.read.merge_scan import small_batches
+from lakelet.spark.source.given_options import chosen_columns
 from lakelet.spark.source.options import SourceOptions
 from lakelet.spark.source.writer import SourceWriter
 from lakelet.spark.types import spark_schema, to_spark_arrow
@@ -54,7 +54,8 @@ class LakeletDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """What plans and reads; a schema that the caller gave chooses columns."""
         with told_plainly():
-            return _Reader(_chosen(self._pinned or _scan(self.options), schema))
+            scan = self._pinned or _scan(self.options)
+            return _Reader(replace(scan, columns=chosen_columns(schema, spark_schema(_fields(scan)))))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """What writes, for tables whose rows need no routing."""
@@ -92,32 +93,19 @@ class _Reader(DataSourceReader):
 
 def _scan(given: Any) -> TableScan:
     options = SourceOptions.of(given)
-    options.refuse_for_reading()
+    given = options.given
+    given.refuse_for_reading()
     return options.open().scan(
-        options.columns,
-        options.values.get("where"),
-        version=options.values.get("version"),
-        timestamp=options.timestamp,
-        tag=options.values.get("tag"),
+        given.columns,
+        given.get("where"),
+        version=given.get("version"),
+        timestamp=given.timestamp,
+        tag=given.get("tag"),
     )
 
 
 def _fields(scan: TableScan) -> list[Field]:
     return [scan.schema.field(name) for name in scan.columns]
-
-
-def _chosen(scan: TableScan, schema: StructType) -> TableScan:
-    """The scan of the columns of a schema; InvalidError unless these are the table's."""
-    there = {field.name: field for field in spark_schema(_fields(scan)).fields}
-    for field in schema.fields:
-        if field.name not in there:
-            raise InvalidError(f"the schema has the column {field.name!r}; the table's are {', '.join(there)}")
-        found = there[field.name].dataType
-        if field.dataType != found:
-            raise InvalidError(
-                f"the schema has the column {field.name!r} as {field.dataType.simpleString()}, but it is {found.simpleString()}"
-            )
-    return replace(scan, columns=tuple(field.name for field in schema.fields))
 
 
 def _groups(scan: TableScan) -> Iterator[list[Split]]:

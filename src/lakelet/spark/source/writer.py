@@ -75,7 +75,7 @@ class SourceWriter(DataSourceArrowWriter):
     @staticmethod
     def of(options: SourceOptions, given: StructType, *, overwrite: bool) -> SourceWriter:
         """A writer for rows of this Spark schema; InvalidError where the table or the columns do not fit."""
-        options.refuse_for_writing()
+        options.given.refuse_for_writing()
         opened = options.open()
         schema = opened.schema()
         check_usable(schema)
@@ -87,7 +87,7 @@ class SourceWriter(DataSourceArrowWriter):
                 "use lakelet.spark.write(df, warehouse, table)"
             )
         commit = TableCommit.of(opened.home, *options.commit_identity)
-        dynamic = options.overwrites_dynamically
+        dynamic = options.given.overwrites_dynamically
         if overwrite:
             commit = commit.overwrite(dynamic=dynamic and bool(schema.partition_keys))
         job = opened.home.ids.uuid().replace("-", "")

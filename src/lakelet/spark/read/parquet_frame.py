@@ -1,0 +1,96 @@
+"""Parquet files as a frame of Spark's own reader, whatever table they belong to.
+
+No setting of the session and no partition folder has a say in what is read: columns are read by the names and types that they
+have in the files, field ids are never given to Spark, and its guessing of partition columns is off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.errors import NotFoundError
+from lakelet.model.types import FLOATS, Atomic, DataType, Kind, Row
+from lakelet.spark.column_names import column_named
+from lakelet.spark.session import is_connect, settings
+from lakelet.spark.types import spark_type
+
+_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_MILLI = 3
+_READ_OPTIONS = {
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    # Turns Spark's guessing of partition columns off, as its documentation says.
+    "recursiveFileLookup": "true",
+}
+
+
+def parquet_frame(
+    spark: SparkSession, paths: Sequence[str], stored: T.StructType, extra: Mapping[str, str] | None = None
+) -> DataFrame:
+    """The columns `stored` of files that are all known by name, read under `extra` settings of the session; NotFoundError where
+    one of them is missing."""
+    # Otherwise Spark starts a job to list the files; those of S3 are listed by such a job, many at once.
+    listed = {} if paths[0].startswith("s3a:") else {_THRESHOLD: str(len(paths) + 1)}
+    with settings(spark, {**listed, **(extra or {})}):
+        try:
+            frame = spark.read.schema(stored).options(**_READ_OPTIONS).parquet(*paths)
+            if is_connect(spark):
+                # A Connect session lists the files when the plan is first looked at, and remembers them.
+                _ = frame.schema
+        except AnalysisException as error:
+            raise NotFoundError(str(error)) from error
+    return frame
+
+
+def read_as(name: str, stored: T.DataType | None, target: T.DataType) -> Column:
+    """A column in the type that is asked for, out of the one of this name that files have; NULL where they have none."""
+    if stored is None:
+        return F.lit(None).cast(target)
+    return column_named(name) if stored == target else column_named(name).cast(target)
+
+
+def takes_any_name(spark: SparkSession) -> bool:
+    """Whether Spark finds local files whose names are not ASCII; in a plain POSIX locale its JVM does not."""
+    if is_connect(spark):
+        return False
+    return str(jvm(spark).java.lang.System.getProperty("sun.jnu.encoding", "")).upper() in ("UTF-8", "UTF8")
+
+
+def jvm(spark: SparkSession) -> Any:
+    """The gateway to the driver's JVM; a Connect session has none."""
+    return spark.sparkContext._jvm
+
+
+def shielded(column: Column, data_type: DataType) -> Column:
+    """A column on which Spark pushes no condition of its own into files where it would leave rows out: dictionaries tell -0.0
+    from 0.0, statistics of some writers know nothing of NaN, and where files hold milliseconds `t < '00:00:01.0005'` becomes
+    `t < '00:00:01.000'`."""
+    if isinstance(data_type, Atomic) and data_type.kind in FLOATS:
+        return F.nanvl(column, F.lit(math.nan).cast(spark_type(data_type)))
+    if _in_millis(data_type):
+        return F.timestamp_micros(F.unix_micros(column))
+    if isinstance(data_type, Row) and _needs_shield(data_type):
+        inner = [shielded(column.getField(field.name), field.type).alias(field.name) for field in data_type.fields]
+        return F.when(column.isNotNull(), F.struct(*inner))
+    return column
+
+
+def _needs_shield(data_type: DataType) -> bool:
+    if isinstance(data_type, Row):
+        return any(_needs_shield(field.type) for field in data_type.fields)
+    return _in_millis(data_type) or (isinstance(data_type, Atomic) and data_type.kind in FLOATS)
+
+
+def _in_millis(data_type: DataType) -> bool:
+    """Whether files hold instants in milliseconds; Spark pushes nothing on timestamps without a zone."""
+    return isinstance(data_type, Atomic) and data_type.kind is Kind.TIMESTAMP_LTZ and data_type.precision <= _MILLI
