@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import islice
+from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -25,7 +26,8 @@ from lakelet.spark.jobs.stored_frame import stored_frame
 from lakelet.spark.opened_lake import open_lake
 from lakelet.spark.opened_table import open_table
 from lakelet.spark.read.raw_scan import spark_location
-from lakelet.spark.write.table_write import write
+from lakelet.spark.write.table_write import write_frame
+from lakelet.spark.write.write_request import WriteArguments, WriteRequest
 from lakelet.storage.home import TableHome
 from lakelet.storage.open import open_store
 from lakelet.storage.paths import TablePaths
@@ -45,28 +47,25 @@ def bulk_load(
     table: str,
     *,
     format: str | None = None,
-    mode: str = "append",
     read_options: Mapping[str, str] | None = None,
     create: bool = False,
     primary_key: Sequence[str] = (),
     partitioned_by: Sequence[str] = (),
     table_options: Mapping[str, object] | None = None,
-    partition: Mapping[str, object] | None = None,
-    on_duplicate: str = "raise",
     kinds: str | None = None,
     missing: str | None = None,
-    commit_user: str | None = None,
-    commit_identifier: int | None = None,
     options: Mapping[str, str] | None = None,
     branch: str | None = None,
-    parallelism: int | None = None,
+    **how: Unpack[WriteArguments],
 ) -> Snapshot | None:
     """Loads files or folders; the snapshot made, None where there was no row.
 
     `format` is "parquet", "csv" or "json", by default what the names of the files end in. CSV has a header, JSON an object a
     line; `read_options` are those of Spark's reader (`sep`, `timestampFormat` …). With `create`, a table that is not there is
-    made of the columns of the data with `primary_key`, `partitioned_by` and `table_options`. The rest is as in `ls.write`.
+    made of the columns of the data with `primary_key`, `partitioned_by` and `table_options`. The rest is as in `ls.write`:
+    `mode`, `partition`, `on_duplicate`, `commit_user`, `commit_identifier` and `parallelism` too.
     """
+    request = WriteRequest(kinds=kinds, missing=missing, **how)
     paths = tuple(os.fspath(one) for one in ([source] if isinstance(source, (str, os.PathLike)) else source))
     if not paths:
         raise InvalidError("source: expected a file or a folder, or several, found none")
@@ -79,21 +78,8 @@ def bulk_load(
     if create and not lake.table_exists(table):
         inferred = _frame(files, None, options)
         _create(lake, table, inferred, primary_key, partitioned_by, table_options or {})
-    return write(
-        _frame(files, open_table(warehouse, table, options, branch).schema().fields, options),
-        warehouse,
-        table,
-        mode,
-        partition,
-        on_duplicate=on_duplicate,
-        kinds=kinds,
-        missing=missing,
-        commit_user=commit_user,
-        commit_identifier=commit_identifier,
-        options=options,
-        branch=branch,
-        parallelism=parallelism,
-    )
+    opened = open_table(warehouse, table, options, branch)
+    return write_frame(_frame(files, opened.schema().fields, options), opened, request)
 
 
 def _reachable(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str] | None) -> tuple[str, ...]:

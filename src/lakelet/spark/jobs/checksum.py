@@ -12,15 +12,15 @@ not made up to deceive, the same rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Unpack
 
 import numpy as np
 from pyspark.sql import SparkSession
 
 from lakelet.model.split import Split
-from lakelet.spark.jobs.pinned import Where, pinned_scan
+from lakelet.spark.jobs.read_request import ReadArguments, ReadRequest
 from lakelet.spark.jobs.row_checksums import mixed, row_numbers
 from lakelet.spark.jobs.spread import spread
 from lakelet.table.read.table_scan import TableScan
@@ -42,26 +42,12 @@ def checksum(
     warehouse: str | os.PathLike[str],
     table: str,
     *,
-    columns: Sequence[str] | None = None,
-    where: Where = None,
-    version: int | str | None = None,
-    timestamp: datetime | str | int | None = None,
-    tag: str | None = None,
-    branch: str | None = None,
     options: Mapping[str, str] | None = None,
+    **what: Unpack[ReadArguments],
 ) -> Checksum:
-    """The checksum of the rows that match, over all columns or these."""
-    scan = pinned_scan(
-        warehouse,
-        table,
-        columns=columns,
-        where=where,
-        version=version,
-        timestamp=timestamp,
-        tag=tag,
-        branch=branch,
-        options=options,
-    )
+    """The checksum of the rows that match, over all columns or these: `columns`, `where`, `version`, `timestamp`, `tag` and
+    `branch` as in `ls.table`."""
+    scan = ReadRequest(**what).scan(warehouse, table, options)
     rows = first = second = 0
     for _, part in spread(spark, scan.plan().splits, _Sums(scan), f"computing the checksum of {table}"):
         rows, first, second = rows + part[0], first + part[1], second + part[2]

@@ -8,8 +8,8 @@ The source is read at one version, which is fixed before the first row is. `ls.c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 from pyspark.sql import SparkSession
 
@@ -17,12 +17,18 @@ from lakelet.catalog.table_copy import create_like
 from lakelet.errors import InvalidError
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Map, Multiset, Row
-from lakelet.spark.jobs.pinned import Where, pinned_scan
+from lakelet.spark.jobs.read_request import ReadArguments, ReadRequest
 from lakelet.spark.opened_lake import open_lake
+from lakelet.spark.opened_table import open_table
 from lakelet.spark.read.table_frame import scan_frame
-from lakelet.spark.write.table_write import write
+from lakelet.spark.write.table_write import write_frame
+from lakelet.spark.write.write_request import WriteArguments, WriteRequest
 
 _MICRO = 6
+
+
+class CopyArguments(ReadArguments, WriteArguments, total=False):
+    """What is read, as in `ls.table`, and how it is written, as in `ls.write`."""
 
 
 def copy_table(
@@ -33,39 +39,21 @@ def copy_table(
     *,
     target_warehouse: str | os.PathLike[str] | None = None,
     create: bool = False,
-    where: Where = None,
-    columns: Sequence[str] | None = None,
-    version: int | str | None = None,
-    timestamp: datetime | str | int | None = None,
-    tag: str | None = None,
-    branch: str | None = None,
-    mode: str = "append",
-    partition: Mapping[str, object] | None = None,
-    on_duplicate: str = "raise",
-    commit_user: str | None = None,
-    commit_identifier: int | None = None,
     options: Mapping[str, str] | None = None,
     target_options: Mapping[str, str] | None = None,
     cut_timestamps: bool = False,
-    parallelism: int | None = None,
+    **how: Unpack[CopyArguments],
 ) -> Snapshot | None:
     """Copies the rows that match, all columns or these; the snapshot made, None where there was nothing to copy.
 
     With `create`, a target that is not there is made like the source: columns, keys, options and comment. Spark holds no more
     than microseconds, so that timestamps with more digits are refused unless `cut_timestamps` allows to cut them off. `options`
-    are those of the source, `target_options` (the same by default) of the target; the rest is as in `ls.table` and `ls.write`.
+    are those of the source, `target_options` (the same by default) of the target. The rest is as in `ls.table` (`columns`,
+    `where`, `version`, `timestamp`, `tag`, `branch`) and in `ls.write` (`mode`, `partition`, `on_duplicate`, `commit_user`,
+    `commit_identifier`, `parallelism`).
     """
-    scan = pinned_scan(
-        warehouse,
-        source,
-        columns=columns,
-        where=where,
-        version=version,
-        timestamp=timestamp,
-        tag=tag,
-        branch=branch,
-        options=options,
-    )
+    read, request = _requests(how)
+    scan = read.scan(warehouse, source, options)
     fields = [scan.schema.field(name) for name in scan.columns]
     too_fine = [field.name for field in fields if _is_finer(field.type)]
     if too_fine and not cut_timestamps:
@@ -76,18 +64,14 @@ def copy_table(
     theirs = options if target_options is None else target_options
     if create:
         create_like(open_lake(into, theirs), target, scan.schema, fields)
-    return write(
-        scan_frame(spark, scan),
-        into,
-        target,
-        mode,
-        partition,
-        on_duplicate=on_duplicate,
-        commit_user=commit_user,
-        commit_identifier=commit_identifier,
-        options=theirs,
-        parallelism=parallelism,
-    )
+    return write_frame(scan_frame(spark, scan), open_table(into, target, theirs), request)
+
+
+def _requests(how: CopyArguments) -> tuple[ReadRequest, WriteRequest]:
+    """Keyword arguments of both kinds, told apart by their names."""
+    given: dict[str, Any] = dict(how)
+    read = {name: given.pop(name) for name in ReadArguments.__annotations__ if name in given}
+    return ReadRequest(**read), WriteRequest(**given)
 
 
 def _is_finer(data_type: DataType) -> bool:

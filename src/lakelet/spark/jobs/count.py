@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Unpack
 
 from pyspark.sql import SparkSession
 
@@ -15,7 +15,7 @@ from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import Planner
-from lakelet.spark.jobs.pinned import Where, pinned_scan
+from lakelet.spark.jobs.read_request import ReadRequest, RowArguments
 from lakelet.spark.jobs.spread import spread
 from lakelet.table.read.table_scan import TableScan
 
@@ -25,29 +25,15 @@ def count(
     warehouse: str | os.PathLike[str],
     table: str,
     *,
-    where: Where = None,
-    version: int | str | None = None,
-    timestamp: datetime | str | int | None = None,
-    tag: str | None = None,
-    branch: str | None = None,
     options: Mapping[str, str] | None = None,
+    **what: Unpack[RowArguments],
 ) -> int:
-    """How many rows match.
+    """How many rows match: `where`, of a `version`, `timestamp`, `tag` or `branch` as in `ls.table`.
 
     Files of which all rows count by partition or statistics are not read. Where metadata tells everything, as for append tables
     without a condition, no Spark job runs.
     """
-    scan = pinned_scan(
-        warehouse,
-        table,
-        columns=None,
-        where=where,
-        version=version,
-        timestamp=timestamp,
-        tag=tag,
-        branch=branch,
-        options=options,
-    )
+    scan = ReadRequest(**what).scan(warehouse, table, options)
     if scan.snapshot is None:
         return 0
     versions = SchemaVersions(scan.home, {scan.schema.id: scan.schema})

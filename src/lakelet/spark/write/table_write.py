@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -40,6 +40,7 @@ from lakelet.spark.session import default_parallelism
 from lakelet.spark.workers import prepare_workers
 from lakelet.spark.write.matched_columns import Matched, matched
 from lakelet.spark.write.write_job import WriteJob
+from lakelet.spark.write.write_request import WriteRequest
 from lakelet.spark.write.write_task import WriteTask
 from lakelet.table.usable import check_usable
 from lakelet.table.write.after_write import AfterWrite
@@ -47,8 +48,6 @@ from lakelet.table.write.table_commit import TableCommit, partition_spec
 from lakelet.table.write.writable import check_writable
 from lakelet.table.write.writer import PinnedVersion
 
-_MODES = ("append", "upsert", "overwrite", "overwrite_partitions")
-_DUPLICATES = ("raise", "any")
 _TASKS_PER_CORE = 4
 
 
@@ -79,12 +78,16 @@ def write(
     `commit_identifier` the write is applied once, however often the job is run. `options` are those of the connection
     (`s3.endpoint` …) and table options that hold for this write. `parallelism` bounds how many tasks write.
     """
-    _check_arguments(mode, partition, on_duplicate, parallelism)
+    request = WriteRequest(mode, partition, on_duplicate, kinds, missing, commit_user, commit_identifier, parallelism)
     if df.isStreaming:
         raise InvalidError("df is a stream: a batch write takes frames that end")
-    opened = open_table(warehouse, table, options, branch)
+    return write_frame(df, open_table(warehouse, table, options, branch), request)
+
+
+def write_frame(df: DataFrame, opened: OpenedTable, request: WriteRequest) -> Snapshot | None:
+    """Writes the rows of a frame that ends, as `write` does."""
     prepare_workers(df.sparkSession)
-    commit, done = _commit(opened, mode, partition, commit_user, commit_identifier).look_back()
+    commit, done = _commit(opened, request).look_back()
     # The snapshot comes first: a schema read after it knows every column of its rows.
     snapshot = latest_snapshot(opened.home)
     schema = opened.schema()
@@ -92,46 +95,19 @@ def write(
     check_writable(schema)
     if done is not None:
         return AfterWrite(opened.home, schema, commit, extra=opened.extra).repeated(done)
-    if mode == "upsert" and not schema.primary_keys:
-        raise InvalidError(f"mode 'upsert': {table} has no primary key by which rows would take the place of others")
-    policy = missing_policy(missing, schema, replaces=commit.replaces is not None)
-    wanted = _Wanted(policy, on_duplicate == "any", parallelism)
-    return _Write(df.sparkSession, opened, schema, commit, snapshot, wanted).run(df, partition, kinds)
+    if request.mode == "upsert" and not schema.primary_keys:
+        raise InvalidError(
+            f"mode 'upsert': {opened.name} has no primary key by which rows would take the place of others"
+        )
+    policy = missing_policy(request.missing, schema, replaces=commit.replaces is not None)
+    return _Write(df.sparkSession, opened, schema, commit, snapshot, request, policy).run(df)
 
 
-def _check_arguments(
-    mode: str, partition: Mapping[str, object] | None, on_duplicate: str, parallelism: int | None
-) -> None:
-    if mode not in _MODES:
-        raise InvalidError(f"mode {mode!r}: expected one of {', '.join(_MODES)}")
-    if partition is not None and mode != "overwrite":
-        raise InvalidError(f"partition= goes with mode='overwrite', found mode={mode!r}")
-    if on_duplicate not in _DUPLICATES:
-        raise InvalidError(f"on_duplicate {on_duplicate!r}: expected one of {', '.join(_DUPLICATES)}")
-    if parallelism is not None and parallelism < 1:
-        raise InvalidError(f"parallelism {parallelism}: expected a number from 1 on")
-
-
-def _commit(
-    opened: OpenedTable,
-    mode: str,
-    partition: Mapping[str, object] | None,
-    user: str | None,
-    identifier: int | None,
-) -> TableCommit:
-    commit = opened.table.new_commit(user, identifier)
-    if mode == "overwrite":
-        return commit.overwrite(partition or {})
-    return commit.overwrite(dynamic=True) if mode == "overwrite_partitions" else commit
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What the caller asks for beside the rows."""
-
-    missing: str
-    any_duplicate: bool
-    parallelism: int | None
+def _commit(opened: OpenedTable, request: WriteRequest) -> TableCommit:
+    commit = opened.table.new_commit(request.commit_user, request.commit_identifier)
+    if request.mode == "overwrite":
+        return commit.overwrite(request.partition or {})
+    return commit.overwrite(dynamic=True) if request.mode == "overwrite_partitions" else commit
 
 
 class _Write:
@@ -144,7 +120,8 @@ class _Write:
         schema: TableSchema,
         commit: TableCommit,
         snapshot: Snapshot | None,
-        wanted: _Wanted,
+        request: WriteRequest,
+        missing: str,
     ) -> None:
         job = opened.home.ids.uuid().replace("-", "")
         home = replace(opened.home, ids=PrefixedIds(job))
@@ -156,18 +133,20 @@ class _Write:
         self._schema = schema
         self._commit = commit
         self._snapshot = snapshot
-        self._missing = wanted.missing
+        self._request = request
+        self._missing = missing
         self._table_uuid = opened.uuid
         self._job = WriteJob(spark, home, schema, self._commit, job)
-        self._parallelism = wanted.parallelism
-        self._most = wanted.parallelism or _TASKS_PER_CORE * default_parallelism(spark)
+        self._most = request.parallelism or _TASKS_PER_CORE * default_parallelism(spark)
         ordered = TableOptions(schema.options).get(SEQUENCE_FIELD)
-        self._one_row_per_key = bool(schema.primary_keys) and not ordered and not wanted.any_duplicate
+        self._one_row_per_key = bool(schema.primary_keys) and not ordered and request.on_duplicate != "any"
 
-    def run(self, df: DataFrame, partition: Mapping[str, object] | None, kinds: str | None) -> Snapshot | None:
+    def run(self, df: DataFrame) -> Snapshot | None:
         """Routes, writes and commits."""
-        fixed = partition_spec(partition or {}, self._schema)
-        rows = matched(df, self._schema, fixed=fixed, kinds=kinds, missing=self._missing, now_ms=self._now_ms)
+        fixed = partition_spec(self._request.partition or {}, self._schema)
+        rows = matched(
+            df, self._schema, fixed=fixed, kinds=self._request.kinds, missing=self._missing, now_ms=self._now_ms
+        )
         if bucket_mode(self._schema) is BucketMode.KEY_DYNAMIC:
             rows = replace(rows, frame=self._name_partitions(rows.frame))
         base = PinnedVersion.shared(
@@ -209,7 +188,7 @@ class _Write:
     def _assigned(self, frame: DataFrame) -> Routed:
         fresh = self._commit.replaces is not None
         table = AssigningTable.of(self._home, self._schema, self._snapshot, fresh=fresh)
-        return assigned(frame, table, self._parallelism)
+        return assigned(frame, table, self._request.parallelism)
 
     def _crossed(self, rows: Matched) -> Routed:
         table = CrossingTable(self._home, self._schema, self._snapshot, self._commit.replaces, self._job.job)
@@ -218,7 +197,7 @@ class _Write:
             table,
             kinds=rows.kinds,
             one_row_per_key=self._one_row_per_key,
-            parallelism=self._parallelism,
+            parallelism=self._request.parallelism,
         )
 
     def _name_partitions(self, frame: DataFrame) -> DataFrame:
@@ -249,12 +228,12 @@ class _Write:
 
     def _gathered(self, frame: DataFrame) -> DataFrame:
         """The rows of a partition in as few tasks as their size allows, so that there are few files."""
-        if not self._schema.partition_keys or self._parallelism is not None:
+        if not self._schema.partition_keys or self._request.parallelism is not None:
             return self._bounded(frame)
         return frame.hint("rebalance", *map(column_named, self._schema.partition_keys))
 
     def _bounded(self, frame: DataFrame) -> DataFrame:
-        return frame if self._parallelism is None else frame.coalesce(self._parallelism)
+        return frame if self._request.parallelism is None else frame.coalesce(self._request.parallelism)
 
     def _in_key_order(self, frame: DataFrame) -> DataFrame:
         """Rows of one key side by side. The hash goes first: Spark takes -0.0 and 0.0 for one value, their hashes differ."""

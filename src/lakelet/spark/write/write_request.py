@@ -1,0 +1,47 @@
+"""How the rows of a frame are to be written: what `ls.write` and the jobs that write are told, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypedDict
+
+from lakelet.errors import InvalidError
+
+_MODES = ("append", "upsert", "overwrite", "overwrite_partitions")
+_DUPLICATES = ("raise", "any")
+
+
+class WriteArguments(TypedDict, total=False):
+    """Keyword arguments of jobs that write, with the meaning and the defaults that they have in `ls.write`."""
+
+    mode: str
+    partition: Mapping[str, object] | None
+    on_duplicate: str
+    commit_user: str | None
+    commit_identifier: int | None
+    parallelism: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """The arguments of one write beside its rows and its table; InvalidError for those that make no sense."""
+
+    mode: str = "append"
+    partition: Mapping[str, object] | None = None
+    on_duplicate: str = "raise"
+    kinds: str | None = None
+    missing: str | None = None
+    commit_user: str | None = None
+    commit_identifier: int | None = None
+    parallelism: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in _MODES:
+            raise InvalidError(f"mode {self.mode!r}: expected one of {', '.join(_MODES)}")
+        if self.partition is not None and self.mode != "overwrite":
+            raise InvalidError(f"partition= goes with mode='overwrite', found mode={self.mode!r}")
+        if self.on_duplicate not in _DUPLICATES:
+            raise InvalidError(f"on_duplicate {self.on_duplicate!r}: expected one of {', '.join(_DUPLICATES)}")
+        if self.parallelism is not None and self.parallelism < 1:
+            raise InvalidError(f"parallelism {self.parallelism}: expected a number from 1 on")
