@@ -138,12 +138,13 @@ class BlockFiles:
         """What the file's footer says."""
         if not lookup.file.is_parquet:
             return Footer(None, np.array([0, lookup.file.data.row_count]), {}, {}, None)
-        return self.cache.load(
+        found: Footer = self.cache.load(
             self._name(lookup.file, "footer"),
             lambda: self._read_footer(lookup),
-            lambda footer: footer.nbytes,
-            limit_bytes=self.limit_bytes,
+            lambda footer: int(footer.nbytes),
+            limit=self.limit_bytes,
         )
+        return found
 
     def key_block(
         self, lookup: LookupFile, group: int, keys: WantedKeys, places: Places
@@ -160,7 +161,7 @@ class BlockFiles:
             columns = tuple(self.columns(lookup, group, lookup.key))
             coder = KeyCoder.of(columns, keys.types)
             found = KeyBlock(columns, coder, coder.encode(columns))
-            self.cache.put(name, found, found.nbytes, limit_bytes=self.limit_bytes)
+            self.cache.put(name, found, found.nbytes, limit=self.limit_bytes)
         return found, places
 
     def columns(self, lookup: LookupFile, group: int, fields: Sequence[Field]) -> list[pa.Array]:
@@ -174,7 +175,7 @@ class BlockFiles:
             for place, field, column in zip(missing, wanted, read, strict=True):
                 found[place] = column
                 name = self._name(lookup.file, "column", group, field.name)
-                self.cache.put(name, column, column.get_total_buffer_size(), limit_bytes=self.limit_bytes)
+                self.cache.put(name, column, column.get_total_buffer_size(), limit=self.limit_bytes)
         return found
 
     def deleted(self, file: SplitFile) -> Positions | None:
@@ -189,7 +190,8 @@ class BlockFiles:
                 positions = deleted_positions(self.home, file)
             return np.empty(0, np.int64) if positions is None else positions
 
-        return self.cache.load(name, read, lambda found: int(found.nbytes) + 64, limit_bytes=self.limit_bytes)
+        found: Positions = self.cache.load(name, read, lambda rows: int(rows.nbytes) + 64, limit=self.limit_bytes)
+        return found
 
     def _name(self, file: SplitFile, *rest: str | int) -> tuple[str | int, ...]:
         return (self.home.store.location, file.path, *rest)
@@ -261,7 +263,7 @@ class BlockFiles:
                 if header is None:
                     return None
                 found = filter_of(store.get_range(file.path, offset + header[0], header[1]), where=where)
-            self.cache.put(name, found, found.nbytes, limit_bytes=self.limit_bytes)
+            self.cache.put(name, found, found.nbytes, limit=self.limit_bytes)
         return found
 
 

@@ -116,9 +116,10 @@ class PointReader:
     def _bucket(self, split: Split) -> BucketFiles:
         vectors = tuple(vector and (vector.index_path, vector.place.offset) for vector in split.deletion_vectors)
         name = (self._home.store.location, split.paths, vectors)
-        return self._cache.load(
-            name, lambda: self._open(split), lambda bucket: bucket.nbytes, limit_bytes=self._blocks.limit_bytes
+        found: BucketFiles = self._cache.load(
+            name, lambda: self._open(split), lambda bucket: int(bucket.nbytes), limit=self._blocks.limit_bytes
         )
+        return found
 
     def _open(self, split: Split) -> BucketFiles:
         files = sorted(enumerate(files_of([split])), key=lambda pair: (pair[1].data.max_sequence, pair[0]))

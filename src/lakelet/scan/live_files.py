@@ -8,14 +8,13 @@ so that a lookup never sees another one's files.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelet.cache.lru_cache import LruCache
 from lakelet.commit.metadata.manifests import drop_removed, read_manifest, snapshot_manifests
 from lakelet.format.manifest.manifest_columns import KEY_COLUMNS, READ_COLUMNS, columns_to_entries
 from lakelet.model.manifest import ManifestEntry, ManifestFile
@@ -92,8 +91,7 @@ class LiveFilesCache:
     """The live files of the tables that were asked last, one snapshot each."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str], tuple[tuple[object, ...], LiveFiles]] = OrderedDict()
+        self._known: LruCache[tuple[tuple[object, ...], LiveFiles]] = LruCache()
 
     def at(
         self,
@@ -105,11 +103,9 @@ class LiveFilesCache:
         """The live files of a snapshot, read in the schema of that id; `make` gets its manifests, decoded, by name."""
         table = (home.store.location, home.paths.branch_root)
         version = (snapshot.id, snapshot.delta_manifest_list, schema_id)
-        with self._lock:
-            known = self._known.get(table)
-            if known is not None and known[0] == version:
-                self._known.move_to_end(table)
-                return known[1]
+        known = self._known.get(table)
+        if known is not None and known[0] == version:
+            return known[1]
         manifests = snapshot_manifests(home, snapshot)
         before: Mapping[str, pa.Table] = {} if known is None else known[1].manifests
         found = make(
@@ -118,11 +114,7 @@ class LiveFilesCache:
                 for manifest in manifests
             }
         )
-        with self._lock:
-            self._known[table] = (version, found)
-            self._known.move_to_end(table)
-            while len(self._known) > _MOST_TABLES:
-                self._known.popitem(last=False)
+        self._known.put(table, (version, found), limit=_MOST_TABLES)
         return found
 
 

@@ -171,7 +171,7 @@ class TestBlocks:
         table.write([(n, 0, row(n, n)) for n in range(5000)], group_rows=500)
         for key in range(0, 5000, 250):
             assert get_many(table, [[key]], cache=cache) == {0: row(key, key)}
-            assert cache.nbytes <= 20 << 10
+            assert cache.weight <= 20 << 10
 
     def test_a_row_group_that_a_bloom_filter_rules_out_is_not_read(self) -> None:
         table, cache = (

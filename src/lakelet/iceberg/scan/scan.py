@@ -11,7 +11,6 @@ Files are streamed batch by batch; what is kept in memory is what delete files s
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,6 +39,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from lakelet.cache.lru_cache import LruCache
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.scan.data_files import BATCH_ROWS, open_file
@@ -48,7 +48,7 @@ from lakelet.iceberg.scan.evolution import Evolution, PlainColumns, arrow_schema
 from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.plan import Plan, plan_files
 from lakelet.iceberg.scan.positions import DeletedPositions, Positions, kept_rows
-from lakelet.iceberg.scan.scan_file import EQUALITY, DeleteFile, ScanFile
+from lakelet.iceberg.scan.scan_file import EQUALITY, ScanFile
 from lakelet.iceberg.scan.versions import version_of
 from lakelet.iceberg.schema.column_types import model_field
 from lakelet.iceberg.table import IcebergTable
@@ -185,8 +185,8 @@ class IcebergScan:
         return {number: PartitionSpec.model_validate_json(text) for number, text in self.specs_json.items()}
 
     @cached_property
-    def _values(self) -> OrderedDict[tuple[DeleteFile, ...], DeletedValues]:
-        return OrderedDict()
+    def _values(self) -> LruCache[DeletedValues]:
+        return LruCache()
 
     def _reading(self, path: str) -> Any:
         return reading(path, f"table {self.table}, snapshot {self.snapshot_id}")
@@ -228,9 +228,8 @@ class IcebergScan:
             tables = [
                 pa.Table.from_batches(self._stored_rows(one.path, one.format, fields, {}), schema) for one in deletes
             ]
-            found = self._values[deletes] = deleted_values(tables)
-            while len(self._values) > _KEPT_VALUES:
-                self._values.popitem(last=False)
+            found = deleted_values(tables)
+            self._values.put(deletes, found, limit=_KEPT_VALUES)
         return found
 
     def _stored_rows(

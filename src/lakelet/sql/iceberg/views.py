@@ -5,10 +5,9 @@ Kept are views of tables on this machine alone: what it takes to read another st
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+from lakelet.cache.lru_cache import LruCache
 from lakelet.iceberg.scan import IcebergScan
 from lakelet.sql.iceberg.table_view import IcebergView
 
@@ -22,23 +21,16 @@ class IcebergViews:
     """The latest views, by what they are views of."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._views: OrderedDict[object, IcebergView] = OrderedDict()
+        self._views: LruCache[IcebergView] = LruCache()
 
     def view(self, key: Hashable, make: Callable[[], IcebergView]) -> IcebergView:
         """The view that is known by a key, made where it is not."""
-        with self._lock:
-            found = self._views.get(key)
-            if found is not None:
-                self._views.move_to_end(key)
-                return found
-        made = make()
-        if _is_kept(made.scan):
-            with self._lock:
-                self._views[key] = made
-                while len(self._views) > _KEPT:
-                    self._views.popitem(last=False)
-        return made
+        found = self._views.get(key)
+        if found is None:
+            found = make()
+            if _is_kept(found.scan):
+                self._views.put(key, found, limit=_KEPT)
+        return found
 
 
 def _is_kept(scan: IcebergScan) -> bool:

@@ -6,10 +6,9 @@ read in.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 
+from lakelet.cache.lru_cache import LruCache
 from lakelet.model.split import Split
 from lakelet.sql.query.native_files import Outdated, Positions
 from lakelet.sql.query.table_view import TableView, outdated_rows, table_view
@@ -26,9 +25,9 @@ class Plans:
     """The latest plans, by what they are plans of, and the rows of merged files that do not count, by the files."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._views: OrderedDict[object, TableView] = OrderedDict()
-        self._outdated: OrderedDict[object, dict[str, Positions] | None] = OrderedDict()
+        self._views: LruCache[TableView] = LruCache()
+        # In tuples, for there may be none to leave out.
+        self._outdated: LruCache[tuple[dict[str, Positions] | None]] = LruCache()
 
     def view(self, scan: TableScan, texts: Sequence[str], location: str | None) -> TableView:
         """What a query reads of a table where one of these conditions holds."""
@@ -42,18 +41,13 @@ class Plans:
             (scan.schema.id, scan.schema.fields, tuple(sorted(scan.schema.options.items()))),
             (scan.columns, scan.limit, scan.ordered, scan.level, tuple(texts)),
         )
-        with self._lock:
-            found = self._views.get(key)
-            if found is not None:
-                self._views.move_to_end(key)
-                return found
+        found = self._views.get(key)
+        if found is not None:
+            return found
         # A few rows are merged faster than positions of all rows are found.
         view = table_view(scan, texts, location, self._finder(scan) if scan.limit is None else None)
         if view.plan.files <= _MOST_FILES:
-            with self._lock:
-                self._views[key] = view
-                while len(self._views) > _KEPT:
-                    self._views.popitem(last=False)
+            self._views.put(key, view, limit=_KEPT)
         return view
 
     def _finder(self, scan: TableScan) -> Outdated:
@@ -65,17 +59,14 @@ class Plans:
 
         def outdated(split: Split) -> dict[str, Positions] | None:
             key = (scan.home.where(""), deciding, split.paths)
-            with self._lock:
-                if key in self._outdated:
-                    self._outdated.move_to_end(key)
-                    return self._outdated[key]
+            kept = self._outdated.get(key)
+            if kept is not None:
+                return kept[0]
             if not reader:
                 reader.append(outdated_rows(scan))
             found = reader[0](split)
-            with self._lock:
-                self._outdated[key] = found
-                while len(self._outdated) > 1 and sum(map(_size, self._outdated.values())) > _POSITION_BYTES:
-                    self._outdated.popitem(last=False)
+            # The latest are kept whatever their size.
+            self._outdated.put(key, (found,), min(_size(found), _POSITION_BYTES), limit=_POSITION_BYTES)
             return found
 
         return outdated

@@ -23,7 +23,9 @@ def test_a_scan_of_the_version_that_is_named(tmp_path: Path) -> None:
     table.write([{"id": 3, "dt": "a"}])
     given: ReadArguments = {"columns": ["id"], "where": "dt = 'a'"}
     assert ReadRequest(**given).scan(tmp_path, "shop.orders").to_arrow().to_pylist() == [{"id": 1}, {"id": 3}]
-    assert replace(ReadRequest(**given), tag="first").scan(tmp_path, "shop.orders").to_arrow().to_pylist() == [{"id": 1}]
+    assert replace(ReadRequest(**given), tag="first").scan(tmp_path, "shop.orders").to_arrow().to_pylist() == [
+        {"id": 1}
+    ]
     with pytest.raises(NotFoundError, match="branch 'b'"):
         ReadRequest(branch="b").scan(tmp_path, "shop.orders")
 

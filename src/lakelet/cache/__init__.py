@@ -1,0 +1,1 @@
+"""Bounded caches in the memory of a process."""

@@ -1,0 +1,71 @@
+"""Values in memory, up to a limit, the least recently used first to go.
+
+For values that stay true as long as they are kept, such as what was decoded from files that never change: nothing is ever
+invalidated. A value is shared by all that ask for it and must not be changed. Threads may share a cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class LruCache(Generic[Value]):
+    """Values by key. The limit is in the unit in which `put` weighs values: their number, unless it is told otherwise."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._weight = 0
+
+    @property
+    def weight(self) -> int:
+        """What all values weigh, as it was declared."""
+        return self._weight
+
+    def get(self, key: Hashable) -> Value | None:
+        """The value, None where there is none."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Hashable, value: Value, weight: int = 1, *, limit: int) -> None:
+        """Keeps a value, unless it alone is over the limit, and drops others until all are within it."""
+        with self._lock:
+            before = self._values.pop(key, None)
+            if before is not None:
+                self._weight -= before[1]
+            if weight <= limit:
+                self._values[key] = (value, weight)
+                self._weight += weight
+            while self._weight > limit:
+                _, (_, dropped) = self._values.popitem(last=False)
+                self._weight -= dropped
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        with self._lock:
+            self._values.clear()
+            self._weight = 0
+
+    def load(
+        self,
+        key: Hashable,
+        make: Callable[[], Value],
+        weigh: Callable[[Value], int] = lambda _: 1,
+        *,
+        limit: int,
+    ) -> Value:
+        """The value, made now if it is not there; two threads that miss at once both make it."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found, weigh(found), limit=limit)
+        return found
