@@ -21,12 +21,14 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A query with the database in which its names are looked for."""
+    """A query with the databases in which its names are looked for: `home`, the view's own, None for views made before it was
+    kept, and behind it the one that was in use when the view was made."""
 
     query: str
     database: str
     comment: str | None = None
     time_ms: int = 0
+    home: str | None = None
 
 
 def view_names(store: ObjectStore, database: str) -> list[str]:
@@ -47,10 +49,12 @@ def read_view(store: ObjectStore, database: str, name: str) -> View:
         raise CorruptionError(f"{where}: expected the text of a view, found {len(data)} bytes")
     try:
         found = json.loads(data)
-        view = View(found["query"], found["database"], found.get("comment"), found.get("timeMillis", 0))
+        view = View(
+            found["query"], found["database"], found.get("comment"), found.get("timeMillis", 0), found.get("home")
+        )
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CorruptionError(f"{where} is no view: {error}") from error
-    texts = (view.query, view.database, view.comment or "")
+    texts = (view.query, view.database, view.comment or "", view.home or "")
     if found.get("version") != _VERSION or not all(isinstance(text, str) for text in texts):
         raise CorruptionError(f"{where} is no view of version {_VERSION}")
     return view
@@ -64,6 +68,7 @@ def write_view(store: ObjectStore, database: str, name: str, view: View, *, repl
         "database": view.database,
         "comment": view.comment,
         "timeMillis": view.time_ms,
+        **({} if view.home is None else {"home": view.home}),
     }
     data, path = json.dumps(content, ensure_ascii=False, indent=2).encode(), view_path(database, name)
     if replace:

@@ -26,6 +26,7 @@ from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, split_name
 from lakelet.sql.result import SqlResult
 from lakelet.sql.session import Session
+from lakelet.storage.own_files import check_outside
 
 _STDOUT = "-"
 
@@ -72,6 +73,8 @@ class Target:
 
 def export_rows(call: Call, source: str, target: Target) -> None:
     """Writes the file, and says how many rows are in it."""
+    if target.path != _STDOUT:
+        check_outside(call.lake.location, os.path.abspath(target.path), "export to")
     session = Session(call.lake)
     try:
         query, total = _query(call, source)

@@ -9,7 +9,6 @@ of the table's columns, never in those that it looks like, and its rows are one 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from lakelet.errors import InvalidError
@@ -27,6 +26,7 @@ from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.text.clauses import placed
 from lakelet.sql.statements.text.given_table import given_table
+from lakelet.storage.own_files import check_outside
 
 _FORMATS = {"parquet": "parquet", "json": "json", "ndjson": "json", "jsonl": "json", "csv": "csv", "tsv": "csv"}
 _TO = {
@@ -96,21 +96,10 @@ def _to(context: Context, statement: Statement, query: str) -> SqlResult:
             raise SqlError(
                 f"option {key} of a {file_format} file{nearest(key, _TO[file_format])}", reader.text, word.start
             )
-    _check_outside(context.lake.location, path)
+    check_outside(context.lake.location, path, "COPY TO")
     given = [f"FORMAT {file_format}", *(f"{key} {value}" for key, (_, value) in options.items())]
     rows = _write(context, statement, query, f"TO {literal(path)} ({', '.join(given)})")
     return SqlResult.done(f"copied {rows:,} {'row' if rows == 1 else 'rows'} to {path}")
-
-
-def _check_outside(location: str, path: str) -> None:
-    """Refuse a file among those of the lake: it could take the place of a snapshot, or be taken for one."""
-    if "://" in location:
-        return
-    root = os.path.realpath(location)
-    target = os.path.realpath(os.path.expanduser(path.removeprefix("file://").removeprefix("file:")))
-    inside = os.path.relpath(target, root).split(os.sep)[0]
-    if inside.endswith(".db") or inside in ("views", "catalogs"):
-        raise InvalidError(f"COPY TO {path}: it is among the files of the lake in {location}; expected another folder")
 
 
 def _write(context: Context, statement: Statement, text: str, target: str) -> int:

@@ -40,7 +40,7 @@ def run_create_view(context: Context, statement: Statement, replaces: Word | Non
     if reader.at_end:
         raise reader.error("a query")
     query = _query(reader, name, columns)
-    view = View(query, context.database, comment, context.lake.now_ms())
+    view = View(query, context.database, comment, context.lake.now_ms(), name.database)
     there = context.names.find_view(name)
     if there is not None and replaces is None:
         if if_not_exists:

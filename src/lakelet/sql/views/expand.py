@@ -2,9 +2,9 @@
 
     shop.v = SELECT id FROM orders WHERE …    ->    SELECT id FROM "shop"."orders" WHERE …
 
-Names are those of the database where the view was made, whoever reads it from where: what is spelled out with its database is
-no common table, data frame or file of the outer query. Views inside are put in the same way, down to a depth and a size that no
-honest view needs. The text is checked as it will run.
+Names are those of the view's own database, and behind it of the one in use when it was made, whoever reads it from where: what
+is spelled out with its database is no common table, data frame or file of the outer query. Views inside are put in the same way,
+down to a depth and a size that no honest view needs. The text is checked as it will run.
 """
 
 from __future__ import annotations
@@ -87,6 +87,11 @@ class ViewText:
     def _meant(self, parts: tuple[str, ...], view: View, name: str) -> TableName:
         if len(parts) > 2:
             raise InvalidError(f"view {name!r}: a view reads tables of the lake, not {'.'.join(parts)!r} of a catalog")
+        own = None if view.home is None or len(parts) > 1 else split_name(parts, view.home)
+        if own is not None and own.full.lower() != name.lower():
+            names = self.context.names
+            if names.find(own) is not None or names.find_view(own) is not None:
+                return own
         return split_name(parts, view.database)
 
     def _edit(

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from lakelet import Lake
+from lakelet import Lake, connect
 from lakelet.cli.files.export import Target
 from lakelet.errors import InvalidError
 from tests.unit.cli.conftest import Run
@@ -95,3 +95,19 @@ def test_what_cannot_be_written(
 ) -> None:
     with pytest.raises(InvalidError, match=said):
         Target.of(path, form, compression, delimiter=delimiter, header=True, overwrite=False)
+
+
+@pytest.mark.parametrize("inside", ["d.db/t/snapshot/snapshot-9.csv", "views/d/v.json", "catalogs/x.json"])
+def test_no_file_is_written_among_those_of_the_lake(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    root = tmp_path / "wh"
+    connect(str(root)).create_database("d")
+    (root / inside).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "link").symlink_to(root)
+    monkeypatch.chdir(root)
+    for path in (root / inside, tmp_path / "link" / inside, inside):
+        shown = run("export", "SELECT 1 AS a", str(path), "-w", str(root))
+        assert (shown.code, "among the files of the lake" in shown.err) == (1, True)
+    assert not (root / inside).exists()
+    assert run("export", "SELECT 1 AS a", str(root / "mine.csv"), "-w", str(root)).code == 0

@@ -2,6 +2,7 @@
 
 import json
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -54,6 +55,40 @@ class TestReading:
         # Neither data frames, variables nor what a statement is handed take the place of tables in it.
         orders = pa.table({"id": [8], "dt": ["y"]})
         assert sorted(sql.rows("SELECT id FROM shop.v", frames={"orders": orders})) == [(2,), (3,)]
+
+    def test_names_are_those_of_its_own_database_first(self, sql: SqlSession) -> None:
+        for database in ("shop", "other"):
+            sql.rows(
+                f"CREATE TABLE {database}.place (name STRING)", f"INSERT INTO {database}.place VALUES ('{database}')"
+            )
+        sql.rows(
+            "USE other", "CREATE VIEW shop.w AS SELECT name, id FROM place, orders WHERE id = 1", "CREATE DATABASE far"
+        )
+        with duckdb.connect() as duck:
+            for text in ("CREATE SCHEMA shop", "CREATE SCHEMA other", "CREATE TABLE shop.orders AS SELECT 1 AS id"):
+                duck.execute(text)
+            for database in ("shop", "other"):
+                duck.execute(f"CREATE TABLE {database}.place AS SELECT '{database}' AS name")
+            duck.execute("USE other")
+            duck.execute("CREATE VIEW shop.w AS SELECT name, id FROM place, shop.orders")
+            expected = duck.execute("FROM shop.w").fetchall()
+        for database in ("other", "shop", "far"):
+            sql.rows(f"USE {database}")
+            assert sql.rows("FROM shop.w") == expected == [("shop", 1)]
+        # What its own database does not have is in the one that was in use.
+        sql.rows("USE other", "CREATE TABLE only_here AS SELECT 5 AS n", "CREATE VIEW shop.only_here AS FROM only_here")
+        sql.rows("USE far", "CREATE VIEW other.over AS SELECT n FROM only_here")
+        assert sql.rows("SELECT a.n, b.n FROM shop.only_here AS a, other.over AS b") == [(5, 5)]
+
+    def test_a_view_that_an_earlier_version_made(self, sql: SqlSession) -> None:
+        sql.rows("CREATE TABLE other.orders (id BIGINT)", "INSERT INTO other.orders VALUES (9)", "USE shop")
+        sql.rows("CREATE VIEW other.w AS SELECT id FROM orders WHERE id IN (1, 9)")
+        path = view_path("other", "w")
+        kept = json.loads(sql.store.get(path))
+        assert (kept["database"], kept.pop("home")) == ("shop", "other")
+        assert sql.rows("FROM other.w") == [(9,)]
+        sql.store.put(path, json.dumps(kept).encode())
+        assert sql.rows("FROM other.w") == [(1,)]
 
     def test_versions_inside(self, sql: SqlSession) -> None:
         sql.rows("CREATE VIEW old AS SELECT count(*) AS n FROM orders FOR VERSION AS OF 1")
