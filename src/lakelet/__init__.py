@@ -18,6 +18,7 @@ from lakelet.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
+from lakelet.session_factory import provide_sessions
 
 if TYPE_CHECKING:
     from lakelet.catalog import Lake, connect
@@ -55,3 +56,12 @@ def __getattr__(name: str) -> object:
     found: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = found
     return found
+
+
+def _new_session(lake: object) -> object:
+    from importlib import import_module  # noqa: PLC0415 - as above.
+
+    return import_module("lakelet.sql.session").Session(lake)
+
+
+provide_sessions(_new_session)

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelet.catalog.names import split_name
 from lakelet.sql.context import Context
-from lakelet.sql.names import split_name
 from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.system import global_relation, system_relation
 from lakelet.sql.system.change_log import changes_relation

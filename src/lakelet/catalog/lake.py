@@ -13,7 +13,8 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -45,17 +46,30 @@ from lakelet.options import (
     TableOptions,
     check_options,
 )
+from lakelet.session_factory import open_session
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
 
 if TYPE_CHECKING:
+    from lakelet.catalog.sql_result import SqlResult
     from lakelet.iceberg.catalog.catalogs import Catalogs
-    from lakelet.sql import Session, SqlResult
     from lakelet.table.table import Table
 
 Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field]
 _SESSIONS = threading.Lock()
+
+
+class SqlSession(Protocol):
+    """What a lake needs of a session: it runs statements one after the other."""
+
+    def run(
+        self,
+        text: str,
+        params: Mapping[str, object] | Sequence[object] | None,
+        frames: Mapping[str, object] | None,
+        caller: FrameType | None,
+    ) -> SqlResult: ...
 
 
 class Lake:
@@ -74,7 +88,7 @@ class Lake:
         self._callback_modules = allowed_modules(self._options.get(CALLBACKS_ALLOW.name))
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
-        self._session: Session | None = None
+        self._session: SqlSession | None = None
         self._catalogs: Catalogs | None = None
 
     def __repr__(self) -> str:
@@ -114,12 +128,10 @@ class Lake:
         `params` are values for `$name`, or for `?`; data frames are named like tables, by `frames` or as variables of the calling
         code. USE and SET hold for the statements that follow, and temporary tables are there for them, in all threads.
         """
-        from lakelet.sql import Session  # noqa: PLC0415 - the layer above; DuckDB loads with it.
-
         # Threads share one: what is temporary in it is there for all of them.
         with _SESSIONS:
             if self._session is None:
-                self._session = Session(self)
+                self._session = open_session(self)
             session = self._session
         return session.run(text, params, frames, sys._getframe(1))
 

@@ -61,8 +61,8 @@ class Call:
 
     def table(self, name: str) -> Table:
         """A table by its name, `table` for one of the default database; NotFoundError names the nearest."""
+        from lakelet.catalog.names import DEFAULT_DATABASE, LakeNames, split_name  # noqa: PLC0415
         from lakelet.errors import InvalidError  # noqa: PLC0415 - as above.
-        from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, split_name  # noqa: PLC0415
 
         asked = split_name(name.split("."), DEFAULT_DATABASE)
         if asked.system is not None:

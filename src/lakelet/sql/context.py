@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.names import DEFAULT_DATABASE, LakeNames, TableName, split_name
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.engine.duckdb_engine import Engine
 from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.engine.frames import Frames
-from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, TableName, split_name
 from lakelet.sql.query.relation import Relation
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
 from lakelet.sql.temporary.objects import TemporaryObjects
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.errors import SqlError, nearest
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements import refused
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import FrameType
 
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.model.text import check_text
 from lakelet.sql.context import Context
@@ -13,7 +14,6 @@ from lakelet.sql.dispatch import run_statement
 from lakelet.sql.engine.frames import Frames
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import statements_of
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params, Statement
 
 

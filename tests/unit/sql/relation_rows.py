@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.names import split_name
 from lakelet.sql.context import Context
-from lakelet.sql.names import split_name
 from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.system import system_relation
 from lakelet.sql.system.version import Version

@@ -15,6 +15,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from lakelet.catalog.names import DEFAULT_DATABASE, LakeNames, split_name
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.cli.call import Call
 from lakelet.cli.files.file_formats import COMPRESSED, format_of
 from lakelet.cli.files.json_rows import json_objects
@@ -23,8 +25,6 @@ from lakelet.cli.look.amounts import shown_bytes
 from lakelet.cli.output.progress import row_bar
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.sql.lexer.quoting import quoted
-from lakelet.sql.names import DEFAULT_DATABASE, LakeNames, split_name
-from lakelet.sql.result import SqlResult
 from lakelet.sql.session import Session
 from lakelet.storage.own_files import check_outside
 

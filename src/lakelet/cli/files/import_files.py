@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakelet.catalog.names import DEFAULT_DATABASE, matching, split_name
 from lakelet.cli.call import Call
 from lakelet.cli.files.csv_delimiter import told_delimiter
 from lakelet.cli.files.file_formats import Source
@@ -22,7 +23,6 @@ from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.lexer.errors import nearest
-from lakelet.sql.names import DEFAULT_DATABASE, matching, split_name
 from lakelet.sql.session import Session
 from lakelet.table import Table
 

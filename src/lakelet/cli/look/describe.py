@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lakelet.catalog import Lake
+from lakelet.catalog.names import LakeNames
 from lakelet.cli.output.output import Output
 from lakelet.clock import shown_time
 from lakelet.model.default_expressions import default_of
 from lakelet.model.schema import TableSchema
-from lakelet.sql.names import LakeNames
 from lakelet.table import Table
 
 

@@ -21,7 +21,7 @@ from lakelet.cli.output.text_table import drawn_table, shown_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lakelet.sql.result import SqlResult
+    from lakelet.catalog.sql_result import SqlResult
 
 FORMS = ("table", "vertical", "csv", "json", "ndjson", "markdown")
 DEFAULT_ROWS = 100

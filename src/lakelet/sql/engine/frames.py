@@ -14,8 +14,8 @@ from types import FrameType
 
 import pyarrow as pa
 
-from lakelet.sql.names import only_match
-from lakelet.sql.result import SqlResult
+from lakelet.catalog.names import only_match
+from lakelet.catalog.sql_result import SqlResult
 
 
 class Frames:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError, InvalidError
 from lakelet.iceberg.branches import create_branch, create_tag, drop_branch, drop_tag
 from lakelet.iceberg.schema.alteration import PartitionChange, alter_columns, alter_partitioning, alter_properties
@@ -27,7 +28,6 @@ from lakelet.sql.iceberg.table_words import read_properties
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.alter import read_comment, read_schema_change, table_comment
 from lakelet.sql.statements.definition.column_changes import one_of_column

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lakelet.catalog.names import matching
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError
 from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.catalog.table_creation import drop_table
@@ -19,8 +21,6 @@ from lakelet.sql.iceberg.names import iceberg_database, known_catalog
 from lakelet.sql.iceberg.table_words import read_properties
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.word_reader import WordReader
-from lakelet.sql.names import matching
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.show import show_names
 from lakelet.sql.statements.text.clauses import placed, read_if_exists, read_if_not_exists

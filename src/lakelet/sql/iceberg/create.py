@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError, CommitUnknownError
 from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.catalog.table_creation import TablePlan, check_version, create_table, drop_table
@@ -23,7 +24,6 @@ from lakelet.sql.iceberg.given_iceberg import GivenIceberg, read_iceberg
 from lakelet.sql.iceberg.insert import insert_rows
 from lakelet.sql.iceberg.names import iceberg_database
 from lakelet.sql.iceberg.table_words import IcebergDefinition, read_iceberg_definition
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.rows.query_rows import CheckedRows, stored_types, table_columns
 from lakelet.sql.statements.text.clauses import placed

@@ -6,13 +6,13 @@ is a snapshot that replaces the table, or one partition, by nothing: older snaps
 
 from __future__ import annotations
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.iceberg.catalog.table_creation import drop_table
 from lakelet.iceberg.schema.column_types import model_schema
 from lakelet.iceberg.transaction import IcebergTransaction
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.given_iceberg import read_iceberg
 from lakelet.sql.iceberg.partition_values import resolve_values
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.text.clauses import partition_words, read_dependents, read_partition
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from lakelet.sql.lexer.word_reader import WordReader
 
 if TYPE_CHECKING:
+    from lakelet.catalog.sql_result import SqlResult
     from lakelet.sql.context import Context
-    from lakelet.sql.result import SqlResult
 
 Handler = Callable[..., "SqlResult"]
 _PARTS = 3

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.iceberg.schema.column_types import model_schema
 from lakelet.iceberg.schema.partition_terms import shown_terms
@@ -28,7 +29,6 @@ from lakelet.sql.engine.settings import EXECUTION_ENGINE
 from lakelet.sql.iceberg.given_iceberg import GivenIceberg, given_iceberg
 from lakelet.sql.iceberg.partition_values import partition_column
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.insert import CountedRows, InsertRows, is_dynamic, returned_rows
 from lakelet.sql.statements.rows.insert_words import Insert

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lakelet.catalog.names import matching, split_name
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.lexer.errors import nearest
-from lakelet.sql.names import matching, split_name
 
 if TYPE_CHECKING:
     from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lakelet.catalog.names import matching
 from lakelet.iceberg.schema.partition_terms import shown_terms
 from lakelet.iceberg.table import IcebergTable
 from lakelet.model.literals import parse_literal
@@ -11,7 +12,6 @@ from lakelet.model.schema import TableSchema
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import matching
 from lakelet.sql.statements.text.clauses import Literal, placed
 
 

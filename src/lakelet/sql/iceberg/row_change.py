@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.iceberg.row_change import Positions, RowChange, change_rows
 from lakelet.iceberg.scan import IcebergScan
 from lakelet.iceberg.schema.column_types import model_schema
@@ -28,7 +29,6 @@ from lakelet.sql.iceberg.iceberg_relation import IcebergVersion
 from lakelet.sql.iceberg.table_view import IcebergView, cast_columns
 from lakelet.sql.query.conditions import pruning_predicate
 from lakelet.sql.query.relation import Deferred, Relation, Rows
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_clauses import Action, Change
 from lakelet.sql.statements.change.returned_rows import ReturnedRows

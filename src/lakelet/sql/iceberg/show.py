@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.iceberg.schema.column_types import model_schema
 from lakelet.iceberg.schema.partition_names import partition_names
 from lakelet.iceberg.schema.partition_terms import PartitionTerm, shown_terms
@@ -16,7 +17,6 @@ from lakelet.sql.iceberg.given_iceberg import GivenIceberg, read_iceberg
 from lakelet.sql.iceberg.names import catalog_of, iceberg_database, iceberg_name
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.definition.column_words import read_path
 from lakelet.sql.statements.definition.type_text import column_text, quoted_name, quoted_text

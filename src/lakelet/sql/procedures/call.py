@@ -18,15 +18,15 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from lakelet.catalog.names import SYSTEM_DATABASE
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import SYSTEM_DATABASE
 from lakelet.sql.procedures.procedure import Argument, Call, Procedure
 from lakelet.sql.procedures.registry import PROCEDURES
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params, Statement
 
 _ARROWS = ("=>", ":=")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lakelet.catalog.names import matching
 from lakelet.operations import consumers
 from lakelet.operations.repair import repair as repair_tables
 from lakelet.operations.statistics import analyze as analyze_table
 from lakelet.operations.table_choice import database_tables
-from lakelet.sql.names import matching
 from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Column, Done, Procedure, open_table
 from lakelet.sql.procedures.values import NAMES, NUMBER, PATTERN, TEXT
 from lakelet.table import Table

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
+from lakelet.catalog.names import TableName
 from lakelet.errors import LakeletError
 from lakelet.model.schema import TableSchema
 from lakelet.sql.context import Context
@@ -20,7 +21,6 @@ from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.lexer.quoting import literal, quoted
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.names import TableName
 from lakelet.sql.statements.definition.type_text import default_text, written_expressions
 from lakelet.sql.temporary.objects import TEMPORARY, table_sql
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelet.catalog.names import SYSTEM_DATABASE, TableName, only_match
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.model.types import Field, Kind
 from lakelet.sql.context import Context
@@ -30,7 +32,6 @@ from lakelet.sql.iceberg.query_names import (
 )
 from lakelet.sql.lexer.errors import UnknownNameError
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.names import SYSTEM_DATABASE, TableName, only_match
 from lakelet.sql.query.case_names import check_columns_apart, told_apart
 from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.incremental import Incremental, incrementals
@@ -41,7 +42,6 @@ from lakelet.sql.query.relation import Deferred, Relation, Rows, as_arrow, colum
 from lakelet.sql.query.shortcuts import all_counted, counted, limited
 from lakelet.sql.query.table_functions import check_functions, expanded
 from lakelet.sql.query.time_travel import Travel, travels
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params, used_params
 from lakelet.sql.temporary.objects import TEMPORARY, table_sql
 from lakelet.sql.views.named import NamedViews, ViewNamed, mentions

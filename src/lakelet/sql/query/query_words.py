@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
+from lakelet.catalog.names import DEFAULT_DATABASE
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import DEFAULT_DATABASE
 
 _FILE_SIGNS = frozenset("./*:")
 _DUCKDBS_SCHEMAS = ("information_schema", "pg_catalog")

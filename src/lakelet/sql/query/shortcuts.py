@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.model.types import Field
 from lakelet.sql.query.conditions import whole_condition
 from lakelet.sql.query.parse_tree import Node, Reference, only_select
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from lakelet.catalog.names import TableName
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError, InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.schema_change import evolution
@@ -23,8 +25,6 @@ from lakelet.sql.iceberg.hooks import at_iceberg, iceberg_handler
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import TableName
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.definition.column_changes import (
     Change,

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakelet.catalog.names import matching
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.model.types import Field
 from lakelet.sql.context import Context
@@ -20,9 +22,7 @@ from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.quoting import literal, quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.names import matching
 from lakelet.sql.query.query import Query
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.text.clauses import placed
 from lakelet.sql.statements.text.given_table import given_table

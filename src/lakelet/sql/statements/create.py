@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelet.catalog.lake import Columns
+from lakelet.catalog.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, InvalidError, NotFoundError
 from lakelet.model.default_expressions import default_expression_key
 from lakelet.options import (
@@ -30,8 +32,6 @@ from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import at_iceberg, at_iceberg_ref, iceberg_handler
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.definition.table_definition import (
     TableDefinition,

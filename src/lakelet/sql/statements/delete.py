@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_clauses import Action, Change, Clause, When
 from lakelet.sql.statements.change.row_change import run_change

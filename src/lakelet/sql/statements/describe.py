@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from lakelet.catalog.names import split_name
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.model.default_expressions import default_expressions
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import at_iceberg, iceberg_handler
 from lakelet.sql.iceberg.names import is_iceberg
-from lakelet.sql.names import split_name
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.definition.column_words import read_path
 from lakelet.sql.statements.definition.type_text import bare_type_text, default_text

@@ -5,11 +5,11 @@ TRUNCATE is a commit that replaces the table, or one partition, by nothing: olde
 
 from __future__ import annotations
 
+from lakelet.catalog.names import matching
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import at_iceberg, at_iceberg_ref, iceberg_handler
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.names import matching
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.text.clauses import (
     partition_words,

@@ -14,6 +14,7 @@ import re
 
 import pyarrow as pa
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.format.data.parquet_file import open_parquet
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.predicate.row_filter import row_filter
@@ -23,7 +24,6 @@ from lakelet.sql.context import Context
 from lakelet.sql.engine.duckdb_engine import TEMPORARY_DATABASE
 from lakelet.sql.query.query import Query
 from lakelet.sql.query.table_view import TableView
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")

@@ -15,6 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelet.catalog.names import matching
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.schema import TableSchema
@@ -28,9 +30,7 @@ from lakelet.sql.iceberg.names import is_iceberg
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import matching
 from lakelet.sql.query.relation import Relation
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_query import DEFAULTS
 from lakelet.sql.statements.change.change_values import check_defaults

@@ -9,11 +9,11 @@ and of each THEN DO NOTHING | THEN ERROR [message]
 
 from __future__ import annotations
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.assignments import read_assignments, read_columns, read_values
 from lakelet.sql.statements.change.change_clauses import Action, Assignment, Change, Clause, TakesAll, When

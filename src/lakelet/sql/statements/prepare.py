@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError
 from lakelet.sql.context import Context
 from lakelet.sql.dispatch import keywords, run_statement
 from lakelet.sql.lexer.errors import SqlError, UnknownNameError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Params, Statement
 
 _PREPARED = ("PREPARE", "EXECUTE", "DEALLOCATE")

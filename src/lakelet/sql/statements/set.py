@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
 from lakelet.sql.engine.settings import OWN_SETTINGS, engine_setting
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 
 

@@ -16,14 +16,14 @@ from importlib import import_module
 
 import pyarrow as pa
 
+from lakelet.catalog.names import DEFAULT_DATABASE
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.options import find_option
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import at_iceberg, iceberg_handler
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import DEFAULT_DATABASE
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.definition.type_text import create_text, quoted_name
 from lakelet.sql.statements.describe import COLUMNS, column_rows

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import at_iceberg
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 
 

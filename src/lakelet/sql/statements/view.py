@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakelet.catalog.names import DEFAULT_DATABASE, TableName
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.catalog.views import View
 from lakelet.errors import AlreadyExistsError
 from lakelet.sql.context import Context
@@ -17,8 +19,6 @@ from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.quoting import literal, quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import DEFAULT_DATABASE, TableName
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.definition.type_text import quoted_name
 from lakelet.sql.statements.text.clauses import placed, read_dependents, read_if_exists, read_if_not_exists

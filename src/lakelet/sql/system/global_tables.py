@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.catalog.names import SYSTEM_DATABASE
 from lakelet.errors import NotFoundError
 from lakelet.sql.lexer.errors import nearest
-from lakelet.sql.names import SYSTEM_DATABASE
 from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.system.built_rows import built_rows, required, table_of
 from lakelet.sql.system.live_files import version_entries

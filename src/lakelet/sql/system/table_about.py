@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lakelet.catalog.names import TableName
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.lexer.errors import nearest
-from lakelet.sql.names import TableName
 from lakelet.sql.query.relation import Relation
 from lakelet.sql.system.change_log import audit_log, binlog
 from lakelet.sql.system.files import file_key_ranges, files

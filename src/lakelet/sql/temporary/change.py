@@ -13,13 +13,13 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
 from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.query.query import Query
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.temporary.objects import table_sql
 from lakelet.sql.temporary.target import Edit, Target, target_of

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.errors import SqlError
@@ -14,7 +15,6 @@ from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.query.query import Query
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.text.clauses import placed, read_if_not_exists
 from lakelet.sql.temporary.change import run_around_query

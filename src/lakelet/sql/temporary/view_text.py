@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lakelet.catalog.names import split_name
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duckdb_engine import Space
@@ -18,7 +19,6 @@ from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.names import split_name
 from lakelet.sql.query.parse_tree import references
 from lakelet.sql.query.time_travel import travels
 from lakelet.sql.temporary.objects import TEMPORARY, TemporaryView

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lakelet.catalog.names import TableName, split_name
 from lakelet.catalog.views import View
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
@@ -20,7 +21,6 @@ from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.names import TableName, split_name
 from lakelet.sql.query.parse_tree import references
 from lakelet.sql.query.time_travel import alias_follows, travels
 from lakelet.sql.views.check import check_tree

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lakelet.catalog.names import TableName
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duckdb_engine import Space
@@ -12,7 +13,6 @@ from lakelet.sql.lexer.errors import SqlError, UnknownNameError
 from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.names import TableName
 from lakelet.sql.query.parse_tree import Reference
 from lakelet.sql.temporary.objects import TemporaryView
 from lakelet.sql.temporary.view_text import TemporaryViewText

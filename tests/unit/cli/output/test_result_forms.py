@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.cli.output.result_forms import DEFAULT_ROWS, write_result
-from lakelet.sql.result import SqlResult
 
 ROWS = pa.table({"id": [1, 2], "text": ["a|b", None], "list": [[1], []]})
 

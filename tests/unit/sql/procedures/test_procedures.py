@@ -12,13 +12,13 @@ import pytest
 
 from lakelet.catalog.connect import connect
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.model.snapshot import CommitKind
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import words_of
 from lakelet.sql.procedures.call import run_call
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.names import split_name
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
-from lakelet.sql.names import split_name
 from lakelet.sql.query.relation import Rows
 from lakelet.sql.system import system_relation
 from lakelet.sql.system.change_log import changes_relation

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.names import split_name
 from lakelet.sql.context import Context
-from lakelet.sql.names import split_name
 from lakelet.sql.query.relation import Relation, Rows
 from lakelet.sql.system import GLOBAL_TABLES, SYSTEM_TABLES, global_relation, system_relation
 from lakelet.storage.memory import MemoryStore

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.names import split_name
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.format.metadata.schema_json import encode_schema
 from lakelet.sql.context import Context
-from lakelet.sql.names import split_name
 from lakelet.sql.query.relation import Rows
 from lakelet.sql.system import system_relation
 from lakelet.storage.memory import MemoryStore

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lakelet.catalog.names import matching
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field, Row
 from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import matching
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_clauses import Action, Assignment, Change, Clause, TakesAll
 from lakelet.sql.statements.text.internal_names import InternalNames

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.catalog.names import matching
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.names import matching
 from lakelet.sql.query.relation import Rows
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_clauses import Action, Change, Clause, GivenRows, TakesAll, When
 from lakelet.sql.statements.change.conflict_query import EXCLUDED

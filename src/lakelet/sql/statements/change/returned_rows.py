@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lakelet.catalog.names import matching
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import UnavailableError
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.types import Field
@@ -22,8 +24,6 @@ from lakelet.sql.context import Context
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.quoting import quoted
-from lakelet.sql.names import matching
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.row_expressions import QUERIES, check_row_expressions
 from lakelet.sql.statements.text.internal_names import InternalNames

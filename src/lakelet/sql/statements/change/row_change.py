@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.row_kind import RowKind
@@ -29,7 +30,6 @@ from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import iceberg_handler
 from lakelet.sql.query.case_names import check_columns_apart
 from lakelet.sql.query.relation import Relation, Rows
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_clauses import Action, Change
 from lakelet.sql.statements.change.change_query import ChangeQuery, source_query

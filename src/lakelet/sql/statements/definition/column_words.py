@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lakelet.catalog.names import matching
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, with_nullable
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import matching
 from lakelet.sql.statements.definition.default_words import Default, Expression, read_default
 from lakelet.sql.statements.definition.type_words import read_type
 from lakelet.sql.statements.refused import CONSTRAINTS, OBJECTS

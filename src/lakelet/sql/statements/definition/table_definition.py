@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lakelet.catalog.names import matching
 from lakelet.model.default_expressions import default_expression_key
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import matching
 from lakelet.sql.statements.definition.column_words import (
     ColumnDefinition,
     ColumnPath,

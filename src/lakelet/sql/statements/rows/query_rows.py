@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
-from lakelet.sql.result import SqlResult
 
 _WIDEST = pa.decimal128(38, 0)
 _MOST = pa.scalar(Decimal("9" * 38), _WIDEST)

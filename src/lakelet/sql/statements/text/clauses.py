@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lakelet.catalog.names import matching
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.schema import TableSchema
 from lakelet.options import PARTITION_DEFAULT_NAME, TableOptions, check_options
 from lakelet.sql.lexer.errors import SqlError, UnknownNameError, nearest
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import matching
 from lakelet.table.write.table_commit import partition_spec
 
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMPTZ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelet.catalog.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
@@ -11,7 +12,6 @@ from lakelet.sql.context import Context
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
 from lakelet.sql.statements.text.clauses import placed
 from lakelet.storage.paths import check_name
 from lakelet.table import Table

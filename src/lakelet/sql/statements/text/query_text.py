@@ -16,13 +16,13 @@ from typing import Self
 
 import pyarrow as pa
 
+from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.query.relation import Relation
-from lakelet.sql.result import SqlResult
 from lakelet.sql.statement import Statement
 
 _POSITIONAL = "lakelet_"

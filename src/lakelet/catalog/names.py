@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.sql.lexer.errors import nearest
+from lakelet.model.near_names import nearest
 
 if TYPE_CHECKING:
     from lakelet.catalog.views import View

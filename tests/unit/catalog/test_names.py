@@ -1,8 +1,8 @@
 import pytest
 
 from lakelet import Lake
+from lakelet.catalog.names import LakeNames, TableName, matching, split_name
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.sql.names import LakeNames, TableName, matching, split_name
 from lakelet.storage.memory import MemoryStore
 
 
