@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rounds import Measured
+from benchmarks.rounds import Measured
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 A contender's script is a set of functions; `serve(tasks)` runs the one named on the command line with the JSON arguments
 behind it and prints one line of JSON: what the function returned, and the process's peak memory.
 
-    python arrow_tasks.py write '{"rows": 1000000, "folder": "/data"}'     →  {"seconds": 1.02, "peak_bytes": 412000000}
+    python peers/arrow_tasks.py write '{"rows": 1000000, "folder": "/data"}'     →  {"seconds": 1.02, "peak_bytes": 412000000}
 """
 
 from __future__ import annotations

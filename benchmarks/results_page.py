@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmark import Result
+from benchmarks.benchmark import Result
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 

@@ -1,4 +1,4 @@
-"""Measures Lakelet against its peers in one run: `make bench`, or `python benchmarks/run.py [NAME…] [--quick] [--rounds N]`.
+"""Measures Lakelet against its peers in one run: `make bench`, or `python -m benchmarks.run [NAME…] [--quick] [--rounds N]`.
 
 Without names everything is measured; `--list` says what there is. Each measurement is a process of its own. The numbers
 go to `benchmarks/results/<time>.json`, with the machine and the commit, and as a table of ratios to the terminal; with
@@ -22,21 +22,31 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmark import Result, Scale
-from measure_cleaning import measure_expiry, measure_orphans
-from measure_compaction import measure_compaction, measure_compaction_inline, measure_compaction_memory
-from measure_iceberg import measure_iceberg, measure_iceberg_large, measure_iceberg_memory
-from measure_iceberg_spark import measure_iceberg_spark
-from measure_keyed import measure_get, measure_keyed_memory, measure_keyed_write, measure_merge_read, measure_winners
-from measure_metadata import measure_avro, measure_commits, measure_plan
-from measure_rows import measure_memory, measure_read, measure_write
-from measure_small_write import measure_small_write
-from measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
-from measure_spark_peers import measure_spark_peers
-from measure_sql import measure_cli_start, measure_sql
-from measure_upsert import measure_upsert
-from results_page import PAGE, put_section
-from rounds import REPOSITORY, ContenderError
+from benchmarks.append.measure_rows import measure_memory, measure_read, measure_write
+from benchmarks.append.measure_small_write import measure_small_write
+from benchmarks.benchmark import Result, Scale
+from benchmarks.compaction.measure_compaction import (
+    measure_compaction,
+    measure_compaction_inline,
+    measure_compaction_memory,
+)
+from benchmarks.iceberg.measure_iceberg import measure_iceberg, measure_iceberg_large, measure_iceberg_memory
+from benchmarks.keyed.measure_keyed import (
+    measure_get,
+    measure_keyed_memory,
+    measure_keyed_write,
+    measure_merge_read,
+    measure_winners,
+)
+from benchmarks.keyed.measure_upsert import measure_upsert
+from benchmarks.metadata.measure_metadata import measure_avro, measure_commits, measure_plan
+from benchmarks.results_page import PAGE, put_section
+from benchmarks.retention.measure_retention import measure_expiry, measure_orphans
+from benchmarks.rounds import REPOSITORY, ContenderError
+from benchmarks.spark.measure_iceberg_spark import measure_iceberg_spark
+from benchmarks.spark.measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
+from benchmarks.spark.measure_spark_peers import measure_spark_peers
+from benchmarks.sql.measure_sql import measure_cli_start, measure_sql
 
 BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "write": measure_write,

@@ -1,0 +1,1 @@
+"""Measurements of Lakelet beside its peers, started by `make bench`."""

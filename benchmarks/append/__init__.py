@@ -1,0 +1,1 @@
+"""Tables without keys: rows in and out, memory, small writes."""

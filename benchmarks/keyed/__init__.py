@@ -1,0 +1,1 @@
+"""Tables with primary keys: write, merge read, rows by key, upsert."""

@@ -1,0 +1,1 @@
+"""Plans, commits and the Avro codec."""

@@ -1,0 +1,1 @@
+"""The contenders beside Lakelet."""
