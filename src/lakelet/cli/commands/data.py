@@ -106,8 +106,9 @@ def import_(
     if not create and (primary_key or partitioned_by or table_option):
         raise typer.BadParameter("the table's keys and options are given with --create only", param_hint="'--create'")
     options = pairs_of(table_option, "--table-option", "KEY=VALUE")
-    from lakelet.cli.files.file_formats import Source  # noqa: PLC0415 - loaded when it runs, as in all commands.
-    from lakelet.cli.files.import_files import NewTable, import_files  # noqa: PLC0415
+    from lakelet.cli.import_command import run_import  # noqa: PLC0415 - loaded when it runs, as in all commands.
+    from lakelet.sql.files.file_formats import Source  # noqa: PLC0415
+    from lakelet.sql.files.import_files import ImportFiles, NewTable  # noqa: PLC0415
 
     source = Source.of(
         files,
@@ -120,7 +121,7 @@ def import_(
         encoding=encoding,
     )
     new = NewTable(_names(primary_key), _names(partitioned_by), options) if create else None
-    import_files(call, table, source, new=new, mode=mode.value, missing=missing and missing.value)
+    run_import(call, table, ImportFiles(source, new, mode.value, missing and missing.value))
 
 
 @command
@@ -146,7 +147,8 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write a table or the rows of a query to a file: CSV, JSON, NDJSON, Parquet."""
-    from lakelet.cli.files.export import Target, export_rows  # noqa: PLC0415
+    from lakelet.cli.export_command import run_export  # noqa: PLC0415
+    from lakelet.sql.files.export import Target  # noqa: PLC0415
 
     target = Target.of(
         file,
@@ -157,7 +159,7 @@ def export(
         null=null,
         overwrite=overwrite,
     )
-    export_rows(call, source, target)
+    run_export(call, source, target)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

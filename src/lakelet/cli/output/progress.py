@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from lakelet.cli.output.output import Output, console
 
-# How far something has come: units that are done, units in all if they are known, and rows so far.
-Tell: TypeAlias = Callable[[float, float | None, int], None]
+if TYPE_CHECKING:
+    from lakelet.sql.files.file_formats import Tell
 
 
 @contextmanager

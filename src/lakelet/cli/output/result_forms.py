@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from lakelet.cli.files.json_rows import json_objects
-from lakelet.cli.output.cell_values import is_numeric, json_text, rows_of, text_array
 from lakelet.cli.output.output import in_colour, terminal_width
 from lakelet.cli.output.text_table import drawn_table, shown_text
+from lakelet.sql.files.cell_values import is_numeric, json_text, rows_of, text_array
+from lakelet.sql.files.json_rows import json_objects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +70,7 @@ def _write_markdown(result: SqlResult, out: TextIO, limit: int | None) -> None:
 
 
 def _write_csv(result: SqlResult, out: TextIO, limit: int | None) -> None:
-    from lakelet.cli.files.csv_text import csv_lines  # noqa: PLC0415 - only this form needs Arrow's writer.
+    from lakelet.sql.files.csv_text import csv_lines  # noqa: PLC0415 - only this form needs Arrow's writer.
 
     for text in csv_lines(result.schema, _first(result, limit)):
         out.write(text)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from lakelet.cli.output.cell_values import PLAIN_SCALE, text_array
+from lakelet.sql.files.cell_values import PLAIN_SCALE, text_array
 
 
 def csv_lines(

@@ -1,4 +1,4 @@
-"""`lakelet export`: the rows of a table or a query into a file, batch by batch.
+"""Export: the rows of a table or a query into a file, batch by batch.
 
 The file appears under its name when all rows are in it; a failed export leaves nothing.
 """
@@ -8,27 +8,23 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
 import pyarrow as pa
 
+from lakelet.catalog.lake import Lake
 from lakelet.catalog.names import DEFAULT_DATABASE, LakeNames, split_name
 from lakelet.catalog.sql_result import SqlResult
-from lakelet.cli.call import Call
-from lakelet.cli.files.file_formats import COMPRESSED, format_of
-from lakelet.cli.files.json_rows import json_objects
-from lakelet.cli.interrupts import stopped_by_interrupt
-from lakelet.cli.look.amounts import shown_bytes
-from lakelet.cli.output.progress import row_bar
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
+from lakelet.sql.files.file_formats import COMPRESSED, Tell, format_of
+from lakelet.sql.files.json_rows import json_objects
 from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.session import Session
 from lakelet.storage.own_files import check_outside
 
-_STDOUT = "-"
+STDOUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class Target:
         overwrite: bool,
     ) -> Target:
         """The target as the command line says it; InvalidError for what cannot be written."""
-        chosen = file_format or ("csv" if path == _STDOUT else format_of(path))
+        chosen = file_format or ("csv" if path == STDOUT else format_of(path))
         if "://" in path:
             raise InvalidError(f"{path!r}: an export writes to a file of this machine; copy it from there")
         if chosen == "parquet":
@@ -66,61 +62,60 @@ class Target:
                 raise InvalidError(f"snappy goes with Parquet, found {chosen}: expected none, gzip or zstd")
         if delimiter is not None and len(delimiter) != 1:
             raise InvalidError(f"--delimiter {delimiter!r}: expected one sign")
-        if path != _STDOUT and os.path.exists(path) and not overwrite:
+        if path != STDOUT and os.path.exists(path) and not overwrite:
             raise AlreadyExistsError(f"file {path!r} is there: give --overwrite to replace it")
         return Target(path, chosen, packing, delimiter or ",", header, null or "", overwrite)
 
 
-def export_rows(call: Call, source: str, target: Target) -> None:
-    """Writes the file, and says how many rows are in it."""
-    if target.path != _STDOUT:
-        check_outside(call.lake.location, os.path.abspath(target.path), "export to")
-    session = Session(call.lake)
-    try:
-        query, total = _query(call, source)
-        with (
-            stopped_by_interrupt(session.interrupt),
-            session.run(query) as result,
-            row_bar(call.output, "exporting") as tell,
-        ):
-            rows = 0
+@dataclass(frozen=True, slots=True)
+class ExportQuery:
+    """The query whose rows are exported, and about how many there are."""
 
-            def counted() -> Iterator[pa.RecordBatch]:
-                nonlocal rows
-                for batch in result.to_batches():
-                    yield batch
-                    rows += batch.num_rows
-                    tell(rows, total, rows)
-
-            with _opened(target.path) as file:
-                _write(result, counted(), target, file)
-    finally:
-        session.close()
-    if target.path != _STDOUT:
-        size = os.path.getsize(target.path)
-        shown: object = size if call.output.for_programs else shown_bytes(size)
-        call.output.values(f"exported to {target.path}", {"rows": rows, "bytes": shown})
+    text: str
+    rows: float | None = None
 
 
-def _query(call: Call, source: str) -> tuple[str, float | None]:
-    """The query for a table, or the one that is given, and about how many rows there are."""
+def export_query(lake: Lake, source: str) -> ExportQuery:
+    """The query for a table, or the one that is given."""
     if len(source.split()) > 1:
-        return source, None
+        return ExportQuery(source)
     asked = split_name(source.split("."), DEFAULT_DATABASE)
-    found = LakeNames(call.existing_lake).existing(asked)
+    found = LakeNames(lake).existing(asked)
     name = ".".join(map(quoted, (found.database, source.rsplit(".", maxsplit=1)[-1])))
     if asked.system is not None:
-        return f"SELECT * FROM {name}", None
-    snapshot = LakeNames(call.existing_lake).open(found).latest_snapshot()
-    return f"SELECT * FROM {name}", float(snapshot.total_record_count or 0) if snapshot else None
+        return ExportQuery(f"SELECT * FROM {name}")
+    snapshot = LakeNames(lake).open(found).latest_snapshot()
+    return ExportQuery(f"SELECT * FROM {name}", float(snapshot.total_record_count or 0) if snapshot else None)
+
+
+def export_rows(
+    session: Session, query: ExportQuery, target: Target, tell: Tell | None = None, stream: IO[bytes] | None = None
+) -> int:
+    """Writes the rows of a query to the target's file, or to `stream` where there is one; how many there were."""
+    if stream is None:
+        check_outside(session.context.lake.location, os.path.abspath(target.path), "export to")
+    rows = 0
+    with session.run(query.text) as result:
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal rows
+            for batch in result.to_batches():
+                yield batch
+                rows += batch.num_rows
+                if tell is not None:
+                    tell(rows, query.rows, rows)
+
+        with _opened(target.path, stream) as file:
+            _write(result, counted(), target, file)
+    return rows
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
+def _opened(path: str, stream: IO[bytes] | None) -> Iterator[IO[bytes]]:
     """A file beside the one that is wanted, which takes its place at the end."""
-    if path == _STDOUT:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+    if stream is not None:
+        yield stream
+        stream.flush()
         return
     folder, name = os.path.split(os.path.abspath(path))
     if not os.path.isdir(folder):
@@ -151,7 +146,7 @@ def _write(result: SqlResult, batches: Iterator[pa.RecordBatch], target: Target,
 
 def _texts(result: SqlResult, batches: Iterator[pa.RecordBatch], target: Target) -> Iterator[str]:
     if target.format == "csv":
-        from lakelet.cli.files.csv_text import csv_lines  # noqa: PLC0415 - as above.
+        from lakelet.sql.files.csv_text import csv_lines  # noqa: PLC0415 - as above.
 
         yield from csv_lines(result.schema, batches, header=target.header, delimiter=target.delimiter, null=target.null)
         return

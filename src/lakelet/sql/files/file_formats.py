@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.lexer.quoting import listed, literal, quoted
 
+# How far something has come: units that are done, units in all if they are known, and rows so far.
+Tell: TypeAlias = Callable[[float, float | None, int], None]
 _ENDINGS = {
     ".csv": "csv",
     ".tsv": "csv",

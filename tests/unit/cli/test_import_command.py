@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelet import Lake
-from lakelet.cli.files.file_formats import Source, format_of
 from lakelet.errors import InvalidError
+from lakelet.sql.files.file_formats import Source, format_of
 from tests.unit.cli.conftest import Run
 
 ROWS = [{"id": 1, "code": "007", "at": "2026-01-02"}, {"id": 2, "code": None, "at": None}]

@@ -7,7 +7,7 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.cli.output.cell_values import json_text, json_values, text_array
+from lakelet.sql.files.cell_values import json_text, json_values, text_array
 
 _CONTROL = "[\x00-\x1f]"
 

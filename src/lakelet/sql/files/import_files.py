@@ -1,4 +1,4 @@
-"""`lakelet import`: files into a table, in one atomic commit and in bounded memory.
+"""Import: files into a table, in one atomic commit and in bounded memory.
 
 A table that was made for the import goes again if the import fails: it has never held a row.
 """
@@ -13,15 +13,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelet.catalog.names import DEFAULT_DATABASE, matching, split_name
-from lakelet.cli.call import Call
-from lakelet.cli.files.csv_delimiter import told_delimiter
-from lakelet.cli.files.file_formats import Source
-from lakelet.cli.files.text_values import read_type, value_sql
-from lakelet.cli.interrupts import stopped_by_interrupt
-from lakelet.cli.output.progress import Tell, byte_bar
-from lakelet.errors import InvalidError, NotFoundError
+from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.sql.engine.duck_types import duck_type
+from lakelet.sql.files.csv_delimiter import told_delimiter
+from lakelet.sql.files.file_formats import Source, Tell
+from lakelet.sql.files.text_values import read_type, value_sql
 from lakelet.sql.lexer.errors import nearest
 from lakelet.sql.session import Session
 from lakelet.table import Table
@@ -41,48 +38,53 @@ class _Count:
     rows: int = 0
 
 
-def import_files(
-    call: Call, name: str, source: Source, *, new: NewTable | None, mode: str, missing: str | None
-) -> None:
-    """Writes all rows of the files, and says how many."""
-    session = Session(call.lake)
-    count = _Count()
+@dataclass(frozen=True, slots=True)
+class ImportFiles:
+    """Files to import, the table that is made for them where there is one, and how rows are written."""
+
+    source: Source
+    new: NewTable | None = None
+    mode: str = "append"
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import wrote; the snapshot is None where there was no row."""
+
+    table: str
+    files: int
+    rows: int
+    snapshot_id: int | None
+
+
+def import_files(session: Session, target: Table | str, request: ImportFiles, tell: Tell | None = None) -> Imported:
+    """Writes all rows of the files into a table, or into a new one of that name, in one commit."""
+    lake, source, count = session.context.lake, request.source, _Count()
+    table = target if isinstance(target, Table) else _created(session, target, request.new, source)
     try:
-        table = _existing(call, name) if new is None else _created(call, name, new, session, source)
-        try:
-            with byte_bar(call.output, "importing") as tell, stopped_by_interrupt(session.interrupt):
-                batches = _batches(session, source, table.schema, count, tell)
-                snapshot = table.write(batches, mode=mode, missing=missing)
-        except BaseException:
-            if new is not None:
-                call.lake.drop_table(table.name, if_exists=True)
-            raise
-    finally:
-        session.close()
-    call.output.values(
-        f"imported into {table.name}",
-        {"files": len(source.paths), "rows": count.rows, "snapshot": snapshot.id if snapshot else None},
-    )
+        batches = _batches(session, source, table.schema, count, tell or _untold)
+        snapshot = table.write(batches, mode=request.mode, missing=request.missing)
+    except BaseException:
+        if request.new is not None:
+            lake.drop_table(table.name, if_exists=True)
+        raise
+    return Imported(table.name, len(source.paths), count.rows, snapshot.id if snapshot else None)
 
 
-def _existing(call: Call, name: str) -> Table:
-    try:
-        return call.table(name)
-    except NotFoundError as error:
-        raise NotFoundError(
-            f"{error}; --create makes the table, and its database where that is not there either, from what the files hold "
-            "(SQL: CREATE DATABASE, CREATE TABLE)"
-        ) from error
+def _untold(done: float, total: float | None, rows: int) -> None:
+    """Nobody watches."""
 
 
-def _created(call: Call, name: str, new: NewTable, session: Session, source: Source) -> Table:
+def _created(session: Session, name: str, new: NewTable | None, source: Source) -> Table:
+    assert new is not None, "a table that is not there is made by a request that says how"
     asked = split_name(name.split("."), DEFAULT_DATABASE)
     if asked.branch is not None or asked.system is not None:
         raise InvalidError(f"{name!r}: a table that is made has a plain name, database.table")
     with session.run(f"{source.query()} LIMIT 0") as result:
         schema = result.schema
     session.context.ensure_database(asked.database)
-    return call.lake.create_table(
+    return session.context.lake.create_table(
         asked.full,
         pa.schema([_plain(field) for field in schema]),
         primary_key=new.primary_key,

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelet.cli.output.cell_values import json_values, rows_of, text_array
+from lakelet.sql.files.cell_values import json_values, rows_of, text_array
 
 NANO = pa.array([1_767_225_600_000_000_001, None], pa.timestamp("ns"))
 

@@ -7,8 +7,8 @@ import pytest
 import zstandard
 
 from lakelet import Lake, connect
-from lakelet.cli.files.export import Target
 from lakelet.errors import InvalidError
+from lakelet.sql.files.export import Target
 from tests.unit.cli.conftest import Run
 
 QUERY = "SELECT id, note FROM shop.orders WHERE dt = 'a' ORDER BY id"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelet.cli.files.json_rows import json_objects, json_texts
-from lakelet.cli.output.cell_values import json_values
+from lakelet.sql.files.cell_values import json_values
+from lakelet.sql.files.json_rows import json_objects, json_texts
 
 
 @given(st.lists(st.none() | st.text()))

@@ -1,1 +1,0 @@
-"""Import and export: CSV, JSON, NDJSON and Parquet files."""
