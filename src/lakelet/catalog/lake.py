@@ -48,6 +48,7 @@ from lakelet.options import (
 )
 from lakelet.session_factory import open_session
 from lakelet.storage.home import TableHome
+from lakelet.storage.metadata_source import MetadataSource
 from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
 
@@ -82,12 +83,15 @@ class Lake:
         options: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        metadata: MetadataSource | None = None,
     ) -> None:
         self._store = store
         self._options = dict(options or {})
         self._callback_modules = allowed_modules(self._options.get(CALLBACKS_ALLOW.name))
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
+        # What answers questions about the metadata of all tables in place of the store.
+        self._metadata = metadata
         self._session: SqlSession | None = None
         self._catalogs: Catalogs | None = None
 
@@ -416,7 +420,7 @@ class Lake:
             raise AlreadyExistsError(f"{name!r} is a view in {self.location}: drop it first, or take another name")
 
     def _home(self, paths: TablePaths) -> TableHome:
-        return TableHome(self._store, paths, self._clock, self._ids, self._callback_modules)
+        return TableHome(self._store, paths, self._clock, self._ids, self._callback_modules, metadata=self._metadata)
 
     def _no_database(self, name: str) -> NotFoundError:
         return NotFoundError(

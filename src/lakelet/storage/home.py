@@ -36,9 +36,9 @@ class TableHome:
     def __reduce__(self) -> tuple[type[TableHome], tuple[object, ...]]:
         return TableHome, tuple(getattr(self, one.name) for one in fields(self) if one.name not in _LEFT_BEHIND)
 
-    def fresh(self) -> TableHome:
-        """The same table for an operation that changes it: what is newest is asked of the store and never remembered."""
-        return self if self.metadata is None else replace(self, metadata=self.metadata.fresh())
+    def for_queries(self) -> TableHome:
+        """The same table for those who only read rows: the version may be as old as the source of metadata is allowed to be."""
+        return self if self.metadata is None else replace(self, metadata=self.metadata.for_queries())
 
     def uncached(self) -> TableHome:
         """The same table without a source of its own: the store itself is asked."""

@@ -4,7 +4,8 @@ Everything that is asked of a table's metadata is asked here, of the store itsel
 that remembers. Two kinds of questions are kept apart:
 
 - **Pointers** may have another answer at every call: which snapshot and schema are newest, which snapshot has an id (a rollback
-  uses ids again), what a tag names. A source that remembers them must revalidate them, or be told to by its owner.
+  uses ids again), what a tag names. A source that remembers them revalidates them at every call; only `for_queries` may it
+  answer with older ones, where its owner wants that.
 - **Values** never change under their key: manifest lists, manifests and index manifests, whose names hold a random part, and
   schema versions as long as the newest one is known to be the same. They may be remembered for as long as there is room. A
   snapshot is a value once it is known by its id and its delta manifest list.
@@ -36,10 +37,11 @@ class MetadataSource(Protocol):
     A file that is not there is NotFoundError, unless None is said to stand for it; damaged bytes are CorruptionError.
     """
 
-    def fresh(self) -> MetadataSource:
-        """The same source for those who change tables: its pointers are read from the store at every call.
+    def for_queries(self) -> MetadataSource:
+        """The same source for those who only read rows: its pointers may be as old as the source's owner allows.
 
-        A commit that relied on a remembered pointer could take a table for older than it is. Values may still be remembered.
+        Everybody else is told what the store says at the time of the call, be it after a look that shows nothing new: a commit
+        that relied on an older pointer would take the table for what it no longer is.
         """
         ...
 

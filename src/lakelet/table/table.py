@@ -179,7 +179,7 @@ class Table:
 
         Rows come in the order of the files; with `ordered` those of each bucket of a primary-key table in key order.
         """
-        home = branch_home(self._home, branch) if branch is not None else self._home
+        home = (branch_home(self._home, branch) if branch is not None else self._home).for_queries()
         return open_scan(home, columns, where, limit, NamedVersion(version, timestamp, tag), ordered=ordered)
 
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
@@ -194,7 +194,7 @@ class Table:
 
         `keys` is anything that `write` takes; of its columns those of the primary key count.
         """
-        return get_newest_rows(self._home, keys, columns)
+        return get_newest_rows(self._home.for_queries(), keys, columns)
 
     def changes(self, start: VersionLike, end: VersionLike | None = None) -> pa.Table:
         """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot.

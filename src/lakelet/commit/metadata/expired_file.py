@@ -27,6 +27,8 @@ _TRIES = 5
 def is_named(home: TableHome, path: str) -> bool:
     """Whether anything of the table still names a file, which then ought to be there."""
     name = path.rsplit("/", 1)[-1]
+    # Whoever comes here has relied on something older than the store.
+    home = home.uncached()
     for _ in range(_TRIES):
         reader = MetadataReader(home, only_files=pa.array([name], pa.string()))
         try:

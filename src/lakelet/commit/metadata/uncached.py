@@ -29,8 +29,8 @@ _READERS = 16
 class UncachedMetadata:
     """The `MetadataSource` of tables that bring none."""
 
-    def fresh(self) -> UncachedMetadata:
-        """Itself, for it is never anything but fresh."""
+    def for_queries(self) -> UncachedMetadata:
+        """Itself: nothing it says is old."""
         return self
 
     def latest_snapshot(self, home: TableHome) -> Snapshot | None:

@@ -29,7 +29,7 @@ class RecordingSource:
     def questions(self) -> set[str]:
         return {question for question, _ in self.asked}
 
-    def fresh(self) -> MetadataSource:
+    def for_queries(self) -> MetadataSource:
         return self
 
     def latest_snapshot(self, home: TableHome) -> Snapshot | None:
@@ -73,15 +73,21 @@ class RecordingSource:
         return answer()
 
 
-class StalePointers(RecordingSource):
-    """Answers the pointers as they were when they were first asked for; its `fresh` twin asks the store."""
+class StaleQueries(RecordingSource):
+    """Asks the store, and answers queries with the pointers as they were when a query first asked for them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._first: dict[tuple[str, str], object] = {}
+        self.queries = _FirstPointers()
 
-    def fresh(self) -> MetadataSource:
-        return UNCACHED
+    def for_queries(self) -> MetadataSource:
+        return self.queries
+
+
+class _FirstPointers(RecordingSource):
+    def __init__(self) -> None:
+        super().__init__()
+        self._first: dict[tuple[str, str], object] = {}
 
     def _answer(self, question: str, about: str, answer: Callable[[], T]) -> T:
         if question in ("manifest_list", "manifest", "index_manifest"):
@@ -89,3 +95,6 @@ class StalePointers(RecordingSource):
         if (question, about) not in self._first:
             self._first[(question, about)] = answer()
         return self._first[(question, about)]  # type: ignore[return-value]
+
+    def forget(self) -> None:
+        self._first.clear()

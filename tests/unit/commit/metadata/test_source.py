@@ -14,7 +14,7 @@ from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
 from lakelet.table import Table
 from lakelet.testing.instrumented_stores import CountingStore
-from tests.unit.commit.metadata.recording_source import RecordingSource
+from tests.unit.commit.metadata.recording_source import RecordingSource, StaleQueries
 
 ROWS = pa.table({"id": pa.array(range(20), pa.int64()), "v": pa.array(range(20), pa.int64())})
 
@@ -116,3 +116,60 @@ def test_no_metadata_file_is_read_past_the_door() -> None:
     read = [path for call, path in store.log if call == "get" and any(part in path for part in named)]
     assert read
     assert [path for path in read if path not in asked] == []
+
+
+def stale_lake() -> tuple[Lake, StaleQueries]:
+    """A lake whose queries see no commit after their first look at a table."""
+    source = StaleQueries()
+    lake = Lake(MemoryStore(), metadata=source)
+    lake.create_database("d")
+    return lake, source
+
+
+def test_queries_may_be_answered_with_older_pointers() -> None:
+    lake, source = stale_lake()
+    table = lake.create_table(
+        "d.t", [("id", "BIGINT NOT NULL"), ("v", "BIGINT")], primary_key=["id"], options={"bucket": "1"}
+    )
+    table.write(ROWS.slice(0, 5))
+    assert table.scan().count() == 5
+    table.write(ROWS)
+    assert table.scan().count() == 5
+    assert table.get({"id": 9}) is None
+    assert lake.sql("SELECT count(*) AS n FROM d.t").to_arrow().to_pylist() == [{"n": 5}]
+    source.queries.forget()
+    assert table.scan().count() == 20
+    assert table.get({"id": 9}) == {"id": 9, "v": 9}
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["primary key", "append"])
+def test_whoever_changes_a_table_sees_it_as_it_is(keyed: bool) -> None:
+    """Each change builds on the one before, although queries are answered with the first version all the time."""
+    lake, source = stale_lake()
+    options = {"bucket": "1", "deletion-vectors.enabled": "true"} if keyed else {}
+    table = lake.create_table(
+        "d.t", [("id", "BIGINT NOT NULL"), ("v", "BIGINT")], primary_key=["id"] if keyed else [], options=options
+    )
+    table.write(ROWS.slice(0, 2))
+    assert table.scan().count() == 2
+    assert lake.sql("SELECT count(*) AS n FROM d.t").to_arrow().to_pylist() == [{"n": 2}]
+    table.write(ROWS.slice(2, 18))
+    table.add_column("w", "INT")
+    table.set_options({"write-only": "true"})
+    table.delete(where="id = 3")
+    lake.sql("DELETE FROM d.t WHERE id = 4")
+    lake.sql("UPDATE d.t SET v = 100 WHERE id = 5")
+    lake.sql("INSERT INTO d.t VALUES (50, 50, 1)")
+    lake.sql(
+        "MERGE INTO d.t USING (SELECT 6 AS id) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 200 "
+        "WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+    )
+    table.compact(full=True)
+    table.tags.create("x")
+    table.tags.replace("x")
+    table.write(ROWS.slice(0, 1), mode="overwrite") if not keyed else table.delete([{"id": 7}])
+    table.rollback("x")
+    table.expire_snapshots(retain_last=1)
+    source.queries.forget()
+    rows = {row["id"]: row["v"] for row in table.scan(["id", "v"]).to_arrow().to_pylist()}
+    assert rows == {**{n: n for n in range(20) if n not in (3, 4)}, 5: 100, 6: 200, 50: 50}
