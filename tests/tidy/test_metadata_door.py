@@ -29,6 +29,31 @@ ALLOWED = (
     # It decodes snapshots out of a record of its own.
     Path("src/lakelet/commit/retention/expiry_record.py"),
 )
+# The same of Iceberg tables: what opens their metadata files, by the names of pyiceberg's functions and our own.
+ICEBERG_READERS = frozenset(
+    {"FromInputFile", "fetch_manifest_entry", "load_table", "read_entries", "read_manifest_list"}
+)
+ICEBERG_ALLOWED = (
+    Path("src/lakelet/iceberg/metadata/uncached.py"),
+    # It asks whether there is a table, of whose metadata it takes nothing.
+    Path("src/lakelet/iceberg/catalog/iceberg_catalog.py"),
+)
+
+
+def past_the_iceberg_door(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        names = [node.attr] if isinstance(node, ast.Attribute) else []
+        names += [name.name for name in node.names] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            if name in ICEBERG_READERS:
+                yield f"{node.lineno}: {name}; ask the table's source"
+
+
+def test_only_the_iceberg_door_reads_metadata() -> None:
+    others = [path for path in python_files("src/lakelet/iceberg") if path not in ICEBERG_ALLOWED]
+    found = [f"{path}:{finding}" for path in others for finding in past_the_iceberg_door(tree_of(path))]
+    assert not found, "\n" + "\n".join(found)
+    assert [path for path in ICEBERG_ALLOWED if not list(past_the_iceberg_door(tree_of(path)))] == []
 
 
 def past_the_door(tree: ast.Module) -> Iterator[str]:

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.refs import SnapshotRefType
-from pyiceberg.typedef import Identifier
 
 from lakelet.errors import ConflictError
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
-
-# How often a metadata file may be gone by the time it is read.
-_TRIES = 5
-
-
-def newest_version(catalog: Catalog, name: str | Identifier) -> Table:
-    """A table as its catalog has it now. Where metadata files go after commits, as a table may ask for, the one that the catalog
-    named can be gone when it is read: the catalog names another by then."""
-    for _ in range(_TRIES - 1):
-        with suppress(FileNotFoundError):
-            return catalog.load_table(name)
-    return catalog.load_table(name)
+from lakelet.iceberg.metadata.source import IcebergMetadataSource
+from lakelet.iceberg.metadata.uncached import UNCACHED
 
 
 class IcebergTable:
     """A table of a catalog, in the version its metadata had when it was loaded."""
 
-    def __init__(self, catalog: str, library: Table) -> None:
+    def __init__(self, catalog: str, library: Table, source: IcebergMetadataSource = UNCACHED) -> None:
         self.catalog = catalog
         self.library = library
+        # The door to all other metadata, and to newer versions of it.
+        self.source = source
 
     def __repr__(self) -> str:
         return f"IcebergTable({self.full_name!r})"
@@ -111,12 +99,12 @@ class IcebergTable:
         own = self.library
         metadata = TableMetadataUtil.parse_raw(text)
         then = Table(own.name(), metadata, own.metadata_location, own.io, own.catalog, own.config)
-        return IcebergTable(self.catalog, then)
+        return IcebergTable(self.catalog, then, self.source)
 
     def reloaded(self) -> IcebergTable:
         """The table as it is now; ConflictError where another has taken its name meanwhile."""
         with lakelet_errors(f"table {self.full_name}"):
-            now = newest_version(self.library.catalog, self.library.name())
+            now = self.source.table(self.library.catalog, self.library.name())
         if now.metadata.table_uuid != self.metadata.table_uuid:
             raise ConflictError(f"table {self.full_name} was dropped and made anew meanwhile")
-        return IcebergTable(self.catalog, now)
+        return IcebergTable(self.catalog, now, self.source)

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 
 from lakelet.errors import AlreadyExistsError, CorruptionError, InvalidError, NotFoundError
 from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
+from lakelet.iceberg.metadata.source import IcebergMetadataSource
+from lakelet.iceberg.metadata.uncached import UNCACHED
 from lakelet.iceberg.trust.lake_files import LAKE_FOLDER, LakeFileIO
 from lakelet.iceberg.trust.properties import check_kept, check_secrets, configured, is_secret
 from lakelet.options import (
@@ -57,8 +59,12 @@ _TAKEN_AMISS = re.compile(r"%[0-9A-Fa-f]{2}|\?")
 class Catalogs:
     """The catalogs of one lake, each opened once, and anew where somebody else has made it anew."""
 
-    def __init__(self, store: ObjectStore, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, store: ObjectStore, options: Mapping[str, str], source: IcebergMetadataSource = UNCACHED
+    ) -> None:
         self._store = store
+        # Where the metadata of their tables comes from.
+        self._source = source
         self._options = dict(options)
         self._opened: dict[str, IcebergCatalog] = {}
         # The files of kept catalogs as they were when they were listed last.
@@ -91,7 +97,7 @@ class Catalogs:
             own = self._own()
             if own is not None and properties.get("uri") == own["uri"]:
                 self._store.make_folder(OWN_CATALOG)
-            self._opened[name] = IcebergCatalog(name, properties)
+            self._opened[name] = IcebergCatalog(name, properties, self._source)
         return self._opened[name]
 
     def create(self, name: str, properties: Mapping[str, str]) -> None:
@@ -110,7 +116,7 @@ class Catalogs:
                 f"'{CATALOG_PREFIX}{name}.{secret}', '{CATALOG_PREFIX}{name}.uri' and so on"
             )
         check_kept(name, properties, f"catalog {name!r}")
-        catalog = IcebergCatalog(name, self._properties(name, properties))
+        catalog = IcebergCatalog(name, self._properties(name, properties), self._source)
         catalog.check()
         kept = json.dumps(dict(properties), indent=2, sort_keys=True).encode()
         if not self._store.put_if_absent(self._path(name), kept):

@@ -14,7 +14,9 @@ from pyiceberg.table import Table
 from lakelet.errors import CommitUnknownError, CorruptionError, InvalidError
 from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
-from lakelet.iceberg.table import IcebergTable, newest_version
+from lakelet.iceberg.metadata.source import IcebergMetadataSource
+from lakelet.iceberg.metadata.uncached import UNCACHED
+from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.trust.rest_catalog import CheckedRestCatalog
 from lakelet.iceberg.trust.table_classes import guard
 
@@ -29,9 +31,10 @@ _NEED_ADDRESS = (CatalogType.REST, CatalogType.HIVE, CatalogType.SQL)
 class IcebergCatalog:
     """A catalog by its name and pyiceberg's properties for it, all of them. It is opened when it is first asked."""
 
-    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+    def __init__(self, name: str, properties: Mapping[str, str], source: IcebergMetadataSource = UNCACHED) -> None:
         self.name = name
         self.properties = dict(properties)
+        self.source = source
 
     def __repr__(self) -> str:
         # Properties may hold secrets.
@@ -111,7 +114,7 @@ class IcebergCatalog:
         parts = name.split(".")
         if len(parts) < 2 or not all(parts):
             raise InvalidError(f"table name {name!r}: expected database.table")
-        return IcebergTable(self.name, self._load(name))
+        return IcebergTable(self.name, self._load(name), self.source)
 
     def table_exists(self, name: str) -> bool:
         """Whether there is a table of that name."""
@@ -130,7 +133,7 @@ class IcebergCatalog:
         with lakelet_errors(f"table {self.name}.{name}"):
             library = self.library
             try:
-                return newest_version(library, name)
+                return self.source.table(library, name)
             except (ValueError, ValidationError) as error:
                 said = "; ".join(line.strip() for line in str(error).splitlines()[:3])
                 raise CorruptionError(f"table {self.name}.{name}: its metadata cannot be understood: {said}") from error

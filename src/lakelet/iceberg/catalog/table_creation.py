@@ -70,7 +70,7 @@ def create_table(catalog: IcebergCatalog, name: str, plan: TablePlan) -> Iceberg
                     f"{where}: the catalog did not say whether the table was made: {first_line(error)}"
                 ) from error
             raise
-    return IcebergTable(catalog.name, made)
+    return IcebergTable(catalog.name, made, catalog.source)
 
 
 def check_version(version: str) -> None:

@@ -129,7 +129,7 @@ class SnapshotCommit:
     def run(self, table: IcebergTable, plan: Plan, *, look_first: bool = False) -> MadeSnapshot | None:
         """Commits, as often as it takes. `look_first`: the id may have been committed before, by whomever."""
         began = self._clock.monotonic()
-        live = LiveFiles(table.library.io)
+        live = LiveFiles(table.library.io, table.source)
         now = table.reloaded()
         number = 0
         while True:

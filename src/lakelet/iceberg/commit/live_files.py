@@ -14,11 +14,12 @@ from pyiceberg.manifest import (
     ManifestContent,
     ManifestEntry,
     ManifestFile,
-    read_manifest_list,
 )
 from pyiceberg.table.snapshots import Snapshot
 
-from lakelet.iceberg.scan.manifests import PATH, REFERENCED, read_entries
+from lakelet.iceberg.metadata.manifests import PATH, REFERENCED
+from lakelet.iceberg.metadata.source import IcebergMetadataSource
+from lakelet.iceberg.metadata.uncached import UNCACHED
 
 # Manifests that are read at a time; fewer than the second number are read one after the other.
 _THREADS = 8
@@ -49,8 +50,9 @@ class LiveFile:
 class LiveFiles:
     """The files of snapshots of one table."""
 
-    def __init__(self, io: FileIO) -> None:
+    def __init__(self, io: FileIO, source: IcebergMetadataSource = UNCACHED) -> None:
         self._io = io
+        self._source = source
         self._lists: dict[str, tuple[ManifestFile, ...]] = {}
         self._entries: dict[str, tuple[ManifestEntry, ...]] = {}
         self._references: dict[str, dict[str, str | None]] = {}
@@ -61,16 +63,14 @@ class LiveFiles:
             return ()
         path = snapshot.manifest_list
         if path not in self._lists:
-            self._lists[path] = tuple(read_manifest_list(self._io.new_input(path)))
+            self._lists[path] = self._source.manifest_list(self._io, snapshot)
         return self._lists[path]
 
     def entries(self, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
         """The live entries of a manifest, with the sequence numbers they inherit."""
         path = manifest.manifest_path
         if path not in self._entries:
-            found = tuple(manifest.fetch_manifest_entry(self._io, discard_deleted=True))
-            self._read_doubles(manifest, found)
-            self._entries[path] = found
+            self._entries[path] = self._source.manifest_rows(self._io, manifest)
         return self._entries[path]
 
     def data(
@@ -86,17 +86,6 @@ class LiveFiles:
         for found in self._files(snapshot, ManifestContent.DELETES, wanted):
             yield LiveFile(found.manifest, found.entry, self._referred(found))
 
-    def _read_doubles(self, manifest: ManifestFile, entries: tuple[ManifestEntry, ...]) -> None:
-        """Reads partition values that are doubles once more: pyiceberg's compiled decoder takes them for floats of half the size,
-        and gives another number."""
-        partitions = [entry.data_file.partition for entry in entries]
-        width = range(len(partitions[0])) if partitions else range(0)
-        places = [place for place in width if any(isinstance(values[place], float) for values in partitions)]
-        if places:
-            for values, right in zip(partitions, read_entries(self._io, manifest).partitions(), strict=True):
-                for place in places:
-                    values[place] = right[place]
-
     def _referred(self, found: LiveFile) -> str | None:
         """What pyiceberg leaves out of an entry: the data file that all its deletes are for."""
         low, high = path_bounds(found.file)
@@ -104,7 +93,7 @@ class LiveFiles:
             return low.decode()
         path = found.manifest.manifest_path
         if path not in self._references:
-            entries = read_entries(self._io, found.manifest)
+            entries = self._source.manifest(self._io, found.manifest)
             self._references[path] = dict(zip(entries.values(PATH), entries.values(REFERENCED), strict=True))
         return self._references[path].get(found.path)
 

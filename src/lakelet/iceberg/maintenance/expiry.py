@@ -142,15 +142,15 @@ def _updates(now: IcebergTable, over: Expired) -> tuple[TableUpdate, ...]:
 
 
 def _remove_files(before: TableMetadata, after: IcebergTable, over: Expired) -> ExpiredSnapshots:
-    io, left = after.library.io, after.metadata.snapshots
+    source, io, left = after.source, after.library.io, after.metadata.snapshots
     lists = {one.manifest_list for one in left}
     remaining = {one.snapshot_id for one in left}
     gone = [one for one in before.snapshots if one.snapshot_id in set(over.snapshots) - remaining]
-    kept = manifests_of(io, left)
-    manifests = {path: one for path, one in manifests_of(io, gone).items() if path not in kept}
-    files = files_of(io, manifests.values())
+    kept = manifests_of(source, io, left)
+    manifests = {path: one for path, one in manifests_of(source, io, gone).items() if path not in kept}
+    files = files_of(source, io, manifests.values())
     if files:
-        files -= files_of(io, kept.values())
+        files -= files_of(source, io, kept.values())
     had = {one.statistics_path for one in (*before.statistics, *before.partition_statistics)}
     has = {one.statistics_path for one in (*after.metadata.statistics, *after.metadata.partition_statistics)}
     # What a file is named in goes after the file, so that a stop in between leaves the rest findable.

@@ -26,7 +26,6 @@ import pyarrow.fs as pafs
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 
 from lakelet.clock import Clock, SystemClock
@@ -34,6 +33,7 @@ from lakelet.errors import InvalidError
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.maintenance.expiry import check_files_may_go
 from lakelet.iceberg.maintenance.reachable import files_of, manifests_of, metadata_files
+from lakelet.iceberg.metadata.source import IcebergMetadataSource
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.trust.lake_files import LakeFileIO
 
@@ -85,7 +85,7 @@ def remove_orphan_files(
         }
         sizes = {one.path: one.size or 0 for one in listed}
         now = now.reloaded()
-        known = _known(now.library.io, now.metadata, now.library.metadata_location)
+        known = _known(now.source, now.library.io, now.metadata, now.library.metadata_location)
         known |= _known_to_others(now, [path.removeprefix(root) for path in found], known)
         before = datetime.fromtimestamp(cutoff / 1000, UTC)
         gone = orphans(normalised(root), list(found.values()), known, before)
@@ -170,7 +170,7 @@ def _known_to_others(table: IcebergTable, found: list[str], known: set[str]) -> 
     for location in (f"{root}{path}" for path in found if _METADATA.match(path)):
         if normalised(location) in known:
             continue
-        metadata = _metadata_at(io, location)
+        metadata = _metadata_at(table.source, io, location)
         if metadata is None or metadata.table_uuid == table.metadata.table_uuid:
             continue
         paths.add(normalised(location))
@@ -180,14 +180,14 @@ def _known_to_others(table: IcebergTable, found: list[str], known: set[str]) -> 
     for metadata, location in newest.values():
         # Where its manifests are gone, that table is dropped.
         with suppress(FileNotFoundError):
-            paths |= _known(io, metadata, location)
+            paths |= _known(table.source, io, metadata, location)
     return paths
 
 
-def _metadata_at(io: FileIO, location: str) -> TableMetadata | None:
+def _metadata_at(source: IcebergMetadataSource, io: FileIO, location: str) -> TableMetadata | None:
     """A table's metadata; None for half a file, or one that went meanwhile. InvalidError for what nobody here understands."""
     try:
-        return FromInputFile.table_metadata(io.new_input(location))
+        return source.metadata(io, location)
     except FileNotFoundError:
         return None
     except (ValueError, ValidationError) as error:
@@ -199,10 +199,10 @@ def _metadata_at(io: FileIO, location: str) -> TableMetadata | None:
         raise InvalidError(f"{location} is of a table that cannot be understood, and so is what it leads to") from error
 
 
-def _known(io: FileIO, metadata: TableMetadata, location: str) -> set[str]:
-    manifests = manifests_of(io, metadata.snapshots)
+def _known(source: IcebergMetadataSource, io: FileIO, metadata: TableMetadata, location: str) -> set[str]:
+    manifests = manifests_of(source, io, metadata.snapshots)
     paths = metadata_files(metadata, location)
     paths.update(one.manifest_list for one in metadata.snapshots)
     paths.update(manifests)
-    paths.update(files_of(io, manifests.values()))
+    paths.update(files_of(source, io, manifests.values()))
     return {normalised(path) for path in paths}

@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestFile, read_manifest_list
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from lakelet.iceberg.scan.manifests import PATH, read_entries
+from lakelet.iceberg.metadata.manifests import PATH
+from lakelet.iceberg.metadata.source import IcebergMetadataSource
 
 
-def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
+def manifests_of(source: IcebergMetadataSource, io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
     """The manifests of snapshots, by path."""
     found: dict[str, ManifestFile] = {}
     for snapshot in snapshots:
-        for manifest in read_manifest_list(io.new_input(snapshot.manifest_list)):
+        for manifest in source.manifest_list(io, snapshot):
             found[manifest.manifest_path] = manifest
     return found
 
 
-def files_of(io: FileIO, manifests: Iterable[ManifestFile]) -> set[str]:
+def files_of(source: IcebergMetadataSource, io: FileIO, manifests: Iterable[ManifestFile]) -> set[str]:
     """The data and delete files that manifests hold as live."""
     found: set[str] = set()
     for manifest in manifests:
-        found.update(read_entries(io, manifest).values(PATH))
+        found.update(source.manifest(io, manifest).values(PATH))
     return found
 
 

@@ -33,10 +33,11 @@ from pyiceberg.types import DecimalType, IcebergType, UUIDType
 from pyiceberg.utils.decimal import unscaled_to_decimal
 
 from lakelet.errors import CorruptionError, InvalidError
-from lakelet.iceberg.scan import manifests as fields
+from lakelet.iceberg.metadata import manifests as fields
+from lakelet.iceberg.metadata.manifests import Entries
+from lakelet.iceberg.metadata.source import IcebergMetadataSource
 from lakelet.iceberg.scan.delete_index import DeleteIndex, PlacedDelete
 from lakelet.iceberg.scan.file_errors import reading
-from lakelet.iceberg.scan.manifests import Entries, read_entries
 from lakelet.iceberg.scan.partition_projection import partition_projection
 from lakelet.iceberg.scan.pruning import planning_schema, pruning_expression
 from lakelet.iceberg.scan.scan_file import EQUALITY, POSITIONS, VECTOR, DeleteFile, ScanFile
@@ -67,20 +68,21 @@ def plan_files(
     schema: Schema,
     where: Predicate | None,
     table: str,
+    source: IcebergMetadataSource,
 ) -> Plan:
     """The files of a snapshot that may hold rows for which a condition over a schema is TRUE; `table` names it in errors."""
     if snapshot is None:
         return Plan()
     planner = _Planner(metadata, planning_schema(metadata, schema), pruning_expression(where, schema))
     with reading(snapshot.manifest_list, table):
-        listed = snapshot.manifests(io)
+        listed = source.manifest_list(io, snapshot)
     data = [one for one in listed if one.content == ManifestContent.DATA]
     deletes = [one for one in listed if one.content == ManifestContent.DELETES]
     chosen = [one for one in data if planner.may_match(one)]
 
     def entries_of(manifest: ManifestFile, statistics: Sequence[int]) -> Entries:
         with reading(manifest.manifest_path, table):
-            return read_entries(io, manifest, statistics)
+            return source.manifest(io, manifest, statistics)
 
     with ThreadPoolExecutor(_WORKERS) as pool:
         index = DeleteIndex()

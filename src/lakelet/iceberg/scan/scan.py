@@ -270,7 +270,7 @@ def scan_of(
     condition = parse_where(where, _comparable(schema)) if isinstance(where, str) else where
     what = f"table {table.full_name}"
     with lakelet_errors(what):
-        plan = plan_files(metadata, io, snapshot, schema, condition, what)
+        plan = plan_files(metadata, io, snapshot, schema, condition, what, table.source.for_queries())
     return IcebergScan(
         table=table.full_name,
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,

@@ -142,7 +142,7 @@ def _committed(table: IcebergTable, stage: Callable[[IcebergTable], _Staged]) ->
                 transaction = now.transaction()
                 transaction._apply(updates, requirements)
                 try:
-                    return IcebergTable(table.catalog, transaction.commit_transaction())
+                    return IcebergTable(table.catalog, transaction.commit_transaction(), table.source)
                 except Exception as error:
                     if outcome_of(error, library.catalog) is not Outcome.UNKNOWN:
                         raise

@@ -20,7 +20,7 @@ def partition_names(table: IcebergTable, branch: str | None = None) -> list[str]
     metadata = table.metadata
     number = table.snapshot_id(branch)
     snapshot = None if number is None else metadata.snapshot_by_id(number)
-    live = LiveFiles(table.library.io)
+    live = LiveFiles(table.library.io, table.source)
     found: set[tuple[int, Record]] = set()
     with lakelet_errors(f"table {table.full_name}"):
         for manifest in live.manifests(snapshot):

@@ -1,0 +1,51 @@
+"""Where the metadata of Iceberg tables comes from: a table brings a source of its own, or its files are read at every call.
+
+It is the same door as that of native tables (`storage/metadata_source`), with the questions of Iceberg. The **pointer** is the
+metadata location that a catalog has for a table: whoever asks for a table is told the newest. Everything else is a **value** that
+never changes under its path: a metadata file, the manifest list of a snapshot, a manifest. A source serves any number of tables;
+what it gives is shared and never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestEntry, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Identifier
+
+from lakelet.iceberg.metadata.manifests import Entries
+
+
+class IcebergMetadataSource(Protocol):
+    """Answers questions about the metadata of Iceberg tables; safe to share between threads. A file that is gone is
+    FileNotFoundError, as the library raises it."""
+
+    def for_queries(self) -> IcebergMetadataSource:
+        """The same source for those who only read rows: the pointer may be as old as the source's owner allows."""
+        ...
+
+    def table(self, catalog: Catalog, name: str | Identifier) -> Table:
+        """A table at the metadata location that its catalog has now."""
+        ...
+
+    def metadata(self, io: FileIO, location: str) -> TableMetadata:
+        """What a metadata file says."""
+        ...
+
+    def manifest_list(self, io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot."""
+        ...
+
+    def manifest(self, io: FileIO, manifest: ManifestFile, statistics: Sequence[int] = ()) -> Entries:
+        """The live entries of a manifest as columns, with these statistics."""
+        ...
+
+    def manifest_rows(self, io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
+        """The live entries of a manifest as the library's rows, for a commit that writes them again."""
+        ...

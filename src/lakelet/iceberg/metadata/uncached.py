@@ -1,0 +1,81 @@
+"""Iceberg metadata as catalog and files have it at the moment of the question.
+
+No other module of this package opens metadata files, but for those that look for files which no table names, and pyiceberg's own
+system tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestEntry, ManifestFile, read_manifest_list
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Identifier
+
+from lakelet.iceberg.metadata.manifests import Entries, read_entries
+from lakelet.iceberg.metadata.source import IcebergMetadataSource
+
+# How often a metadata file may be gone by the time it is read.
+_TRIES = 5
+
+
+class UncachedIcebergMetadata:
+    """The source of tables that bring none."""
+
+    def for_queries(self) -> IcebergMetadataSource:
+        """The same, with what the library keeps anyway."""
+        return _QUERIES
+
+    def table(self, catalog: Catalog, name: str | Identifier) -> Table:
+        """A table as its catalog has it now. Where metadata files go after commits, as a table may ask for, the one that the
+        catalog named can be gone when it is read: the catalog names another by then."""
+        for _ in range(_TRIES - 1):
+            with suppress(FileNotFoundError):
+                return catalog.load_table(name)
+        return catalog.load_table(name)
+
+    def metadata(self, io: FileIO, location: str) -> TableMetadata:
+        """What a metadata file says."""
+        return FromInputFile.table_metadata(io.new_input(location))
+
+    def manifest_list(self, io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot."""
+        return tuple(read_manifest_list(io.new_input(snapshot.manifest_list)))
+
+    def manifest(self, io: FileIO, manifest: ManifestFile, statistics: Sequence[int] = ()) -> Entries:
+        """The live entries of a manifest as columns, with these statistics."""
+        return read_entries(io, manifest, statistics)
+
+    def manifest_rows(self, io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
+        """The live entries of a manifest as the library's rows.
+
+        Partition values that are doubles are read once more: pyiceberg's compiled decoder takes them for floats of half the
+        size, and gives another number.
+        """
+        found = tuple(manifest.fetch_manifest_entry(io, discard_deleted=True))
+        partitions = [entry.data_file.partition for entry in found]
+        width = range(len(partitions[0])) if partitions else range(0)
+        places = [place for place in width if any(isinstance(values[place], float) for values in partitions)]
+        if places:
+            for values, right in zip(partitions, self.manifest(io, manifest).partitions(), strict=True):
+                for place in places:
+                    values[place] = right[place]
+        return found
+
+
+class _LibraryLists(UncachedIcebergMetadata):
+    """Manifest lists as pyiceberg gives them, which keeps those that it read last."""
+
+    def manifest_list(self, io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        return tuple(snapshot.manifests(io))
+
+
+UNCACHED = UncachedIcebergMetadata()
+"""The source that asks the catalog and reads the files at every call."""
+_QUERIES = _LibraryLists()
