@@ -27,6 +27,7 @@ from lakelet.commit.callbacks.callback_classes import allowed_modules, check_cal
 from lakelet.commit.metadata.schemas import create_first_schema, latest_schema
 from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
+from lakelet.events import TableCreated, TableDropped, TableRenamed, TableReplaced, publish, uncertain
 from lakelet.format.metadata.table_metadata import TableMetadata, encode_metadata
 from lakelet.ids import Ids, RandomIds
 from lakelet.model.arrow.arrow_types import arrow_schema, from_arrow
@@ -49,7 +50,7 @@ from lakelet.options import (
 from lakelet.session_factory import open_session
 from lakelet.storage.home import TableHome
 from lakelet.storage.metadata_source import MetadataSource
-from lakelet.storage.paths import TablePaths, check_name, database_folder, database_of_folder
+from lakelet.storage.paths import MAIN_BRANCH, TablePaths, check_name, database_folder, database_of_folder
 from lakelet.storage.store import ObjectStore
 
 if TYPE_CHECKING:
@@ -181,9 +182,12 @@ class Lake:
         for view in views:
             remove_view(self._store, name, view)
         # Of a database that is linked from elsewhere only the link goes.
-        for table in () if self._store.is_linked(database_folder(name)) else tables:
+        linked = self._store.is_linked(database_folder(name))
+        for table in () if linked else tables:
             self.drop_table(f"{name}.{table}")
         self._store.delete_folder(database_folder(name))
+        for table in tables if linked else ():
+            publish(TableDropped(self._home(TablePaths.of(name, table)).table_name, MAIN_BRANCH))
 
     # ------------------------------------------------------------------ tables
 
@@ -244,9 +248,11 @@ class Lake:
             if if_not_exists:
                 return _opened(name, home)
             raise
-        metadata = TableMetadata(self._ids.uuid(), schema.time_ms, schema.time_ms)
-        self._store.put(home.paths.metadata, encode_metadata(metadata), deferred=True)
-        self._store.sync([home.paths.schema(schema.id), home.paths.metadata])
+        with uncertain(home.table_name, MAIN_BRANCH, "creation"):
+            metadata = TableMetadata(self._ids.uuid(), schema.time_ms, schema.time_ms)
+            self._store.put(home.paths.metadata, encode_metadata(metadata), deferred=True)
+            self._store.sync([home.paths.schema(schema.id), home.paths.metadata])
+        publish(TableCreated(home.table_name, MAIN_BRANCH))
         return _opened(name, home)
 
     def replace_table(
@@ -294,9 +300,12 @@ class Lake:
             target = replace(target, options=unsaid)
         new = replaced_schema(old, target)
         if new is None:
-            return exchange(self, name, create, data, self._ids.uuid()[:8])
-        replace_rows(home, old, new, arrow_schema(new.fields).empty_table() if data is None else data)
-        return _opened(name, home)
+            made = exchange(self, name, create, data, self._ids.uuid()[:8])
+        else:
+            replace_rows(home, old, new, arrow_schema(new.fields).empty_table() if data is None else data)
+            made = _opened(name, home)
+        publish(TableReplaced(home.table_name, MAIN_BRANCH))
+        return made
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Removes a table and all its files.
@@ -311,14 +320,14 @@ class Lake:
                 return
             raise self._no_table(name)
         paths = home.paths
-        if self._store.is_linked(paths.root):
+        with uncertain(home.table_name, MAIN_BRANCH, "drop"):
+            if not self._store.is_linked(paths.root):
+                self._store.delete_folder(paths.snapshot_folder)
+                for folder in self._store.list_folder(paths.root).folders:
+                    if folder != paths.schema_folder:
+                        self._store.delete_folder(folder)
             self._store.delete_folder(paths.root)
-            return
-        self._store.delete_folder(paths.snapshot_folder)
-        for folder in self._store.list_folder(paths.root).folders:
-            if folder != paths.schema_folder:
-                self._store.delete_folder(folder)
-        self._store.delete_folder(paths.root)
+        publish(TableDropped(home.table_name, MAIN_BRANCH))
 
     def rename_table(self, name: str, new_name: str) -> Table:
         """Gives a table another name, possibly in another database."""
@@ -333,8 +342,11 @@ class Lake:
         found = in_the_way(self._store, old, new)
         if found is not None:
             raise AlreadyExistsError(f"{self.location}/{found} is in the way of {new_name!r}: remove {new.root} first")
-        move_table(self._store, old, new)
-        return _opened(new_name, self._home(new))
+        home, before = self._home(new), self._home(old).table_name
+        with uncertain(before, MAIN_BRANCH, "rename"), uncertain(home.table_name, MAIN_BRANCH, "rename"):
+            move_table(self._store, old, new)
+        publish(TableRenamed(before, MAIN_BRANCH, home.table_name))
+        return _opened(new_name, home)
 
     def now_ms(self) -> int:
         """The time of the lake's clock, in milliseconds since 1970."""

@@ -46,6 +46,7 @@ from lakelet.commit.metadata.snapshots import (
 from lakelet.commit.metadata.table_identity import check_same_table
 from lakelet.commit.request import CommitRequest
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError, UnavailableError
+from lakelet.events import Committed, StateUnknown, publish
 from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
@@ -81,9 +82,14 @@ def commit(home: TableHome, request: CommitRequest) -> Snapshot | None:
     try:
         made = _commit(home, request, delta)
     except CommitUnknownError:
+        publish(StateUnknown(home.table_name, home.paths.branch, "commit"))
         raise
     except LakeletError:
         delta.remove()
+        raise
+    except BaseException:
+        # An interrupt may have come right after the snapshot was created.
+        publish(StateUnknown(home.table_name, home.paths.branch, "commit"))
         raise
     delta.remove()
     return made
@@ -98,6 +104,9 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
         latest = latest_snapshot(home)
         done = already_done(home, request, latest, seen)
         if done is not None:
+            if attempt:
+                # An attempt of ours had made it, although the store did not say so.
+                _publish(home, done)
             if request.when_found is not None:
                 request.when_found(done)
             run_commit_callbacks(home, latest_schema(home), done)
@@ -117,6 +126,7 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
             _LOG.info("an attempt to commit is repeated: %s", error)
         if made is not None:
             _write_hint(home, made)
+            _publish(home, made)
             run_commit_callbacks(home, schema, made)
             return made
         attempt += 1
@@ -302,6 +312,10 @@ def _is_absent(home: TableHome, snapshot: Snapshot) -> bool:
 
 def _same(found: Snapshot, ours: Snapshot) -> bool:
     return found.committed_as() == ours.committed_as() and found.delta_manifest_list == ours.delta_manifest_list
+
+
+def _publish(home: TableHome, made: Snapshot) -> None:
+    publish(Committed(home.table_name, home.paths.branch, made.id, made.commit_kind.value, made))
 
 
 def _write_hint(home: TableHome, snapshot: Snapshot) -> None:

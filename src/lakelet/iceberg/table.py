@@ -7,6 +7,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.refs import SnapshotRefType
 
 from lakelet.errors import ConflictError
+from lakelet.events import TableFormat, TableName
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
 from lakelet.iceberg.metadata.uncached import UNCACHED
@@ -33,6 +34,11 @@ class IcebergTable:
     def full_name(self) -> str:
         """catalog.database.table."""
         return f"{self.catalog}.{self.name}"
+
+    @property
+    def table_name(self) -> TableName:
+        """The table as events name it."""
+        return TableName(TableFormat.ICEBERG, self.name, self.location, catalog=self.catalog)
 
     @property
     def metadata(self) -> TableMetadata:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 
 from lakelet.clock import Clock, SystemClock
+from lakelet.events.event import TableFormat, TableName
 from lakelet.ids import Ids, RandomIds
 from lakelet.storage.metadata_source import MetadataSource
 from lakelet.storage.paths import TablePaths
@@ -59,6 +60,16 @@ class TableHome:
     def on_branch(self, branch: str) -> TableHome:
         """The same table on another branch."""
         return replace(self, paths=self.paths.on_branch(branch))
+
+    @property
+    def table_name(self) -> TableName:
+        """The table as events name it."""
+        return TableName(
+            TableFormat.NATIVE,
+            self.paths.identifier,
+            self.where(self.paths.root),
+            warehouse=self.store.location,
+        )
 
     def where(self, path: str) -> str:
         """The path as messages show it."""

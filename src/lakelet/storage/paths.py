@@ -88,6 +88,13 @@ class TablePaths:
         return TablePaths(self.root, branch)
 
     @property
+    def identifier(self) -> str:
+        """`database.table`, or the folder itself where it is that of no database."""
+        folder, _, table = self.root.rpartition("/")
+        database = database_of_folder(folder) if folder else None
+        return self.root if database is None else f"{database}.{table}"
+
+    @property
     def branch_root(self) -> str:
         """Where this branch keeps schemas, snapshots and tags."""
         return self.root if self.branch == MAIN_BRANCH else f"{self.root}/branch/branch-{self.branch}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from lakelet.commit.metadata.source import metadata
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, NotFoundError, UnavailableError
+from lakelet.events import OptionsChanged, SchemaChanged, publish, uncertain
 from lakelet.format.metadata.schema_json import encode_schema
 from lakelet.model.schema import TableSchema
 from lakelet.storage.home import TableHome
@@ -44,13 +45,19 @@ def latest_schema(home: TableHome) -> TableSchema:
 
 def create_first_schema(home: TableHome, schema: TableSchema, *, deferred: bool = False) -> None:
     """Writes `schema-0`; AlreadyExistsError if the table exists. Its name may be `deferred` until the caller syncs it."""
-    if not _create(home, schema, deferred=deferred):
+    with uncertain(home.table_name, home.paths.branch, "creation"):
+        made = _create(home, schema, deferred=deferred)
+    if not made:
         raise AlreadyExistsError(f"table {home.where(home.paths.root)} exists")
 
 
 def create_next_schema(home: TableHome, schema: TableSchema) -> bool:
     """Writes a version whose id follows the newest; False if another change came first."""
-    return _create(home, schema)
+    with uncertain(home.table_name, home.paths.branch, "schema change"):
+        made = _create(home, schema)
+    if made:
+        publish(SchemaChanged(home.table_name, home.paths.branch, schema.id))
+    return made
 
 
 def change_schema(home: TableHome, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
@@ -64,8 +71,14 @@ def change_schema(home: TableHome, change: Callable[[TableSchema], TableSchema])
         if replace(changed, id=old.id, time_ms=old.time_ms) == old:
             return old
         new = replace(changed, id=old.id + 1, time_ms=home.clock.now_ms())
-        if _create(home, new):
-            _check_follows(home, new)
+        with uncertain(home.table_name, home.paths.branch, "schema change"):
+            made = _create(home, new)
+            if made:
+                _check_follows(home, new)
+        if made:
+            only_options = replace(new, id=old.id, time_ms=old.time_ms, options=old.options) == old
+            kind = OptionsChanged if only_options else SchemaChanged
+            publish(kind(home.table_name, home.paths.branch, new.id))
             return new
 
 

@@ -55,6 +55,7 @@ from lakelet.commit.retention.unused_files import (
     remove_unused,
 )
 from lakelet.commit.versions.consumers import min_next_snapshot
+from lakelet.events import SnapshotsExpired, publish, uncertain
 from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot
@@ -109,6 +110,8 @@ def expire_snapshots(
         group = [snapshot for snapshot in times.read(range(start, min(start + _GROUP, end))) if snapshot is not None]
         after = times.read(range(min(start + _GROUP, end), min(start + _GROUP, end) + 1))[0]
         removed += _let_go(home, group, after, decoupled=changelogs.outlasts(retention), clean=clean)
+    if gone:
+        publish(SnapshotsExpired(home.table_name, home.paths.branch, gone))
     removed += _expire_changelogs(home, changelogs)
     return ExpiredSnapshots(gone, removed, reason)
 
@@ -174,7 +177,8 @@ def _let_go(home: TableHome, gone: Sequence[Snapshot], after: Snapshot | None, *
     if decoupled:
         _keep_changelogs(home, gone)
     note = write_expiring(home, gone)
-    home.store.delete([home.paths.snapshot(snapshot.id) for snapshot in gone])
+    with uncertain(home.table_name, home.paths.branch, "expiry"):
+        home.store.delete([home.paths.snapshot(snapshot.id) for snapshot in gone])
     if after is None:
         removed = remove_unused(home, gone)
     else:

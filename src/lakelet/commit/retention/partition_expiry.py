@@ -23,6 +23,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest, Overwrite
 from lakelet.commit.retention.partition_time import PartitionTime
 from lakelet.errors import InvalidError
+from lakelet.events import PartitionsExpired, publish
 from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.partition_path import partition_text
 from lakelet.model.schema import TableSchema
@@ -78,7 +79,10 @@ def expire_partitions(
         past = _past_by_values(there, reader, datetime.fromtimestamp(older_than_ms / 1000))
     chosen = sorted(past, key=lambda partition: [text or "" for text in partition.values.values()])[:at_most]
     made = None if dry_run else _drop(home, chosen, options.get(PARTITION_EXPIRATION_BATCH_SIZE))
-    return ExpiredPartitions(tuple(partition.values for partition in chosen), made, dry_run)
+    expired = ExpiredPartitions(tuple(partition.values for partition in chosen), made, dry_run)
+    if made is not None:
+        publish(PartitionsExpired(home.table_name, home.paths.branch, expired.partitions, made.id))
+    return expired
 
 
 def _partitions(home: TableHome, schema: TableSchema, latest: Snapshot, options: TableOptions) -> list[_Partition]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from lakelet.commit.metadata.snapshots import try_snapshot, write_latest_hint
 from lakelet.commit.metadata.stored import Version, schema_bytes
@@ -37,6 +38,7 @@ from lakelet.commit.versions.tags import (
     try_tag,
 )
 from lakelet.errors import AlreadyExistsError, ConflictError, InvalidError, LakeletError, NotFoundError
+from lakelet.events import BranchCreated, BranchDeleted, BranchRenamed, TagCreated, publish, uncertain
 from lakelet.format.metadata.tag_json import encode_tag
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
@@ -93,17 +95,20 @@ def create_branch(
         origin = tagged_version(home, tag)
     elif version is not None:
         origin = find_version(home, version)
-        tag = _origin_tag(home, name, origin)
+        with _uncertain(home, name):
+            tag = _origin_tag(home, name, origin)
     ids = schema_ids(home)
     if not ids:
         raise NotFoundError(f"{home.where(home.paths.branch_root)} is not a table: it has no schema")
     newest = ids[-1] if origin is None else origin.snapshot.schema_id
-    _begin(home.on_branch(name), origin, tag, newest)
-    if origin is not None and tag is not None:
-        _copy_version(home, home.on_branch(name), tag, origin)
-    for number in sorted((number for number in ids if number <= newest), reverse=True):
-        put_new(home, home.on_branch(name).paths.schema(number), schema_bytes(home, number))
-    home.store.delete([_marker(home.on_branch(name))])
+    with _uncertain(home, name):
+        _begin(home.on_branch(name), origin, tag, newest)
+        if origin is not None and tag is not None:
+            _copy_version(home, home.on_branch(name), tag, origin)
+        for number in sorted((number for number in ids if number <= newest), reverse=True):
+            put_new(home, home.on_branch(name).paths.schema(number), schema_bytes(home, number))
+        home.store.delete([_marker(home.on_branch(name))])
+    publish(BranchCreated(home.table_name, name, None if origin is None else origin.snapshot.id))
 
 
 def delete_branch(home: TableHome, options: TableOptions, name: str, *, if_exists: bool = False) -> bool:
@@ -117,7 +122,9 @@ def delete_branch(home: TableHome, options: TableOptions, name: str, *, if_exist
     gone = _snapshots(theirs)
     own = _origin_name(name)
     ours, kept = try_tag(home, own), try_tag(theirs, own)
-    _delete_folder(theirs)
+    with _uncertain(home, name):
+        _delete_folder(theirs)
+    publish(BranchDeleted(home.table_name, name))
     try:
         remove_unused(home, gone)
         if ours is not None and (kept is None or same_snapshot(ours.snapshot, kept.snapshot)):
@@ -134,6 +141,13 @@ def rename_branch(home: TableHome, options: TableOptions, name: str, new_name: s
     source, target = branch_home(home, name), home.on_branch(new_name)
     if branch_exists(home, new_name):
         raise AlreadyExistsError(f"branch {new_name!r} of {home.where(home.paths.root)} exists")
+    with _uncertain(home, name):
+        _move(source, target)
+    publish(BranchRenamed(home.table_name, name, new_name))
+
+
+def _move(source: TableHome, target: TableHome) -> None:
+    home, name = source, source.paths.branch
     if home.store.moves_atomically:
         _clear_leftovers(target)
         home.store.move_folder(source.paths.branch_root, target.paths.branch_root)
@@ -202,8 +216,13 @@ def _origin_tag(home: TableHome, branch: str, origin: Version) -> str:
     for tag in all_tags(home):
         if tag.name != own and tag.time_retained is None and same_snapshot(tag.snapshot, origin.snapshot):
             return tag.name
-    hold_by_tag(home, own, origin)
+    if hold_by_tag(home, own, origin):
+        publish(TagCreated(home.table_name, home.paths.branch, own, origin.snapshot.id))
     return own
+
+
+def _uncertain(home: TableHome, name: str) -> AbstractContextManager[None]:
+    return uncertain(home.table_name, name, "change of a branch")
 
 
 def _begin(theirs: TableHome, origin: Version | None, tag: str | None, newest_schema: int) -> None:

@@ -29,9 +29,10 @@ from lakelet.commit.metadata.stored import Version, schema_bytes, stored_snapsho
 from lakelet.commit.metadata.version_ids import listed_ids, schema_ids, snapshot_ids, tag_names
 from lakelet.commit.retention.file_references import read_snapshots
 from lakelet.commit.versions.branches import branch_home
-from lakelet.commit.versions.rollback import drop_newer, roll_back
+from lakelet.commit.versions.rollback import drop_newer, take_back
 from lakelet.commit.versions.tags import all_tags, delete_tag_files, find_version, same_snapshot
 from lakelet.errors import ConflictError, InvalidError, NotFoundError
+from lakelet.events import FastForwarded, publish, uncertain
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import MAIN_BRANCH
@@ -61,6 +62,13 @@ def fast_forward(home: TableHome, name: str) -> Snapshot:
         raise InvalidError(f"cannot fast-forward from {name!r}: name a branch that is neither the main nor this one")
     theirs = branch_home(home, name)
     line = _read_line(theirs)
+    with uncertain(home.table_name, home.paths.branch, "fast-forward"):
+        found = _forward(home, theirs, line)
+    publish(FastForwarded(home.table_name, home.paths.branch, name, found.id))
+    return found
+
+
+def _forward(home: TableHome, theirs: TableHome, line: _Line) -> Snapshot:
     forwarded = line.last.id in snapshot_ids(home) and same_snapshot(try_snapshot(home, line.last.id), line.last)
     if not forwarded:
         _go_back(home, line)
@@ -105,7 +113,7 @@ def _go_back(home: TableHome, line: _Line) -> None:
     keep = first.id if same_snapshot(try_snapshot(home, first.id), first) else first.id - 1
     ids = snapshot_ids(home)
     if keep in ids and ids[-1] > keep:
-        roll_back(home, find_version(home, keep))
+        take_back(home, find_version(home, keep))
     elif line.last.id in ids:
         drop_newer(home, line.last.id)
 

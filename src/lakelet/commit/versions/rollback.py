@@ -24,6 +24,7 @@ from lakelet.commit.metadata.stored import Version
 from lakelet.commit.metadata.version_ids import listed_ids, snapshot_ids
 from lakelet.commit.versions.tags import all_tags, delete_tag_files, hold_by_tag, put_new, same_snapshot
 from lakelet.errors import ConflictError
+from lakelet.events import RolledBack, publish, uncertain
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
@@ -33,6 +34,14 @@ _ROUNDS = 100
 
 def roll_back(home: TableHome, version: Version, *, tag: str | None = None) -> Snapshot:
     """Makes a version of the table its newest one; `tag` names a tag that keeps it, if one does."""
+    with uncertain(home.table_name, home.paths.branch, "rollback"):
+        found = take_back(home, version, tag=tag)
+    publish(RolledBack(home.table_name, home.paths.branch, found.id))
+    return found
+
+
+def take_back(home: TableHome, version: Version, *, tag: str | None = None) -> Snapshot:
+    """The steps of a rollback, which nobody is told of."""
     target = version.snapshot.id
     guard = None if tag is not None else f"lakelet-rollback-to-{target}"
     if guard is not None:

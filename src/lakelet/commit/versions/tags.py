@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 from lakelet.commit.callbacks.tag_callbacks import notify_creation, notify_deletion
@@ -36,6 +37,7 @@ from lakelet.errors import (
     NotFoundError,
     UnavailableError,
 )
+from lakelet.events import TagCreated, TagDeleted, TagRenamed, TagReplaced, publish, uncertain
 from lakelet.format.metadata.stored_json import load_json
 from lakelet.format.metadata.tag_json import encode_tag
 from lakelet.model.snapshot import Snapshot
@@ -119,10 +121,13 @@ def create_tag(
     _check_one_automatic(home, options, name, version.snapshot)
     retained = time_retained if time_retained is not None else options.get(TAG_DEFAULT_TIME_RETAINED)
     data = _encoded(home, version, retained)
-    if not _hold(home, name, version, data):
+    with _uncertain(home):
+        held = _hold(home, name, version, data)
+    if not held:
         if if_not_exists:
             return get_tag(home, name)
         raise AlreadyExistsError(f"tag {name!r} exists in {home.where(home.paths.branch_root)}")
+    publish(TagCreated(home.table_name, home.paths.branch, name, version.snapshot.id))
     _announce(home, options, name, version.snapshot.id)
     return tag_of(home, name, data)
 
@@ -150,15 +155,17 @@ def replace_tag(
     path = home.paths.tag(name)
     _check_one_automatic(home, options, name, version.snapshot)
     data = _encoded(home, version, time_retained)
-    if same_snapshot(old.snapshot, version.snapshot):
-        home.store.put(path, data)
-    else:
-        # Were the new snapshot only looked for after the tag was put, the old one's files could be gone when it is missed.
-        guard = f"lakelet-replacing-{name}"
-        hold_by_tag(home, guard, version)
-        home.store.put(path, data)
-        delete_tag_files(home, [guard])
-        _let_go(home, old.snapshot)
+    with _uncertain(home):
+        if same_snapshot(old.snapshot, version.snapshot):
+            home.store.put(path, data)
+        else:
+            # Were the new snapshot only looked for after the tag was put, the old one's files could be gone when it is missed.
+            guard = f"lakelet-replacing-{name}"
+            hold_by_tag(home, guard, version)
+            home.store.put(path, data)
+            delete_tag_files(home, [guard])
+            _let_go(home, old.snapshot)
+    publish(TagReplaced(home.table_name, home.paths.branch, name, version.snapshot.id))
     _announce(home, options, name, version.snapshot.id)
     return tag_of(home, name, data)
 
@@ -168,14 +175,21 @@ def rename_tag(home: TableHome, name: str, new_name: str) -> None:
     get_tag(home, name)
     check_tag_name(new_name)
     path, new_path = home.paths.tag(name), home.paths.tag(new_name)
-    if not put_new(home, new_path, tag_bytes(home, name)):
+    data = tag_bytes(home, name)
+    with _uncertain(home):
+        made = put_new(home, new_path, data)
+    if not made:
         raise AlreadyExistsError(f"tag {new_name!r} exists in {home.where(home.paths.branch_root)}")
-    tag = get_tag(home, new_name)
-    if not _is_held(home, tag.snapshot, besides=new_name):
-        home.store.delete([new_path])
-        _let_go(home, tag.snapshot)
-        raise NotFoundError(f"tag {name!r} of {home.where(home.paths.branch_root)} was deleted while it was renamed")
-    home.store.delete([path])
+    with _uncertain(home):
+        tag = get_tag(home, new_name)
+        if not _is_held(home, tag.snapshot, besides=new_name):
+            home.store.delete([new_path])
+            _let_go(home, tag.snapshot)
+            raise NotFoundError(
+                f"tag {name!r} of {home.where(home.paths.branch_root)} was deleted while it was renamed"
+            )
+        home.store.delete([path])
+    publish(TagRenamed(home.table_name, home.paths.branch, name, new_name))
 
 
 def delete_tag(home: TableHome, options: TableOptions, name: str, *, if_exists: bool = False) -> bool:
@@ -189,9 +203,11 @@ def delete_tag(home: TableHome, options: TableOptions, name: str, *, if_exists: 
     except CorruptionError as error:
         _LOG.warning("a tag that cannot be read is deleted, the files it named stay: %s", error)
         tag = None
-    home.store.delete([home.paths.tag(name)])
-    if tag is not None:
-        _let_go(home, tag.snapshot)
+    with _uncertain(home):
+        home.store.delete([home.paths.tag(name)])
+        if tag is not None:
+            _let_go(home, tag.snapshot)
+    publish(TagDeleted(home.table_name, home.paths.branch, name))
     _unmark(home, options, name)
     notify_deletion(home, options, name)
     return True
@@ -237,6 +253,10 @@ def put_new(home: TableHome, path: str, data: bytes) -> bool:
 
 
 # ---------------------------------------------------------------- the parts of it
+
+
+def _uncertain(home: TableHome) -> AbstractContextManager[None]:
+    return uncertain(home.table_name, home.paths.branch, "change of a tag")
 
 
 def _hold(home: TableHome, name: str, version: Version, data: bytes) -> bool:

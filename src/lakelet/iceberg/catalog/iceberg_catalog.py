@@ -10,8 +10,10 @@ from typing import Any
 from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, CatalogType, _import_catalog, infer_catalog_type
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
 
 from lakelet.errors import CommitUnknownError, CorruptionError, InvalidError
+from lakelet.events import StateUnknown, TableDropped, TableFormat, TableName, TableRenamed, publish
 from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
@@ -144,19 +146,35 @@ class IcebergCatalog:
         with lakelet_errors(f"table {self.name}.{name}"):
             if purge:
                 with suppress(NotImplementedError):
-                    self._carried_out(what, lambda: library.purge_table(name), lambda: not self.table_exists(name))
+                    self._changed(name, what, lambda: library.purge_table(name), lambda: not self.table_exists(name))
+                    publish(TableDropped(self.table_name(name), MAIN_BRANCH))
                     return True
-            self._carried_out(what, lambda: library.drop_table(name), lambda: not self.table_exists(name))
+            self._changed(name, what, lambda: library.drop_table(name), lambda: not self.table_exists(name))
+            publish(TableDropped(self.table_name(name), MAIN_BRANCH))
             return False
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Gives a table another name."""
         with lakelet_errors(f"table {self.name}.{name}"):
-            self._carried_out(
+            self._changed(
+                name,
                 f"the table was renamed to {new_name}",
                 lambda: self.library.rename_table(name, new_name),
                 lambda: self.table_exists(new_name) and not self.table_exists(name),
             )
+        publish(TableRenamed(self.table_name(name), MAIN_BRANCH, self.table_name(new_name)))
+
+    def table_name(self, name: str) -> TableName:
+        """A table as events name it, of which no more than the name is known."""
+        return TableName(TableFormat.ICEBERG, name, None, catalog=self.name)
+
+    def _changed(self, name: str, what: str, request: Callable[[], object], is_done: Callable[[], bool]) -> None:
+        """Sends a request about a table, and tells listeners where nobody knows what became of it."""
+        try:
+            self._carried_out(what, request, is_done)
+        except CommitUnknownError:
+            publish(StateUnknown(self.table_name(name), MAIN_BRANCH, what))
+            raise
 
     def _carried_out(self, what: str, request: Callable[[], object], is_done: Callable[[], bool]) -> None:
         """Sends a request. Where its answer is lost, looks whether it was carried out; CommitUnknownError where it was not yet:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import TableProperties
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 from lakelet.errors import CommitUnknownError, CorruptionError, InvalidError, NotFoundError
+from lakelet.events import StateUnknown, TableCreated, publish
 from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
 from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
@@ -66,11 +68,14 @@ def create_table(catalog: IcebergCatalog, name: str, plan: TablePlan) -> Iceberg
             )
         except Exception as error:
             if isinstance(library, RestCatalog) and outcome_of(error, library) is Outcome.UNKNOWN:
+                publish(StateUnknown(catalog.table_name(name), MAIN_BRANCH, "creation"))
                 raise CommitUnknownError(
                     f"{where}: the catalog did not say whether the table was made: {first_line(error)}"
                 ) from error
             raise
-    return IcebergTable(catalog.name, made, catalog.source)
+    table = IcebergTable(catalog.name, made, catalog.source)
+    publish(TableCreated(table.table_name, MAIN_BRANCH))
+    return table
 
 
 def check_version(version: str) -> None:

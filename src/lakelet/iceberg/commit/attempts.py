@@ -34,8 +34,10 @@ from pyiceberg.table.update import (
 
 from lakelet.clock import Clock
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError, NotFoundError
+from lakelet.events import Committed, publish
 from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.commit.change import Change
+from lakelet.iceberg.commit.change_events import publish_unknown
 from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.commit.lost_metadata import remove_lost_metadata
 from lakelet.iceberg.commit.outcomes import Outcome, never_sent, outcome_of
@@ -137,6 +139,7 @@ class SnapshotCommit:
                 found = find_commit(now.metadata, self._commit_id)
                 if found is not None:
                     self._pending.clear()
+                    self._publish(now, found)
                     return made_snapshot(found)
                 self._forget_moved(now)
             head = head_of(now, self._branch)
@@ -158,10 +161,13 @@ class SnapshotCommit:
             try:
                 now, found = self._after(sent, head, error)
             except BaseException:
+                if self.undecided:
+                    publish_unknown(sent, "commit", self._branch)
                 if not self.undecided:
                     files.remove()
                 raise
             if found is not None:
+                self._publish(now, found)
                 if not self.is_ours(found.snapshot_id) and self._moved(now, head):
                     files.remove()
                 return made_snapshot(found)
@@ -169,6 +175,12 @@ class SnapshotCommit:
             remove_lost_metadata(sent, now, snapshot.snapshot_id)
             self._wait(now, number, began, error)
             number += 1
+
+    def _publish(self, now: IcebergTable, found: Snapshot) -> None:
+        """Tells listeners of a snapshot that this commit made although the catalog did not say so; not of another's."""
+        if self.is_ours(found.snapshot_id):
+            operation = "" if found.summary is None else found.summary.operation.value
+            publish(Committed(now.table_name, self._branch, found.snapshot_id, operation))
 
     def _newer(self, now: IcebergTable, head: Snapshot | None, gone: NotFoundError) -> IcebergTable:
         """The table with another head than one whose files are gone, for it was replaced and has expired; else raises `gone`."""

@@ -16,6 +16,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_m
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
+from lakelet.iceberg.commit.change_events import publish_change, publish_unknown
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.commit.request import send
 from lakelet.iceberg.table import IcebergTable
@@ -71,11 +72,13 @@ def look_for_change(sent: IcebergTable, updates: tuple[TableUpdate, ...], error:
             wanted = update_table_metadata(sent.metadata, updates)
         now = sent.reloaded()
         if _state(now.metadata) == _state(wanted):
+            publish_change(sent, now.metadata, updates)
             return now
     except LakeletError as silence:
         said = f"{first_line(error)}; {first_line(silence)}"
     else:
         said = first_line(error)
+    publish_unknown(sent, "change of metadata")
     raise CommitUnknownError(
         f"table {sent.full_name}: the catalog did not say whether the change stands: {said}"
     ) from error

@@ -10,6 +10,7 @@ import logging
 
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
+from lakelet.iceberg.commit.change_events import publish_change
 from lakelet.iceberg.table import IcebergTable
 
 _LOG = logging.getLogger(__name__)
@@ -23,3 +24,4 @@ def send(table: IcebergTable, requirements: tuple[TableRequirement, ...], update
         catalog._delete_old_metadata(table.library.io, table.metadata, response.metadata)
     except Exception as error:
         _LOG.warning("table %s: old metadata files are left: %s", table.full_name, error)
+    publish_change(table, response.metadata, updates)

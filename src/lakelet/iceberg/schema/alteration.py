@@ -37,6 +37,7 @@ from pyiceberg.types import NestedField
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.catalog.table_creation import FORMAT_VERSION, check_version
+from lakelet.iceberg.commit.change_events import publish_change
 from lakelet.iceberg.commit.metadata_changes import look_for_change
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.schema.column_types import COMMENT_PROPERTY, model_schema
@@ -142,11 +143,13 @@ def _committed(table: IcebergTable, stage: Callable[[IcebergTable], _Staged]) ->
                 transaction = now.transaction()
                 transaction._apply(updates, requirements)
                 try:
-                    return IcebergTable(table.catalog, transaction.commit_transaction(), table.source)
+                    made = IcebergTable(table.catalog, transaction.commit_transaction(), table.source)
                 except Exception as error:
                     if outcome_of(error, library.catalog) is not Outcome.UNKNOWN:
                         raise
                     return look_for_change(table, updates, error)
+                publish_change(table, made.metadata, updates)
+                return made
         except ConflictError:
             if attempt == _MOST_ATTEMPTS:
                 raise
