@@ -26,6 +26,9 @@ def filled(folder: str | Path) -> Lake:
     )
     lake.sql("INSERT INTO t VALUES (1, 'a', 1, DATE '2026-01-01'), (2, 'b', NULL, NULL)")
     lake.sql("INSERT INTO u VALUES (1, 'a', 1), (2, 'b', NULL)")
+    lake.sql("CREATE TEMP TABLE tt (id INT PRIMARY KEY, v STRING, n INT)")
+    lake.sql("INSERT INTO tt VALUES (1, 'a', 1)")
+    lake.sql("CREATE TEMP VIEW tv (a, b) AS SELECT id, v FROM t")
     return lake
 
 

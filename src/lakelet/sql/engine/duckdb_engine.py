@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -39,6 +40,7 @@ _SETTINGS = {
     "errors_as_json": "true",
 }
 _EXPLAIN = "EXPLAIN "
+_FRAME = re.compile(r"lakelet_rows_\d+", re.IGNORECASE)
 _CATALOG = "lakelet_{number}"
 # The database in which temporary tables of the session stand; errors never show it (`engine_errors`).
 TEMPORARY_DATABASE = "lakelet_temporary"
@@ -106,6 +108,12 @@ class Engine:
                 self._database = None
 
 
+def check_free(name: str) -> None:
+    """InvalidError for a name under which rows that a query reads are registered, beside its temporary views."""
+    if _FRAME.fullmatch(name):
+        raise InvalidError(f"{name!r}: names that begin with lakelet_rows_ are kept for queries")
+
+
 def _temporary_rows(function: str, views: Collection[str]) -> tuple[str, str]:
     """Which rows of a list are about temporary objects, and what their columns say."""
     tables = f"database_name = {literal(TEMPORARY_DATABASE)}"
@@ -151,6 +159,7 @@ class Space:
 
     def add_temporary(self, name: str, query: str) -> None:
         """Shows a query under a name without a database, before all others."""
+        check_free(name)
         self.run(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(name)} AS {query}")
 
     def add_rows(self, rows: Rows) -> str:

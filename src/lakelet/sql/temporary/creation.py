@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError
 from lakelet.sql.context import Context
+from lakelet.sql.engine.duckdb_engine import check_free
 from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.quoting import quoted
 from lakelet.sql.lexer.word_reader import WordReader
@@ -71,6 +72,8 @@ def _read_name(reader: WordReader) -> str:
             reader.text,
             word.start,
         )
+    with placed(reader, word):
+        check_free(parts[-1])
     return parts[-1]
 
 

@@ -69,7 +69,10 @@ class TemporaryObjects:
 
     def look(self, space: Space) -> None:
         """Asks DuckDB which tables there are, after a statement that makes, drops or renames one."""
-        rows = space.run(f"SELECT table_name FROM duckdb_tables() WHERE database_name = {literal(TEMPORARY_DATABASE)}")
+        # By the full name of its function: the space may have another one that is called like it.
+        rows = space.run(
+            f"SELECT table_name FROM system.main.duckdb_tables() WHERE database_name = {literal(TEMPORARY_DATABASE)}"
+        )
         self._tables = {str(name).lower(): str(name) for (name,) in rows}
 
     def clear(self) -> None:

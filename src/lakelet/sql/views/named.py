@@ -42,14 +42,38 @@ class ViewNamed(Exception):
 def mentions(words: Sequence[Word], view: TableName, database: str) -> list[Word]:
     """Where a text of which DuckDB tells no tree names a view; `database` is where names of one part are looked for."""
     found = []
+    common = _common_names(words)
     for number, word in enumerate(words):
         behind = words[number + 1].keyword if number + 1 < len(words) else ""
         before = words[number - 1].keyword if number else ""
         long = behind == "." and number + 2 < len(words)
+        if not long and word.text.lower() in common:
+            continue
         named = (word.text, words[number + 2].text) if long else (database, word.text)
         is_it = tuple(part.lower() for part in named) == (view.database.lower(), view.table.lower())
         if word.is_name and is_it and (before in _BEFORE_NAMES or (before == "," and _lists_tables(words, number - 1))):
             found.append(word)
+    return found
+
+
+def _common_names(words: Sequence[Word]) -> set[str]:
+    """The names of common tables in a text, in lower case: `WITH a AS (…), b (x, y) AS MATERIALIZED (…)`."""
+    found: set[str] = set()
+    if not any(word.keyword == "WITH" for word in words):
+        return found
+    reader = WordReader("", words)
+    for number, word in enumerate(words[1:], 1):
+        if not word.is_name or words[number - 1].keyword not in ("WITH", "RECURSIVE", ","):
+            continue
+        reader.place = number + 1
+        if reader.accept("("):
+            while reader.peek().is_name or reader.at(","):
+                reader.take()
+            reader.accept(")")
+        if reader.accept("AS"):
+            reader.accept("NOT")
+            reader.accept("MATERIALIZED")
+            found |= {word.text.lower()} if reader.at("(") else set()
     return found
 
 

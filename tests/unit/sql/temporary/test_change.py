@@ -70,6 +70,17 @@ class TestTarget:
         sql.rows("UPDATE c SET other = o.one + 1 FROM few AS f, other AS o WHERE f.n = 2")
         assert sql.rows("SELECT few, stock, other FROM c") == [(3, 2, 2)]
 
+    def test_common_tables_called_like_views(self, sql: SqlSession) -> None:
+        sql.rows("CREATE TEMP VIEW v AS SELECT 1 AS x", "CREATE TEMP TABLE c (x INT)")
+        for name in ("v", "few"):
+            sql.rows(f"WITH {name} AS (SELECT 7 AS x) INSERT INTO c SELECT x FROM {name} RETURNING x")
+            sql.rows(
+                f"WITH a AS (SELECT 1), {name} (x, n) AS MATERIALIZED (SELECT 9, 9) UPDATE c SET x = {name}.x FROM {name}"
+            )
+            assert set(sql.rows("FROM c")) == {(9,)}
+        sql.rows("UPDATE c SET x = s.n FROM stock FOR VERSION AS OF 1 AS s WHERE s.item = 'pin'")
+        assert set(sql.rows("FROM c")) == {(3,)}
+
     def test_files(self, sql: SqlSession, tmp_path: Path) -> None:
         sql.rows(f"COPY news TO '{tmp_path}/n.csv'", "TRUNCATE news", f"COPY news FROM '{tmp_path}/n.csv' (HEADER)")
         assert news(sql) == [("cog", 40), ("nut", 20)]

@@ -127,6 +127,19 @@ def test_frames_and_parameters(sql: SqlSession) -> None:
     assert sql.rows("DELETE FROM f WHERE a = $x RETURNING p", params={"x": 2}) == [(6,)]
 
 
+def test_rows_of_duckdbs_lists(sql: SqlSession) -> None:
+    sql.rows("CREATE TEMP TABLE a (i INT)", "CREATE TEMP TABLE b AS SELECT table_name FROM information_schema.tables")
+    assert {("a",), ("orders",)} <= set(sql.rows("FROM b"))
+    assert sql.column("SHOW TABLES IN temp") == ["a", "b"]
+
+
+def test_names_of_rows_that_queries_read_are_kept_for_them(sql: SqlSession) -> None:
+    sql.fails("CREATE TEMP TABLE lakelet_rows_1 (i INT)", "kept for queries", "lakelet_rows_1")
+    sql.fails("CREATE TEMP VIEW Lakelet_Rows_2 AS SELECT 1", "kept for queries", "Lakelet_Rows_2")
+    with pytest.raises(InvalidError, match="kept for queries"):
+        sql.rows("SELECT * FROM orders, lakelet_rows_1", frames={"lakelet_rows_1": pa.table({"a": [1]})})
+
+
 def test_hostile_names(sql: SqlSession) -> None:
     for name in (
         'a"b; DROP TABLE orders',
