@@ -21,14 +21,14 @@ import pyarrow as pa
 from lakelet.catalog.frame_columns import frame_schema
 from lakelet.catalog.rename import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
+from lakelet.catalog.table_files import make_table, remove_table
 from lakelet.catalog.views import View, read_view, remove_view, view_names, write_view
 from lakelet.clock import Clock, SystemClock
 from lakelet.commit.callbacks.callback_classes import allowed_modules, check_callbacks
-from lakelet.commit.metadata.schemas import create_first_schema, latest_schema
+from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
-from lakelet.events import TableCreated, TableDropped, TableRenamed, TableReplaced, publish, uncertain
-from lakelet.format.metadata.table_metadata import TableMetadata, encode_metadata
+from lakelet.events import TableDropped, TableRenamed, TableReplaced, publish, uncertain
 from lakelet.ids import Ids, RandomIds
 from lakelet.model.arrow.arrow_types import arrow_schema, from_arrow
 from lakelet.model.arrow.given_type import TypeLike, as_type
@@ -235,24 +235,11 @@ class Lake:
             if if_not_exists:
                 return _opened(name, home)
             raise AlreadyExistsError(f"table {name!r} exists in {self.location}")
-        paths = home.paths
-        kept = (paths.snapshot_folder, paths.tag_folder, paths.branch_folder)
-        leftover = next((info for folder in kept for info in self._store.list(folder)), None)
-        if leftover is not None:
-            raise InvalidError(
-                f"{home.where(leftover.path)} is left over from another table: remove {paths.root} first"
-            )
         try:
-            create_first_schema(home, schema, deferred=True)
+            make_table(home, schema)
         except AlreadyExistsError:
-            if if_not_exists:
-                return _opened(name, home)
-            raise
-        with uncertain(home.table_name, MAIN_BRANCH, "creation"):
-            metadata = TableMetadata(self._ids.uuid(), schema.time_ms, schema.time_ms)
-            self._store.put(home.paths.metadata, encode_metadata(metadata), deferred=True)
-            self._store.sync([home.paths.schema(schema.id), home.paths.metadata])
-        publish(TableCreated(home.table_name, MAIN_BRANCH))
+            if not if_not_exists:
+                raise
         return _opened(name, home)
 
     def replace_table(
@@ -308,26 +295,14 @@ class Lake:
         return made
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Removes a table and all its files.
-
-        Snapshots go first and schemas last, so that a drop that was interrupted leaves an empty table, which can be dropped
-        again, and never one with files missing. Symbolic links go, and what they lead to stays: a table whose folder is
-        linked from elsewhere only leaves the warehouse.
-        """
+        """Removes a table and all its files. Symbolic links go, and what they lead to stays: a table whose folder is linked from
+        elsewhere only leaves the warehouse."""
         home = self._home(TablePaths.of(*_split(name)))
         if not schema_ids(home):
             if if_exists:
                 return
             raise self._no_table(name)
-        paths = home.paths
-        with uncertain(home.table_name, MAIN_BRANCH, "drop"):
-            if not self._store.is_linked(paths.root):
-                self._store.delete_folder(paths.snapshot_folder)
-                for folder in self._store.list_folder(paths.root).folders:
-                    if folder != paths.schema_folder:
-                        self._store.delete_folder(folder)
-            self._store.delete_folder(paths.root)
-        publish(TableDropped(home.table_name, MAIN_BRANCH))
+        remove_table(home)
 
     def rename_table(self, name: str, new_name: str) -> Table:
         """Gives a table another name, possibly in another database."""

@@ -1,0 +1,43 @@
+"""The files by which a table begins and ends: its first schema and its identity, and the folder that goes as a whole.
+
+Snapshots go first and schemas last, so that a drop that was interrupted leaves an empty table, which can be dropped again, and
+never one with files missing.
+"""
+
+from __future__ import annotations
+
+from lakelet.commit.metadata.schemas import create_first_schema
+from lakelet.errors import InvalidError
+from lakelet.events import TableCreated, TableDropped, publish, uncertain
+from lakelet.format.metadata.table_metadata import TableMetadata, encode_metadata
+from lakelet.model.schema import TableSchema
+from lakelet.storage.home import TableHome
+from lakelet.storage.paths import MAIN_BRANCH
+
+
+def make_table(home: TableHome, schema: TableSchema) -> None:
+    """Makes a table with its first schema; AlreadyExistsError where there is one, InvalidError where something is left of one."""
+    paths = home.paths
+    kept = (paths.snapshot_folder, paths.tag_folder, paths.branch_folder)
+    leftover = next((info for folder in kept for info in home.store.list(folder)), None)
+    if leftover is not None:
+        raise InvalidError(f"{home.where(leftover.path)} is left over from another table: remove {paths.root} first")
+    create_first_schema(home, schema, deferred=True)
+    with uncertain(home.table_name, MAIN_BRANCH, "creation"):
+        metadata = TableMetadata(home.ids.uuid(), schema.time_ms, schema.time_ms)
+        home.store.put(paths.metadata, encode_metadata(metadata), deferred=True)
+        home.store.sync([paths.schema(schema.id), paths.metadata])
+    publish(TableCreated(home.table_name, MAIN_BRANCH))
+
+
+def remove_table(home: TableHome) -> None:
+    """Removes a table; of one whose folder is linked from elsewhere the link alone."""
+    store, paths = home.store, home.paths
+    with uncertain(home.table_name, MAIN_BRANCH, "drop"):
+        if not store.is_linked(paths.root):
+            store.delete_folder(paths.snapshot_folder)
+            for folder in store.list_folder(paths.root).folders:
+                if folder != paths.schema_folder:
+                    store.delete_folder(folder)
+        store.delete_folder(paths.root)
+    publish(TableDropped(home.table_name, MAIN_BRANCH))
