@@ -84,6 +84,13 @@ DEFAULTS = {
     Kind.VARCHAR: ["", "'", "NULL"],
     Kind.DATE: ["2026-01-01"],
 }
+EXPRESSIONS = {
+    Kind.INT: ["CAST(random() AS INT)", "(1) + random()::INT -- one"],
+    Kind.VARCHAR: ["uuid()", "'it''s' || uuid()", "CURRENT_DATE"],
+    Kind.DATE: ["current_date", "( today() + 1 )", "(today())"],
+    Kind.TIMESTAMP: ["now()", "current_timestamp"],
+    Kind.DOUBLE: ["- random()", "CASE WHEN random() > 0.5 THEN 1 ELSE 2 END"],
+}
 OPTIONS = {
     "bucket": ["-1"],
     # Avro files cannot hold every name and type that is drawn here.
@@ -113,6 +120,20 @@ def columns(draw: st.DrawFn) -> list[Field]:
 
 
 @st.composite
+def expressions(draw: st.DrawFn, fields: list[Field]) -> dict[str, str]:
+    """Options that give some columns an expression as their default."""
+    found = {}
+    for field in fields:
+        kind = field.type.kind if isinstance(field.type, Atomic) else None
+        fits = (
+            [] if kind is None or (kind is Kind.VARCHAR and field.type.precision < 100) else EXPRESSIONS.get(kind, [])
+        )
+        if field.default is None and fits and draw(st.booleans()):
+            found[f"fields.{field.name}.default-expression"] = draw(st.sampled_from(fits))
+    return found
+
+
+@st.composite
 def tables(draw: st.DrawFn) -> Lake:
     fields = draw(columns())
     keyable = [field.name for field in fields if isinstance(field.type, Atomic)]
@@ -124,6 +145,7 @@ def tables(draw: st.DrawFn) -> Lake:
     others = [name for name in keyable if name not in partition_keys]
     primary_keys = draw(st.lists(st.sampled_from(others), unique=True, max_size=2)) if others else []
     options = {key: draw(st.sampled_from(values)) for key, values in OPTIONS.items() if draw(st.booleans())}
+    options |= draw(expressions(fields))
     lake = Lake(MemoryStore())
     lake.create_database("d")
     lake.create_table(

@@ -125,7 +125,8 @@ def declare(
     parts = _PLACEHOLDER.split(name)
     pattern = None
     if len(parts) > 1:
-        pattern = re.compile(re.escape(parts[0]) + "(.+)" + re.escape(parts[1]))
+        # The name of a column may have line ends in it.
+        pattern = re.compile(re.escape(parts[0]) + "(.+)" + re.escape(parts[1]), re.DOTALL)
     return Option(
         name=name,
         kind=kind,

@@ -302,3 +302,35 @@ class TestTheRest:
 def test_a_column_without_fields_says_so(schema: TableSchema, path: str, reason: str) -> None:
     with pytest.raises(NotFoundError, match=reason):
         evolution.add_column(schema, path, parse_type("INT"))
+
+
+class TestDefaultExpressions:
+    KEY = "fields.n.default-expression"
+
+    def test_takes_the_place_of_a_literal_and_back(self, schema: TableSchema) -> None:
+        literal = evolution.change_default(schema, "n", "5")
+        expression = evolution.change_default_expression(literal, "n", "1 + random()")
+        assert expression.field("n").default is None
+        assert expression.options[self.KEY] == "1 + random()"
+        assert evolution.change_default(expression, "n", "5") == literal
+        assert evolution.change_default(expression, "n", None) == schema
+
+    def test_goes_along_with_its_column(self, schema: TableSchema) -> None:
+        expression = evolution.change_default_expression(schema, "n", "uuid()")
+        renamed = evolution.rename_column(expression, "n", "other")
+        assert renamed.options["fields.other.default-expression"] == "uuid()"
+        assert self.KEY not in renamed.options
+        assert self.KEY not in evolution.drop_column(expression, "n").options
+
+    def test_options_of_columns_with_dots_are_not_those_of_their_beginnings(self, schema: TableSchema) -> None:
+        dotted = evolution.add_column(schema, ["n.stats"], parse_type("STRING"))
+        both = evolution.change_default_expression(dotted, ["n.stats"], "uuid()")
+        key = "fields.n.stats.default-expression"
+        assert evolution.drop_column(both, "n").options[key] == "uuid()"
+        assert evolution.rename_column(both, "n", "other").options[key] == "uuid()"
+        assert key not in evolution.drop_column(both, ["n.stats"]).options
+        assert evolution.drop_column(both, ["n.stats"]).options["fields.n.stats-mode"] == "full"
+
+    def test_only_for_columns_of_their_own(self, schema: TableSchema) -> None:
+        with pytest.raises(InvalidError, match="only a column of its own"):
+            evolution.change_default_expression(schema, "r.a", "1")
