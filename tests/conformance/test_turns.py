@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lakelet.sql.session import Session
+from tests.conformance.line_process import HarnessError
 from tests.conformance.tables import JAVA, LAKELET, NATIVE, PYTHON, Rows, Warehouse, json_type, same, spell_rows
 
 COLUMNS = [
@@ -119,3 +121,28 @@ def test_defaults_that_lakelet_and_java_know(warehouse: Warehouse) -> None:
     warehouse.java.write(warehouse.folder, "db.t", [{"id": 4, "kind": None, "size": None}])
     rows = {row["id"]: (row["kind"], row["size"]) for row in warehouse.agree("t")}
     assert (rows[1], rows[2], rows[3]) == ((None, None), ("plain", None), ("plain", 7))
+
+
+def test_expressions_that_java_does_not_know(warehouse: Warehouse) -> None:
+    """Java reads the table, writes NULL where Lakelet would evaluate the default, and knows a literal that was folded."""
+    warehouse.create(LAKELET, "t", [("id", "INT")])
+    session = Session(warehouse.lake)
+    session.run(
+        "ALTER TABLE db.t ADD COLUMNS (u STRING DEFAULT uuid(), made TIMESTAMP DEFAULT now(), n INT DEFAULT 1 + 2)"
+    )
+    session.run("INSERT INTO db.t (id) VALUES (1), (2)")
+    warehouse.java.write(warehouse.folder, "db.t", [{"id": 3, "u": None, "made": None, "n": None}])
+    warehouse.java.alter(warehouse.folder, "db.t", {"op": "add", "name": "more", "type": json_type("INT")})
+    warehouse.table("t").write([{"id": 4}])
+    rows = {row["id"]: row for row in warehouse.agree("t")}
+    assert [rows[number]["u"] is None for number in (1, 2, 3, 4)] == [False, False, True, False]
+    assert [rows[number]["made"] is None for number in (1, 2, 3, 4)] == [False, False, True, False]
+    assert {row["n"] for row in rows.values()} == {3}
+    assert rows[1]["u"] != rows[2]["u"]
+    # Java's own check of options keeps a name from being taken over by another column.
+    for change in ({"op": "drop", "name": "u"}, {"op": "rename", "name": "u", "to": "v"}):
+        with pytest.raises(HarnessError, match="Field u can not be found"):
+            warehouse.java.alter(warehouse.folder, "db.t", change)
+    warehouse.table("t").rename_column("u", "v")
+    warehouse.table("t").write([{"id": 5}])
+    assert len({row["v"] for row in warehouse.agree("t")}) == 5

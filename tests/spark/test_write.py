@@ -414,3 +414,36 @@ def test_bytes_that_are_no_text_are_refused(spark: SparkSession, lake: lakelet.L
         with pytest.raises(InvalidError, match="holds bytes that are no text"):
             write(spark.sql(f"SELECT {columns}"), lake.location, "shop.text")
     assert not table.snapshots()
+
+
+def test_default_expressions(spark: SparkSession, lake: lakelet.Lake) -> None:
+    """The time is that of the job, whichever task writes; a value by chance is drawn for each row."""
+    expressions = {
+        "made": "current_timestamp",
+        "u": "uuid()",
+        "day": "CAST(now() AS DATE)",
+    }
+    table = lake.create_table(
+        "shop.orders",
+        [("id", "BIGINT NOT NULL"), ("day", "DATE"), ("made", "TIMESTAMP(3)"), ("u", "STRING NOT NULL"), ("n", "INT")],
+        partitioned_by=["day"],
+        options={f"fields.{name}.default-expression": text for name, text in expressions.items()},
+    )
+    warehouse = str(lake.location)
+    write(spark.range(100).repartition(4), warehouse, "shop.orders")
+    found = table.scan().to_arrow().to_pylist()
+    assert len({row["u"] for row in found}) == 100
+    [moment] = {row["made"] for row in found}
+    assert {row["day"] for row in found} == {moment.date()}
+    df = frame(spark, [(200, 1), (201, 2)], "id bigint, n int")
+    df.write.format("lakelet").option("warehouse", warehouse).option("table", "shop.orders").mode("append").save()
+    later = {row["made"] for row in table.scan(where="id >= 200").to_arrow().to_pylist()}
+    assert len(later) == 1
+    assert min(later) > moment
+    keyed_by_chance = lake.create_table(
+        "shop.keyed", [("k", "STRING"), ("v", "BIGINT")], primary_key=["k"],
+        options={"bucket": "2", "fields.k.default-expression": "uuid()"},
+    )  # fmt: skip
+    with pytest.raises(InvalidError, match=r"lacks column 'k', by which Spark routes .* differs from row to row"):
+        write(spark.range(3).toDF("v"), warehouse, "shop.keyed", missing="default")
+    assert keyed_by_chance.latest_snapshot() is None

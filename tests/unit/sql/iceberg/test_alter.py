@@ -84,6 +84,7 @@ def test_properties(sql: SqlSession) -> None:
         ("REPLACE PARTITION FIELD ts_day hours(ts)", "expected WITH", "hours"),
         ("DROP COLUMN ts", "partition field 'ts_day' of spec 0", "DROP"),
         ("ALTER COLUMN id TYPE STRING", "", "STRING"),
+        ("ALTER COLUMN s SET DEFAULT uuid()", "default values need format version 3", "ALTER COLUMN"),
         ("ALTER COLUMN s SET NOT NULL", "cannot become NOT NULL", "SET NOT NULL"),
         ("SET ('location' = 'x')", "stays where its files are", "SET"),
         ("SET ('format-version' = '3')", "versions 1 and 2", "SET"),

@@ -75,6 +75,7 @@ def test_a_void_field_partitions_nothing(sql: SqlSession, version: str) -> None:
         ("(a INT, u UUID)", "STRING may do", "UUID"),
         ("(a INT, A INT)", "column 'A' is given twice", "A INT"),
         ("(a INT DEFAULT 1)", "default values need format version 3", "1)"),
+        ("(a STRING DEFAULT uuid())", "default values need format version 3", "uuid"),
         ("(a INT PRIMARY KEY)", "checks no keys", "PRIMARY"),
         ("(a INT, PRIMARY KEY (a))", "checks no keys", "PRIMARY"),
         ("(a INT, CHECK (a > 1))", "checks no conditions", "CHECK"),
