@@ -1,6 +1,7 @@
 """SQL: statements of Lakelet's own over words, queries on DuckDB, system tables and procedures."""
 
 from lakelet.catalog.sql_result import SqlResult
+from lakelet.sql.profile import LOCAL, RESTRICTED, SqlProfile
 from lakelet.sql.session import Session
 
-__all__ = ["Session", "SqlResult"]
+__all__ = ["LOCAL", "RESTRICTED", "Session", "SqlProfile", "SqlResult"]

@@ -12,6 +12,7 @@ from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.engine.duckdb_engine import Engine
 from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.engine.frames import Frames
+from lakelet.sql.profile import LOCAL, SqlProfile
 from lakelet.sql.query.relation import Relation
 from lakelet.sql.statement import Params
 from lakelet.sql.temporary.objects import TemporaryObjects
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
 class Context:
     """The state of a session, and how statements reach tables and rows."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, profile: SqlProfile = LOCAL) -> None:
         self.lake = lake
+        self.profile = profile
         self.names = LakeNames(lake)
         self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
-        self.engine = Engine()
+        self.engine = Engine(profile.engine_settings(lake.location))
         # Statements that PREPARE keeps, by their names in lower case.
         self.prepared: dict[str, Prepared] = {}
         self.temporary = TemporaryObjects()

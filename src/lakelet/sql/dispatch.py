@@ -49,6 +49,9 @@ def run_statement(context: Context, statement: Statement) -> SqlResult:
     first = reader.peek().keyword
     if first == "WITH":
         first = _behind_common_tables(statement)
+    if first in refused.STATEMENTS or first in (*_STATEMENTS, *_QUERIES):
+        context.profile.check_statement(reader.peek().keyword)
+        context.profile.check_statement(first)
     if first in _QUERIES or reader.at("SHOW", "ALL", "TABLES"):
         return context.query(statement.placed_source, statement.params, statement.frames)
     if first in refused.STATEMENTS:

@@ -14,14 +14,15 @@ from lakelet.sql.dispatch import run_statement
 from lakelet.sql.engine.frames import Frames
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import statements_of
+from lakelet.sql.profile import LOCAL, SqlProfile
 from lakelet.sql.statement import Params, Statement
 
 
 class Session:
-    """Runs statements against a lake, one after the other."""
+    """Runs statements against a lake, one after the other, as far as the profile allows them."""
 
-    def __init__(self, lake: Lake) -> None:
-        self.context = Context(lake)
+    def __init__(self, lake: Lake, profile: SqlProfile = LOCAL) -> None:
+        self.context = Context(lake, profile)
 
     def run(
         self,
@@ -39,7 +40,7 @@ class Session:
         statements = statements_of(text)
         if not statements:
             raise InvalidError("the statement is empty")
-        visible = Frames(frames, caller)
+        visible = Frames(frames, caller if self.context.profile.variables else None)
         result: SqlResult | None = None
         for words in statements:
             if result is not None:

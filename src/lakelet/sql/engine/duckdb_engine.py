@@ -49,7 +49,9 @@ TEMPORARY_DATABASE = "lakelet_temporary"
 class Engine:
     """One DuckDB instance, made when the first query comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Mapping[str, str] | None = None) -> None:
+        """`limits` are settings that DuckDB gets, in this order, once it is open."""
+        self._limits = dict(limits or {})
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._database: duckdb.DuckDBPyConnection | None = None
@@ -68,7 +70,10 @@ class Engine:
 
     def _instance(self) -> duckdb.DuckDBPyConnection:
         if self._database is None:
-            self._database = open_instance(settings={**_SETTINGS, "temp_directory": engine_folder()})
+            database = open_instance(settings={**_SETTINGS, "temp_directory": engine_folder()})
+            for name, value in self._limits.items():
+                database.execute(f"SET GLOBAL {quoted(name)} = {value}")
+            self._database = database
         return self._database
 
     def attach_temporary(self) -> None:

@@ -51,6 +51,7 @@ def iceberg_name(context: Context, parts: Sequence[str]) -> IcebergName:
     """What a name of three parts says; NotFoundError where the lake knows no such catalog."""
     if len(parts) != 3:
         raise InvalidError(f"{'.'.join(parts)!r}: expected catalog.database.table, found {len(parts)} parts")
+    context.profile.check_catalog(".".join(parts))
     catalog = known_catalog(context, parts[0])
     name = split_name(parts[1:], parts[1])
     return IcebergName(catalog, name.database, name.table, name.branch, name.system)

@@ -155,6 +155,7 @@ class Query:
     def _parse(self, words: Sequence[Word], replaced: Sequence[tuple[int, int, str]]) -> None:
         self.placed = Placed(self.text, tuple(sorted((*replaced, *default_names(words, replaced)))))
         self._tree = self.space.tree(self.placed.changed)
+        self.context.profile.check_query(self._tree)
 
     def _iceberg_names(self, words: Sequence[Word]) -> set[tuple[str, ...]]:
         """The tables of Iceberg catalogs that the query names."""
@@ -283,6 +284,7 @@ class Query:
                 self._add_temporary(temporary, uses, shown[-1])
                 return
             if is_duckdbs(written) and not self._is_lakes(written):
+                self.context.profile.check_outside(written)
                 return
             relation = self._relation(written, uses)
         if relation is None:
@@ -469,6 +471,7 @@ class Query:
 
     def _value(self, expression: str) -> object:
         """The value of an expression without tables."""
+        self.context.profile.check_value(expression, self.space.tree)
         return self.space.value(expression, used_params(expression, self.params))
 
     def _explain(self, error: BaseException) -> BaseException | None:

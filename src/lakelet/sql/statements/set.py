@@ -36,6 +36,7 @@ def run_set(context: Context, statement: Statement) -> SqlResult:
     single = len(reader.words) - reader.place == 1
     value = reader.take().text if single and reader.peek().kind != "parameter" else _evaluated(context, statement)
     reader.finish()
+    context.profile.check_setting(name)
     if name in OWN_SETTINGS:
         OWN_SETTINGS[name].check(value)
     else:
@@ -56,6 +57,7 @@ def run_reset(context: Context, statement: Statement) -> SqlResult:
 
 def _reset(context: Context, names: Sequence[str]) -> SqlResult:
     for name in names:
+        context.profile.check_setting(name)
         known = name if name in OWN_SETTINGS else engine_setting(name)
         if known not in OWN_SETTINGS:
             context.engine.reset(known)

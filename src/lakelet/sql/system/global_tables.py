@@ -63,6 +63,7 @@ _OF_FILES = ("record_count", "file_size_in_bytes", "file_count", "last_file_crea
 
 def global_relation(context: Context, table: str) -> Relation:
     """The rows of a table of the database `sys`; NotFoundError names the nearest."""
+    context.profile.check_system_table(f"{SYSTEM_DATABASE}.{table}")
     read = GLOBAL_TABLES.get(table.lower())
     if read is None:
         raise NotFoundError(f"table {SYSTEM_DATABASE + '.' + table!r} is not there{nearest(table, GLOBAL_TABLES)}")

@@ -64,6 +64,7 @@ SYSTEM_TABLES = {
 
 def system_relation(context: Context, name: TableName, version: Version | None = None) -> Relation:
     """The rows of a system table, of the newest version or of another; NotFoundError names the nearest."""
+    context.profile.check_system_table(f"{name.full}${name.system}")
     found = SYSTEM_TABLES.get((name.system or "").lower())
     if found is None:
         raise NotFoundError(
