@@ -29,7 +29,9 @@ TEST_ARGS ?=
 # The part of the random examples that `make check` and `make test` draw.
 SHARE ?= 0.25
 # Where the random examples of `make test-all` begin; it prints the number, which repeats them.
-SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+ifndef SEED
+SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+endif
 # The commit that chooses the slice, and the seconds within which a slice begins its last test.
 SLICE ?= $(shell git rev-parse HEAD 2>/dev/null || echo none)
 SLICE_SECONDS ?= 540

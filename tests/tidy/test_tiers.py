@@ -1,12 +1,15 @@
 """Which tests a run takes, how a sample is drawn, and how work is spread over workers."""
 
 import json
+import re
+import subprocess
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from tests.tiers.cost_table import averages, cost_key
+from tests.tidy.sources import REPOSITORY
+from tests.tiers.cost_table import averages, cost_key, seconds_of
 from tests.tiers.processor_time import processor_seconds
 from tests.tiers.sample import filled, sampled, stable_order
 from tests.tiers.schedule import dearest_first, work_unit
@@ -158,6 +161,18 @@ def test_a_cost_goes_with_the_file_wherever_it_is() -> None:
         for name, call in (("y[1]", 1), ("y[2]", 3), ("z", -0.99))
     ]
     assert averages(lines) == {"test_x::test_y": 3.0}
+
+
+def test_a_test_that_was_never_measured_costs_what_its_neighbours_cost() -> None:
+    assert seconds_of("tests/spark/test_new.py::test_new") > seconds_of("tests/unit/test_new.py::test_new")
+
+
+def test_one_seed_is_printed_and_used() -> None:
+    lines = subprocess.run(
+        ["make", "-n", "test-all"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+    assert len(re.findall(r"seed[ =]\d+", lines, re.IGNORECASE)) == 4
+    assert len(set(re.findall(r"seed[ =](\d+)", lines, re.IGNORECASE))) == 1
 
 
 def test_all_that_share_a_session_are_one_piece_of_work() -> None:

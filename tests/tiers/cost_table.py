@@ -1,7 +1,7 @@
 """Recorded processor seconds per test function, from which slices are filled and the work is spread.
 
 The table is keyed by the file's stem and the function's name, so that a file that moves keeps its costs. It is a guide, never a
-judge: a test that is not in it counts as cheap.
+judge: a test that is not in it counts as what tests of its folder usually cost.
 
     python -m tests.tiers.cost_table LINES...    writes the table anew from files of `--costs`
 """
@@ -15,6 +15,16 @@ from pathlib import Path, PurePath
 
 TABLE = Path(__file__).with_name("costs.json")
 UNKNOWN_SECONDS = 0.01
+USUAL_SECONDS = {
+    "tests/conformance/": 1.0,
+    "tests/crash/": 1.0,
+    "tests/e2e/": 2.0,
+    "tests/iceberg/": 0.3,
+    "tests/integration/": 3.0,
+    "tests/property/": 0.5,
+    "tests/spark/": 1.5,
+    "tests/sql/": 0.6,
+}
 
 
 @cache
@@ -31,7 +41,10 @@ def cost_key(nodeid: str) -> str:
 
 
 def seconds_of(nodeid: str) -> float:
-    return recorded_costs().get(cost_key(nodeid), UNKNOWN_SECONDS)
+    known = recorded_costs().get(cost_key(nodeid))
+    if known is not None:
+        return known
+    return next((usual for folder, usual in USUAL_SECONDS.items() if nodeid.startswith(folder)), UNKNOWN_SECONDS)
 
 
 def averages(lines: Iterable[str]) -> dict[str, float]:
