@@ -101,8 +101,27 @@ def test_make_test_takes_a_sample_and_nothing_deep(module: Path) -> None:
 def test_other_engines_are_sampled_without_a_mark(module: Path) -> None:
     other = module.parents[1] / "spark" / module.name
     other.parent.mkdir()
-    other.write_text(MODULE.replace("@pytest.mark.sampled\n", ""))
-    assert taken(other, "--depth=test") == taken(module, "--depth=test")
+    other.write_text(MODULE.replace("@pytest.mark.sampled\n", "").replace("test_sampled", "test_rule_1"))
+    assert 4 <= len([name for name in taken(other, "--depth=test") if "rule_1" in name]) < 12
+
+
+def test_values_that_are_equal_are_one(module: Path) -> None:
+    values = "[(a, ''.join(['x', 'y'])) for a in (1, 1, 2)]"
+    equal = module.with_name("test_equal.py")
+    equal.write_text(
+        f"import pytest\n@pytest.mark.sampled\n@pytest.mark.parametrize(('a', 'b'), {values})\ndef test_e(a, b): ...\n"
+    )
+    assert len(taken(equal, "--depth=test")) == 2
+
+
+def test_what_a_function_may_cost_is_bounded_but_for_rules(module: Path) -> None:
+    other = module.parents[1] / "spark" / "test_budget.py"
+    other.parent.mkdir()
+    text = "@pytest.mark.parametrize('a', range(9))\ndef test_{}(a): ...\n"
+    other.write_text("import pytest\n" + text.format("dear") + text.format("rule_1"))
+    names = taken(other, "--depth=test")
+    assert len([name for name in names if "dear" in name]) == 1
+    assert len([name for name in names if "rule_1" in name]) == 9
 
 
 def test_what_check_runs_is_left_out_after_it(module: Path) -> None:

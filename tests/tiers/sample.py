@@ -8,11 +8,11 @@ a-2-y       a       2        y        left out: nothing new; taken where every p
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import PurePath
 
-Values = Mapping[str, int]
+Values = Mapping[str, Hashable]
 
 
 def stable_order(names: Iterable[str], salt: str = "") -> list[str]:
@@ -28,10 +28,10 @@ def stable_order(names: Iterable[str], salt: str = "") -> list[str]:
 def sampled(cases: Mapping[str, Values], *, at_once: int = 1, at_most: int | None = None) -> set[str]:
     """Names of cases in which every `at_once` values of different parameters that meet in some case meet in one.
 
-    `cases` gives each value of a parameter a number. `at_most` is for tests of which so many cases cover what all cover.
+    `at_most` is for tests of which so many cases cover what all cover.
     """
     taken: list[str] = []
-    seen: set[tuple[tuple[str, int], ...]] = set()
+    seen: set[tuple[tuple[str, Hashable], ...]] = set()
     for name in stable_order(cases):
         shown = set(_meetings(cases[name], at_once))
         if not shown <= seen or not shown:
@@ -51,5 +51,5 @@ def filled(costs: Sequence[tuple[str, float]], seconds: float) -> set[str]:
     return names
 
 
-def _meetings(values: Values, at_once: int) -> Iterator[tuple[tuple[str, int], ...]]:
-    yield from combinations(sorted(values.items()), min(at_once, len(values)))
+def _meetings(values: Values, at_once: int) -> Iterator[tuple[tuple[str, Hashable], ...]]:
+    yield from combinations([(name, values[name]) for name in sorted(values)], min(at_once, len(values)))

@@ -5,7 +5,8 @@ Every test is in one tier:
 - *check*: of unit and tidy tests that are cheap, as many cases as fit into what a function may cost; `make check`.
 - *test*: everything else but what is deep; `make test` takes it with the first.
 - *deep*: marked `deep`, or one of the cases of a `sampled` test that are not in its sample; `make test-all`, and slices.
-  Tests of other engines are sampled without being marked: of a cross product of parameters, every value comes once.
+  Tests of other engines are sampled without being marked: of a cross product of parameters, every value comes once. So are the
+  cases of a function that together cost more than two processor seconds, as many as fit.
 
 A plain `pytest` takes all of them. A sample always shows every value of every parameter (tests/tiers/sample.py), and is the same
 in every run, so that a test that fails fails again.
@@ -13,7 +14,7 @@ in every run, so that a test that fails fails again.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import pytest
 
@@ -24,6 +25,16 @@ from tests.tiers.zone_tests import zone_matters
 CHECK_FOLDERS = ("tests/unit/", "tests/tidy/")
 # Where every case costs a round through another engine, tests with parameters are sampled without being marked.
 SAMPLED_FOLDERS = ("tests/conformance/", "tests/spark/")
+# What the cases of one function may cost together in `make test`; correctness rules and crash tests are whole.
+BOUNDED_FOLDERS = (
+    "tests/unit/",
+    "tests/conformance/",
+    "tests/spark/",
+    "tests/integration/",
+    "tests/e2e/",
+    "tests/iceberg/",
+)
+TEST_SECONDS = 2.0
 # What a case, and all cases of a function together, may cost in `make check`; the rest waits for `make test`.
 CASE_SECONDS = 0.25
 FUNCTION_SECONDS = 0.2
@@ -154,7 +165,27 @@ def _deep(items: list[pytest.Item]) -> set[str]:
             functions[item.nodeid.partition("[")[0]][item.nodeid] = item
     for cases in functions.values():
         wishes = getattr(_sample_mark(next(iter(cases.values()))), "kwargs", {})
-        # The cases of a test share the values of a parameter, so that the object itself tells which one it is.
-        values = {name: {key: id(value) for key, value in _parameters(item).items()} for name, item in cases.items()}
+        values = {
+            name: {key: _identity(value) for key, value in _parameters(item).items()} for name, item in cases.items()
+        }
         found |= set(cases) - sampled(values, at_once=2 if wishes.get("pairs") else 1, at_most=wishes.get("at_most"))
+    return found | _beyond_budget(items, found)
+
+
+def _beyond_budget(items: list[pytest.Item], deep: set[str]) -> set[str]:
+    """Cases that do not fit into what a function may cost; its first case in stable order always stays."""
+    functions = defaultdict(list)
+    for item in items:
+        if item.nodeid.startswith(BOUNDED_FOLDERS) and item.nodeid not in deep and "::test_rule_" not in item.nodeid:
+            functions[item.nodeid.partition("[")[0]].append(item.nodeid)
+    found = set()
+    for cases in functions.values():
+        first, *others = stable_order(cases)
+        left = TEST_SECONDS - seconds_of(first)
+        found |= set(others) - filled([(name, seconds_of(name)) for name in others], left)
     return found
+
+
+def _identity(value: object) -> Hashable:
+    """What tells two values of a parameter apart; the cases of a test share the objects that have no hash."""
+    return value if isinstance(value, Hashable) else id(value)
