@@ -43,6 +43,7 @@ def struck_report(java: str, folder: Path, program: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.deep
 def test_overtaken_attempts_and_lost_executors_change_nothing(java: str, tmp_path: Path) -> None:
     report = struck_report(java, tmp_path, faulty_write.__file__)
     assert set(report) == set(faulty_write.CASES)

@@ -139,6 +139,7 @@ def test_writers_take_turns(warehouse: SparkWarehouse, layout: str) -> None:
         assert [made.buckets()[made.model.key_of(row)][1] for row in live] == hashed
 
 
+@pytest.mark.deep
 def test_rows_move_between_partitions(warehouse: SparkWarehouse) -> None:
     made = KeyedTable(warehouse, LAKELET, "t", COLUMNS, ["id"], partitioned_by=["p"], options=SMALL_BUCKETS)
     made.write(SPARK, rows(range(20), 0))
@@ -248,6 +249,7 @@ def test_every_type(warehouse: SparkWarehouse) -> None:
             same(warehouse.agree(name, readers=(JAVA, SPARK)), expected, "all, of the copy")
 
 
+@pytest.mark.deep
 def test_keys_of_every_type(warehouse: SparkWarehouse) -> None:
     """Several columns to a key: buckets are Java's, and Java finds the row of each key. The session is far from UTC."""
     chosen = [

@@ -18,9 +18,10 @@ UNKNOWN_SECONDS = 0.01
 USUAL_SECONDS = {
     "tests/conformance/": 1.0,
     "tests/crash/": 1.0,
-    "tests/e2e/": 2.0,
+    "tests/e2e/": 0.7,
     "tests/iceberg/": 0.3,
-    "tests/integration/": 3.0,
+    "tests/integration/storage/": 0.1,
+    "tests/integration/": 10.0,
     "tests/property/": 0.5,
     "tests/spark/": 1.5,
     "tests/sql/": 0.6,
