@@ -7,7 +7,6 @@ runs), never what comes of it.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +21,9 @@ from lakelet import Lake, Table
 from lakelet.lsm.engine.table_engine import ENGINES
 from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
+from tests.tiers.examples import examples
 from tests.unit.lsm.engine.column_fold import ColumnFold, Values, folded_row, sums_by_name, zeros_by_name
 
-CASES = float(os.environ.get("LAKELET_CASES", "1"))
 KINDS = {0: "+I", 1: "-U", 2: "+U", 3: "-D"}
 COLUMNS = pa.schema(
     [
@@ -98,7 +97,7 @@ def made(chosen: dict[str, str], *, local: bool, partitioned: bool) -> Iterator[
         yield lake, lake.create_table("d.t", COLUMNS, partitioned_by=partition, primary_key=KEY, options=chosen)
 
 
-@settings(max_examples=int(30 * CASES), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=operations,
     chosen=options,

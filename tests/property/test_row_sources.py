@@ -27,6 +27,7 @@ from lakelet.read.merge.overlaid_split import AnySplit, OverlaidSplit
 from lakelet.read.merge_reader import BUDGET_BYTES, MergeReader
 from lakelet.read.point_reader import PointReader
 from lakelet.read.table_reader import TableReader
+from tests.tiers.examples import examples
 from tests.unit.lsm.engine.column_fold import ColumnFold, Values, folded_row
 from tests.unit.read.key_value_table import KeyValueTable, schema_of_columns
 
@@ -124,7 +125,7 @@ def merged(
     return None if kind & 1 else row
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     rows=strewn(),
     engine=st.sampled_from(ENGINE_CHOICES),

@@ -16,7 +16,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row_columns import decode_rows
@@ -27,6 +26,7 @@ from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelet.lsm.key_words import encode_versions
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.source.row_source import Hits
+from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.options import LOOKUP_CACHE_MAX_MEMORY_SIZE, ROWKIND_FIELD, TableOptions
@@ -191,6 +191,6 @@ class PointReader:
         return np.lexsort((np.arange(len(places)), *sort_keys, places))
 
 
-def _kinds(hits: Hits) -> NDArray[np.int8]:
+def _kinds(hits: Hits) -> Kinds:
     kinds = hits.kinds
     return np.zeros(len(hits.places), np.int8) if kinds is None else kinds

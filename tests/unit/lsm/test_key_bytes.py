@@ -11,6 +11,7 @@ from lakelet.errors import InvalidError
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Atomic, Kind, string
+from tests.tiers.examples import examples
 from tests.unit.lsm.key_model import TYPES, column_of, places, row_key, values
 
 
@@ -25,7 +26,7 @@ def columns_of(types: list[Atomic], rows: list[tuple[object, ...]]) -> list[pa.A
 
 
 @given(keys())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_bytes_compare_like_keys(drawn: tuple[list[Atomic], list[tuple[object, ...]]]) -> None:
     types, rows = drawn
     encoded = encode_key_bytes(columns_of(types, rows), types)
@@ -36,7 +37,7 @@ def test_bytes_compare_like_keys(drawn: tuple[list[Atomic], list[tuple[object, .
 @pytest.mark.parametrize("data_type", TYPES, ids=str)
 def test_every_type_alone(data_type: Atomic) -> None:
     @given(st.lists(values(data_type), max_size=12))
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(15), deadline=None)
     def check(cells: list[object]) -> None:
         encoded = encode_key_bytes([column_of(data_type, cells)], [data_type]).to_pylist()
         assert places(encoded) == places([row_key((cell,)) for cell in cells])

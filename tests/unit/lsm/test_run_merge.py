@@ -104,7 +104,7 @@ def test_what_comes_out_is_what_a_dict_holds(
     assert held == (wanted if ordered else sorted(wanted))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     runs=st.lists(st.lists(rows, max_size=15), min_size=1, max_size=6),
     batch_rows=st.integers(1, 6),

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_value_columns import VALUE_KIND
 from lakelet.lsm.ordered_rows import fits_one_piece, rows_in_order
+from lakelet.model.row_arrays import Kinds, Mask
 
 Places = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +60,27 @@ class KeyGroups:
         """The value of a column in the newest row of each key."""
         return self.pick(name, self.ends - 1)
 
-    def valid(self, name: str) -> Flags:
+    def valid(self, name: str) -> Mask:
         """Which values of a column are not NULL, key by key."""
         column = self.source.column(name)
         if not column.null_count:
             return np.ones(len(self.order), np.bool_)
-        flags: Flags = pc.is_valid(column).to_numpy(zero_copy_only=False)[self.order]
+        flags: Mask = pc.is_valid(column).to_numpy(zero_copy_only=False)[self.order]
         return flags
 
-    def last_places(self, flags: Flags) -> Places:
+    def last_places(self, flags: Mask) -> Places:
         """Of each key the last place that is flagged, -1 where none is."""
         places = np.maximum.accumulate(np.where(flags, np.arange(len(flags)), -1))[self.ends - 1]
         return np.where(places >= self.starts, places, -1)
 
-    def kinds(self) -> NDArray[np.int8]:
+    def kinds(self) -> Kinds:
         """What each row does, key by key."""
         if VALUE_KIND not in self.source.schema.names:
             return np.zeros(len(self.order), np.int8)
-        kinds: NDArray[np.int8] = self.source.column(VALUE_KIND).to_numpy()[self.order]
+        kinds: Kinds = self.source.column(VALUE_KIND).to_numpy()[self.order]
         return kinds
 
-    def retracts(self) -> Flags | None:
+    def retracts(self) -> Mask | None:
         """Which rows are retracts, key by key; None where none is."""
         flags = (self.kinds() & 1).astype(np.bool_)
         return flags if flags.any() else None

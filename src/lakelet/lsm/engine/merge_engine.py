@@ -19,12 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lakelet.errors import InvalidError
 from lakelet.lsm.engine.key_groups import KeyGroups
+from lakelet.model.row_arrays import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class SelectEngine:
         """The columns to read for these: themselves."""
         return tuple(wanted)
 
-    def check_kinds(self, kinds: NDArray[np.int8]) -> None:
+    def check_kinds(self, kinds: Kinds) -> None:
         """InvalidError for kinds of written rows that the engine cannot merge."""
         if self.keeps_first and (kinds & 1).any():
             raise InvalidError(
@@ -70,7 +69,7 @@ class Folded:
     """The result of a fold: for each key a value of every column asked for, and its kind; no `kinds` where all are inserts."""
 
     columns: tuple[pa.Array, ...]
-    kinds: NDArray[np.int8] | None = None
+    kinds: Kinds | None = None
 
 
 class FoldEngine(Protocol):
@@ -93,7 +92,7 @@ class FoldEngine(Protocol):
         """The columns that results in these columns depend on, such as the sequence columns of a group. With none wanted, those
         that decide whether there is a row at all."""
 
-    def check_kinds(self, kinds: NDArray[np.int8]) -> None:
+    def check_kinds(self, kinds: Kinds) -> None:
         """InvalidError for kinds of written rows that the engine cannot merge."""
 
     def fold(self, groups: KeyGroups, columns: Sequence[str]) -> Folded:

@@ -23,6 +23,7 @@ from lakelet.lsm.key_words import encode_keys
 from lakelet.lsm.sort_fold import sort_groups
 from lakelet.lsm.source.row_source import LookupKeys, Places, RowRequest
 from lakelet.model.arrow.arrow_types import arrow_schema
+from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import DataType, Field
 
@@ -115,12 +116,12 @@ class MemoryHits:
     places: Places
 
     @property
-    def kinds(self) -> NDArray[np.int8] | None:
+    def kinds(self) -> Kinds | None:
         """What each row does; None where all are additions."""
-        kinds: NDArray[np.int8] = self.source.column(VALUE_KIND).to_numpy()[self.numbers]
+        kinds: Kinds = self.source.column(VALUE_KIND).to_numpy()[self.numbers]
         return kinds if (kinds & 1).any() else None
 
-    def keep(self, mask: NDArray[np.bool_]) -> MemoryHits:
+    def keep(self, mask: Mask) -> MemoryHits:
         """Some of the rows."""
         return MemoryHits(self.source, self.numbers[mask], self.places[mask])
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.model.arrow.arrow_types import arrow_schema
+from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.types import Field
 from lakelet.predicate.row_filter import RowFilter
 
@@ -107,10 +108,10 @@ class Hits(Protocol):
         """Which key each row has."""
 
     @property
-    def kinds(self) -> NDArray[np.int8] | None:
+    def kinds(self) -> Kinds | None:
         """What each row does."""
 
-    def keep(self, mask: NDArray[np.bool_]) -> Hits:
+    def keep(self, mask: Mask) -> Hits:
         """Some of the rows."""
 
     def sequences(self) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.sections import may_hold_retracts
 from lakelet.model.arrow.arrow_types import arrow_schema
+from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.read.evolve import evolve_batch, same_layout
@@ -89,9 +90,9 @@ class FileHits:
     group: int
     numbers: Places
     places: Places
-    kinds: NDArray[np.int8] | None
+    kinds: Kinds | None
 
-    def keep(self, mask: NDArray[np.bool_]) -> FileHits:
+    def keep(self, mask: Mask) -> FileHits:
         """Some of the rows."""
         if mask.all():
             return self
@@ -140,11 +141,11 @@ class FileLookup:
                     found.append(self._live(hits, int(footer.starts[group])))
         return [hits for hits in found if len(hits.numbers)]
 
-    def _kinds(self, lookup: LookupFile, group: int, rows: Places) -> NDArray[np.int8] | None:
+    def _kinds(self, lookup: LookupFile, group: int, rows: Places) -> Kinds | None:
         if not may_hold_retracts(lookup.file.data, counts_deletes=self.counts_deletes):
             return None
         kinds = self.columns.blocks.columns(lookup, group, [KIND_FIELD])[0]
-        taken: NDArray[np.int8] = kinds.take(pa.array(rows)).to_numpy(zero_copy_only=False)
+        taken: Kinds = kinds.take(pa.array(rows)).to_numpy(zero_copy_only=False)
         return taken
 
     def _live(self, hits: FileHits, start: int) -> FileHits:

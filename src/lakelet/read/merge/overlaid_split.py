@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from lakelet.lsm.source.row_source import Run
+from lakelet.model.bucket_mode import Place
 from lakelet.model.split import Split
-
-Place: TypeAlias = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
