@@ -33,7 +33,7 @@ from tests.unit.read.key_value_table import KeyValueTable, schema_of_columns
 
 COLUMNS = {"name": "STRING NOT NULL", "id": "INT NOT NULL", "version": "INT", "sum": "BIGINT", "text": "STRING"}
 KEY = ["name", "id"]
-NAMES = ["", "a", "a\0", "b"]
+NAMES = ["", "a", "a\0"]
 ENGINE_CHOICES: list[MergeEngine] = [
     DEDUPLICATE,
     FIRST_ROW,
@@ -58,14 +58,15 @@ def strewn(draw: st.DrawFn) -> Rows:
     value = st.fixed_dictionaries(
         {
             "name": st.sampled_from(NAMES),
-            "id": st.integers(-1, 1),
+            "id": st.integers(0, 1),
             "version": st.none() | st.integers(0, 2),
             "sum": st.none() | st.integers(-2, 2),
-            "text": st.none() | st.sampled_from(["x", "y"]),
+            "text": st.sampled_from([None, "x", "y", "z"]),
         }
     )
     row = st.tuples(st.sampled_from([0, 0, 0, 1, 2, 3]), value, st.integers(0, max(files + runs - 1, 0)))
-    return Rows(draw(st.lists(row, max_size=30)) if files + runs else [], files, runs)
+    drawn = st.lists(row, max_size=8) | st.lists(row, min_size=12, max_size=40)
+    return Rows(draw(drawn) if files + runs else [], files, runs)
 
 
 def key_of(row: Values) -> _Key:
