@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, CatalogType, _import_catalog, infer_catalog_type
+from pyiceberg.catalog import AVAILABLE_CATALOGS, Catalog, CatalogType, infer_catalog_type
 from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -16,6 +16,7 @@ from lakelet.errors import CommitUnknownError, CorruptionError, InvalidError
 from lakelet.events import StateUnknown, TableDropped, TableFormat, TableName, TableRenamed, publish
 from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
+from lakelet.iceberg.library_internals import import_catalog
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
 from lakelet.iceberg.metadata.uncached import UNCACHED
 from lakelet.iceberg.table import IcebergTable
@@ -63,7 +64,7 @@ class IcebergCatalog:
         if named is not None:
             if "type" in self.properties:
                 raise InvalidError(f"catalog {self.name}: expected 'type' or '{_CLASS}', found both")
-            found = _import_catalog(self.name, named, properties)
+            found = import_catalog(self.name, named, properties)
             if found is None:
                 raise InvalidError(f"catalog {self.name}: '{_CLASS}' = {named!r} cannot be imported")
             return found

@@ -25,6 +25,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import TableVersion
 from pyiceberg.types import IntegerType, ListType, NestedField, StructType
 
+from lakelet.iceberg.library_internals import fields_by_id, wrap_entry_writer
+
 _BLOCK_ENTRIES = 500
 # How often the size of a manifest is looked at.
 _CHECKED_EVERY = 100
@@ -115,7 +117,7 @@ def rolling_manifests(
         writer = kind(spec, schema, open_output(), snapshot_id, cast(Any, compression))
         count = 0
         with writer:
-            writer._writer = cast(Any, _LargeBlocks(writer._writer))
+            wrap_entry_writer(writer, _LargeBlocks)
             while entry is not None:
                 writer.add_entry(entry)
                 count += 1
@@ -135,4 +137,4 @@ def schema_of_spec(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
     dropped since."""
     wanted = {field.source_id for field in spec.fields}
     schemas = [metadata.schema(), *sorted(metadata.schemas, key=lambda one: -one.schema_id)]
-    return next((one for one in schemas if wanted <= set(one._lazy_id_to_field)), metadata.schema())
+    return next((one for one in schemas if wanted <= set(fields_by_id(one))), metadata.schema())

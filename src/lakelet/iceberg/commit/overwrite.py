@@ -32,6 +32,7 @@ from lakelet.iceberg.commit.live_files import LiveFile, LiveFiles
 from lakelet.iceberg.commit.manifest_writer import schema_of_spec
 from lakelet.iceberg.commit.overlap import Fit, reach_of
 from lakelet.iceberg.commit.partition_keys import PartitionKey, partition_key, value_key
+from lakelet.iceberg.library_internals import fields_by_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,5 +306,5 @@ def _identity_place(spec: PartitionSpec, source_id: int) -> int:
 
 def _kinds(metadata: TableMetadata, spec: PartitionSpec) -> list[PrimitiveType | None]:
     schema = schema_of_spec(metadata, spec)
-    found = (schema._lazy_id_to_field.get(field.source_id) for field in spec.fields)
+    found = (fields_by_id(schema).get(field.source_id) for field in spec.fields)
     return [cast(PrimitiveType, field.field_type) if field is not None else None for field in found]

@@ -11,6 +11,7 @@ import logging
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from lakelet.iceberg.commit.change_events import publish_change
+from lakelet.iceberg.library_internals import delete_old_metadata
 from lakelet.iceberg.table import IcebergTable
 
 _LOG = logging.getLogger(__name__)
@@ -21,7 +22,7 @@ def send(table: IcebergTable, requirements: tuple[TableRequirement, ...], update
     catalog = table.library.catalog
     response = catalog.commit_table(table.library, requirements, updates)
     try:
-        catalog._delete_old_metadata(table.library.io, table.metadata, response.metadata)
+        delete_old_metadata(catalog, table.library.io, table.metadata, response.metadata)
     except Exception as error:
         _LOG.warning("table %s: old metadata files are left: %s", table.full_name, error)
     publish_change(table, response.metadata, updates)

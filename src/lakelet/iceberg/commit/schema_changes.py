@@ -9,14 +9,15 @@ from __future__ import annotations
 from pyiceberg.schema import Schema
 
 from lakelet.errors import ConflictError
+from lakelet.iceberg.library_internals import fields_by_id, parents_by_id
 
 
 def check_schema(table: str, written: Schema, now: Schema) -> None:
     """ConflictError where a column is required now that the files may not have."""
     if written.schema_id == now.schema_id:
         return
-    had = written._lazy_id_to_field
-    for field in now._lazy_id_to_field.values():
+    had = fields_by_id(written)
+    for field in fields_by_id(now).values():
         before = had.get(field.field_id)
         if not field.required or (before is not None and before.required):
             continue
@@ -30,6 +31,6 @@ def check_schema(table: str, written: Schema, now: Schema) -> None:
 
 def _inside_new(now: Schema, field_id: int, had: dict[int, object] | object) -> bool:
     """Whether a column stands inside one that the files do not have: where that is NULL, nothing inside is asked for."""
-    parents = now._lazy_id_to_parent
+    parents = parents_by_id(now)
     parent = parents.get(field_id)
     return parent is not None and parent not in had  # type: ignore[operator]

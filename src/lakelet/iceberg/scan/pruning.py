@@ -63,6 +63,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from lakelet.iceberg.library_internals import fields_by_id
 from lakelet.predicate import tree
 from lakelet.predicate.tree import Operator, Predicate
 
@@ -83,7 +84,7 @@ def planning_schema(metadata: TableMetadata, schema: Schema) -> Schema:
     found: dict[int, IcebergType] = {}
     newest_first = sorted(metadata.schemas, key=lambda one: -one.schema_id)
     for one in (schema, *newest_first):
-        for number, field in one._lazy_id_to_field.items():
+        for number, field in fields_by_id(one).items():
             found.setdefault(number, field.field_type)
     primitive = {number: kind for number, kind in found.items() if kind.is_primitive}
     return Schema(*(NestedField(number, column_name(number), kind) for number, kind in sorted(primitive.items())))

@@ -40,6 +40,7 @@ from lakelet.iceberg.catalog.table_creation import FORMAT_VERSION, check_version
 from lakelet.iceberg.commit.change_events import publish_change
 from lakelet.iceberg.commit.metadata_changes import look_for_change
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
+from lakelet.iceberg.library_internals import apply_changes, fields_by_id, parents_by_id
 from lakelet.iceberg.schema.column_types import COMMENT_PROPERTY, model_schema
 from lakelet.iceberg.schema.evolution import NO_DEFAULTS, evolved_schema
 from lakelet.iceberg.schema.partition_terms import PartitionTerm, changed_spec
@@ -141,7 +142,7 @@ def _committed(table: IcebergTable, stage: Callable[[IcebergTable], _Staged]) ->
                 library = table.library
                 now = Table(library.name(), library.metadata, library.metadata_location, library.io, library.catalog)
                 transaction = now.transaction()
-                transaction._apply(updates, requirements)
+                apply_changes(transaction, updates, requirements)
                 try:
                     made = IcebergTable(table.catalog, transaction.commit_transaction(), table.source)
                 except Exception as error:
@@ -181,8 +182,8 @@ def _mapping_updates(metadata: TableMetadata, schema: Schema, name: str) -> tupl
         mapping = metadata.name_mapping()
         if mapping is None:
             return ()
-        old, fields = set(metadata.schema()._lazy_id_to_field), schema._lazy_id_to_field
-        parents = schema._lazy_id_to_parent
+        old, fields = set(fields_by_id(metadata.schema())), fields_by_id(schema)
+        parents = parents_by_id(schema)
         changed = {number: field for number, field in fields.items() if number in old}
         added: dict[int, list[NestedField]] = {}
         for number, field in fields.items():

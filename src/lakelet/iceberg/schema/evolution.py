@@ -33,6 +33,7 @@ from pyiceberg.types import (
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
+from lakelet.iceberg.library_internals import fields_by_id
 from lakelet.iceberg.schema.column_types import iceberg_type, model_field, model_type
 from lakelet.model.types import Array, DataType, Field, Map, Row
 
@@ -48,7 +49,7 @@ def evolved_schema(metadata: TableMetadata, wanted: Sequence[Field], *, table: s
             schema_id=number,
             identifier_field_ids=list(old.identifier_field_ids),
         )
-        left = set(schema._lazy_id_to_field)
+        left = set(fields_by_id(schema))
     _check_needed(metadata, left)
     with lakelet_errors(f"table {table}"):
         for spec in metadata.partition_specs:

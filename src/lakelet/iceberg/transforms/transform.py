@@ -34,6 +34,7 @@ from pyiceberg.transforms import (
 from pyiceberg.types import DateType, IcebergType, TimestamptzType
 
 from lakelet.errors import InvalidError
+from lakelet.iceberg.library_internals import unknown_transform_name
 from lakelet.iceberg.transforms.bucket import bucket
 from lakelet.iceberg.transforms.plain_array import over_plain
 from lakelet.iceberg.transforms.times import day, hour, month, year
@@ -85,7 +86,7 @@ class PartitionTransform:
 def transform_of(field: PartitionField | SortField, source_type: IcebergType) -> PartitionTransform:
     """The transform of a field; InvalidError, with its name, where it is unknown or not for that type."""
     library = field.transform
-    name = library._transform if isinstance(library, UnknownTransform) else str(library)
+    name = unknown_transform_name(library) if isinstance(library, UnknownTransform) else str(library)
     what = f"partition field {field.name!r}" if isinstance(field, PartitionField) else f"sort field {field.source_id}"
     if isinstance(library, UnknownTransform):
         raise InvalidError(f"{what}: transform {name!r} is not known")

@@ -10,6 +10,7 @@ A stranger who wrote a table thereby runs nothing in the programs that read it, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog
@@ -21,6 +22,7 @@ from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, 
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 
 from lakelet.errors import InvalidError
+from lakelet.iceberg.library_internals import StageTable, replace_file_io, wrap_staging
 from lakelet.iceberg.trust.properties import CLASSES, LOCATION_CLASS
 from lakelet.options import CATALOG_PREFIX
 
@@ -33,11 +35,13 @@ def guard(library: Catalog) -> None:
     def load(properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         return load_file_io(dict(library.properties), location)
 
-    library._load_file_io = load  # type: ignore[method-assign]
+    replace_file_io(library, load)
     if not isinstance(library, MetastoreCatalog):
         return
-    stage = library._update_and_stage_table
+    wrap_staging(library, partial(_checked, library))
 
+
+def _checked(library: Catalog, stage: StageTable) -> StageTable:
     def checked(
         current_table: Table | None,
         table_identifier: Identifier,
@@ -54,7 +58,7 @@ def guard(library: Catalog) -> None:
         check_location_class(f"table {'.'.join(table_identifier)}", there, library.properties)
         return stage(current_table, table_identifier, requirements, updates)
 
-    library._update_and_stage_table = checked  # type: ignore[method-assign]
+    return checked
 
 
 def check_location_class(where: str, table: Mapping[str, str], catalog: Mapping[str, Any]) -> None:

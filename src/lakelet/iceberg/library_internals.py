@@ -1,0 +1,73 @@
+"""What is used of pyiceberg beside its public names: each behind a function here, to be checked when its version rises.
+
+Classes that take the place of methods of pyiceberg's own stand where they are used: `commit/manifest_writer`,
+`write/partition_folder` and `trust/rest_catalog`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+from pyiceberg.catalog import Catalog, MetastoreCatalog, _import_catalog
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestWriter
+from pyiceberg.schema import Schema
+from pyiceberg.table import StagedTable, Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.transforms import UnknownTransform
+from pyiceberg.typedef import Identifier, Properties
+from pyiceberg.types import NestedField
+
+LoadFileIO: TypeAlias = Callable[..., FileIO]
+StageTable: TypeAlias = Callable[
+    [Table | None, Identifier, tuple[TableRequirement, ...], tuple[TableUpdate, ...]], StagedTable
+]
+
+
+def import_catalog(name: str, class_name: str, properties: Properties) -> Catalog | None:
+    """A catalog of a class that is named; None where it cannot be imported."""
+    return _import_catalog(name, class_name, properties)
+
+
+def replace_file_io(catalog: Catalog, load: LoadFileIO) -> None:
+    """Has a catalog reach files through `load`."""
+    catalog._load_file_io = load  # type: ignore[method-assign]
+
+
+def wrap_staging(catalog: MetastoreCatalog, wrap: Callable[[StageTable], StageTable]) -> None:
+    """Has a catalog prepare the metadata of each commit through what `wrap` makes of its own way."""
+    catalog._update_and_stage_table = wrap(catalog._update_and_stage_table)  # type: ignore[assignment, method-assign]
+
+
+def delete_old_metadata(catalog: Catalog, io: FileIO, before: TableMetadata, after: TableMetadata) -> None:
+    """Removes metadata files that the table's properties let go after a commit."""
+    catalog._delete_old_metadata(io, before, after)
+
+
+def apply_changes(
+    transaction: Transaction, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
+) -> None:
+    """Takes changes into a transaction that is not committed yet."""
+    transaction._apply(updates, requirements)
+
+
+def fields_by_id(schema: Schema) -> Mapping[int, NestedField]:
+    """All columns of a schema, nested ones too."""
+    return schema._lazy_id_to_field
+
+
+def parents_by_id(schema: Schema) -> Mapping[int, int]:
+    """The column that each nested column stands in."""
+    return schema._lazy_id_to_parent
+
+
+def unknown_transform_name(transform: UnknownTransform[Any, Any]) -> str:
+    """What metadata calls a transform that pyiceberg does not know."""
+    return transform._transform
+
+
+def wrap_entry_writer(writer: ManifestWriter, wrap: Callable[[Any], object]) -> None:
+    """Has an opened manifest write its entries through what `wrap` makes of its Avro writer."""
+    writer._writer = cast(Any, wrap(writer._writer))
