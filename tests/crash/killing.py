@@ -12,7 +12,7 @@ from pathlib import Path
 
 import lakelet
 from lakelet.model.snapshot import CommitKind
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from tests.crash.killed_writer import TABLE
 from tests.crash.warehouse import Rows, check
 

@@ -17,7 +17,7 @@ from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, Unav
 from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.decorated import DecoratedStore
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore

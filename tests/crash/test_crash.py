@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
 from lakelet.testing.instrumented_stores import CountingStore, CrashStore, SimulatedCrash, changes

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from lakelet.errors import AlreadyExistsError, LakeletError, NotFoundError
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.home import TableHome
-from lakelet.storage.local import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from lakelet import Lake, Table
 from lakelet.lsm.engine.table_engine import ENGINES
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.memory import MemoryStore
 from tests.tiers.examples import examples
 from tests.unit.lsm.engine.column_fold import ColumnFold, Values, folded_row, sums_by_name, zeros_by_name

@@ -17,7 +17,7 @@ import lakelet
 from lakelet import LakeletError, Table
 from lakelet.errors import NotFoundError
 from lakelet.spark.write.table_write import write
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.testing.instrumented_stores import CountingStore, CrashStore, SimulatedCrash
 from tests.spark.faults import Fault, OnDriver, OnExecutors, writes_through
 from tests.spark.java import spark_environment

@@ -10,7 +10,7 @@ from lakelet.cli.interrupts import stopped_by_interrupt
 from lakelet.cli.output.result_forms import write_result
 from lakelet.cli.statements import PLACED_ERRORS, check_all_used, cut, parameter_values, placed_error, values_for
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.session import Session
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
+from lakelet.storage.disk.links import BehindLinkError
 from lakelet.storage.home import TableHome
-from lakelet.storage.links import BehindLinkError
 from lakelet.storage.paths import MAIN_BRANCH
 
 

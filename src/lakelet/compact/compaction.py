@@ -31,10 +31,10 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import check_same_table, table_uuid
 from lakelet.commit.request import CommitRequest
 from lakelet.compact.all_or_nothing import done_together
-from lakelet.compact.append_plan import append_tasks, inline_append_tasks
-from lakelet.compact.append_rewrite import AppendRewriter
-from lakelet.compact.keyed_plan import keyed_tasks
-from lakelet.compact.keyed_rewrite import KeyedRewriter
+from lakelet.compact.append.append_plan import append_tasks, inline_append_tasks
+from lakelet.compact.append.append_rewrite import AppendRewriter
+from lakelet.compact.keyed.keyed_plan import keyed_tasks
+from lakelet.compact.keyed.keyed_rewrite import KeyedRewriter
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
 from lakelet.compact.row_expiry import RowExpiry
 from lakelet.compact.task import CompactionTask

@@ -74,7 +74,7 @@ from lakelet.options.layout import (
     PRIMARY_KEY,
     TYPE,
 )
-from lakelet.options.merging import (
+from lakelet.options.merge import (
     CHANGELOG_PRODUCER,
     FIRST_ROW,
     IGNORE_DELETE,
@@ -93,7 +93,7 @@ from lakelet.options.option import (
     Effect,
     Option,
 )
-from lakelet.options.reading import (
+from lakelet.options.read import (
     READ_BATCH_SIZE,
     SCAN_MANIFEST_PARALLELISM,
     SCAN_MODE,
@@ -152,7 +152,7 @@ from lakelet.options.versions import (
     TAG_PERIOD_FORMATTER,
     TAG_TIME_EXPIRE_ENABLED,
 )
-from lakelet.options.writing import (
+from lakelet.options.write import (
     COMMIT_CALLBACK_PARAM,
     COMMIT_CALLBACKS,
     COMMIT_FORCE_CREATE_SNAPSHOT,

@@ -10,12 +10,12 @@ from lakelet.options.compaction import COMPACTION_OPTIONS
 from lakelet.options.extensions import EXTENSION_OPTIONS
 from lakelet.options.files import FILE_OPTIONS
 from lakelet.options.layout import LAYOUT_OPTIONS
-from lakelet.options.merging import MERGING_OPTIONS
+from lakelet.options.merge import MERGING_OPTIONS
 from lakelet.options.option import Option
-from lakelet.options.reading import READING_OPTIONS
+from lakelet.options.read import READING_OPTIONS
 from lakelet.options.retention import RETENTION_OPTIONS
 from lakelet.options.versions import VERSION_OPTIONS
-from lakelet.options.writing import WRITING_OPTIONS
+from lakelet.options.write import WRITING_OPTIONS
 
 TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
     sorted(

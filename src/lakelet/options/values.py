@@ -21,7 +21,7 @@ from lakelet.options.layout import (
     DELETION_VECTORS_MODIFIABLE,
     TABLE_FOLDERS,
 )
-from lakelet.options.merging import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
+from lakelet.options.merge import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from lakelet.options.option import Option
 from lakelet.options.table_options import TABLE_OPTIONS
 

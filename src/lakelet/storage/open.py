@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from lakelet.errors import InvalidError, PermissionDeniedError
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.probe import require_conditional_put
-from lakelet.storage.retrying import RetryingStore
-from lakelet.storage.s3_options import S3Options
+from lakelet.storage.retry import RetryingStore
+from lakelet.storage.s3.s3_options import S3Options
 from lakelet.storage.store import ObjectStore
 
 if TYPE_CHECKING:
-    from lakelet.storage.s3 import S3Store
+    from lakelet.storage.s3.s3_store import S3Store
 
 _probed: set[tuple[str, str]] = set()
 _probe_lock = threading.Lock()
@@ -41,7 +41,7 @@ def open_store(url: str, options: Mapping[str, str]) -> ObjectStore:
             return LocalStore(_file_path(url))
         case "s3" | "s3a":
             bucket, _, prefix = rest.partition("/")
-            from lakelet.storage.s3 import S3Store  # noqa: PLC0415 - its client loads only where it is asked for.
+            from lakelet.storage.s3.s3_store import S3Store  # noqa: PLC0415 - its client loads only where it is asked for.
 
             return _opened_s3(S3Store(bucket, prefix.strip("/"), S3Options.parse(options)))
         case "memory":

@@ -25,8 +25,8 @@ from lakelet.commit.retention.orphans import OrphanReport, OrphanWork
 from lakelet.commit.retention.partition_expiry import ExpiredPartitions
 from lakelet.commit.versions.branches import branch_home, branch_names
 from lakelet.compact.background import BackgroundCompaction
+from lakelet.compact.buckets.rescale import RescaleElsewhere
 from lakelet.compact.progress import Cancel, Progress
-from lakelet.compact.rescale import RescaleElsewhere
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.given_type import TypeLike
 from lakelet.model.damage import CheckReport

@@ -11,9 +11,9 @@ import pytest
 
 from lakelet.errors import InvalidError, NotFoundError, PermissionDeniedError, UnavailableError
 from lakelet.storage.open import open_store
-from lakelet.storage.retrying import RetryingStore
-from lakelet.storage.s3 import S3Store
-from lakelet.storage.s3_options import S3Options
+from lakelet.storage.retry import RetryingStore
+from lakelet.storage.s3.s3_options import S3Options
+from lakelet.storage.s3.s3_store import S3Store
 from lakelet.storage.store import ObjectStore
 from tests.services.fake_s3 import FakeS3, fake_s3
 from tests.services.server import S3Service

@@ -15,7 +15,7 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.errors import InvalidError
 from lakelet.format.metadata.schema_json import encode_schema
 from lakelet.ids import RandomIds
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.table import Table
 from tests.unit.moving_clock import MovingClock
 

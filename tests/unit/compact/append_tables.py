@@ -13,8 +13,8 @@ from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest
-from lakelet.compact.append_plan import append_tasks, inline_append_tasks
-from lakelet.compact.append_rewrite import AppendRewriter
+from lakelet.compact.append.append_plan import append_tasks, inline_append_tasks
+from lakelet.compact.append.append_rewrite import AppendRewriter
 from lakelet.compact.progress import Watch
 from lakelet.compact.task import CompactionTask
 from lakelet.format.index import deletion_vectors

@@ -10,7 +10,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from tests.unit.sql_session import SqlSession
 
 _TIMES = 4

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.open import open_store
-from lakelet.storage.s3 import S3Store
-from lakelet.storage.s3_options import S3Options
+from lakelet.storage.s3.s3_options import S3Options
+from lakelet.storage.s3.s3_store import S3Store
 
 
 def test_plain_paths_and_file_urls_open_local_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

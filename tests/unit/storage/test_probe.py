@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from lakelet.errors import InvalidError, UnavailableError
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.storage.probe import require_conditional_put
 from lakelet.testing.instrumented_stores import FailingStore

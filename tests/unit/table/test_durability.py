@@ -12,7 +12,7 @@ import lakelet
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.table import Table
 
 LINK = "link"

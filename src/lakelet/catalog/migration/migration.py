@@ -35,8 +35,8 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, string
+from lakelet.storage.disk.links import BehindLinkError
 from lakelet.storage.home import TableHome
-from lakelet.storage.links import BehindLinkError
 from lakelet.storage.paths import TablePaths
 from lakelet.storage.store import ObjectStore
 from lakelet.table import Table

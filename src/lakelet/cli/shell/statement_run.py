@@ -15,7 +15,7 @@ from lakelet.cli.statements import PLACED_ERRORS, StatementText, cut, placed_err
 from lakelet.clock import SystemClock
 from lakelet.errors import InvalidError
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.session import Session
 
 

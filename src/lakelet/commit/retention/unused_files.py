@@ -35,8 +35,8 @@ from lakelet.format.partition_folders import PartitionFolders
 from lakelet.model.data_file import FILE_SOURCE_COMPACT
 from lakelet.model.manifest import EntryKind
 from lakelet.model.snapshot import Snapshot
+from lakelet.storage.disk.links import BehindLinkError
 from lakelet.storage.home import TableHome
-from lakelet.storage.links import BehindLinkError
 
 _LOG = logging.getLogger(__name__)
 _TRIES = 5

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from lakelet.compact.buckets.postponed import PostponedCompaction
 from lakelet.compact.compaction import Compaction
-from lakelet.compact.postponed import PostponedCompaction
 from lakelet.compact.progress import Progress
 from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode

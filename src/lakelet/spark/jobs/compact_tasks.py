@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.metadata.table_identity import table_uuid
+from lakelet.compact.buckets.postponed import WaitingRewriter, WaitingTask
+from lakelet.compact.buckets.rescale_plan import RescaleTask
+from lakelet.compact.buckets.rescale_rewrite import RescaleRewriter
 from lakelet.compact.compaction import rewriter
-from lakelet.compact.postponed import WaitingRewriter, WaitingTask
 from lakelet.compact.progress import CompactionProgress, Progress, Watch
-from lakelet.compact.rescale_plan import RescaleTask
-from lakelet.compact.rescale_rewrite import RescaleRewriter
 from lakelet.compact.task import CompactionTask
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema

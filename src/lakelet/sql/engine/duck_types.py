@@ -7,7 +7,7 @@ is a MAP to INTEGER, as it is stored.
 from __future__ import annotations
 
 from lakelet.model.types import FLOATS, TIMESTAMPS, Array, Atomic, DataType, Kind, Map, Multiset, Row
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 
 _MICRO = 6
 _NAMES = {

@@ -28,7 +28,7 @@ from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.predicate.instance import open_instance
 from lakelet.sql.engine.engine_errors import Placed, lakelet_error
-from lakelet.sql.lexer.quoting import listed, literal, quoted
+from lakelet.sql.lexer.quotes import listed, literal, quoted
 from lakelet.sql.query.relation import Rows
 from lakelet.sql.statement import Params
 from lakelet.storage.spill_folder import engine_folder

@@ -20,9 +20,9 @@ from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.sql.files.file_formats import COMPRESSED, Tell, format_of
 from lakelet.sql.files.json_rows import json_objects
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.session import Session
-from lakelet.storage.own_files import check_outside
+from lakelet.storage.disk.own_files import check_outside
 
 STDOUT = "-"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from lakelet.errors import InvalidError, NotFoundError
-from lakelet.sql.lexer.quoting import listed, literal, quoted
+from lakelet.sql.lexer.quotes import listed, literal, quoted
 
 # How far something has come: units that are done, units in all if they are known, and rows so far.
 Tell: TypeAlias = Callable[[float, float | None, int], None]

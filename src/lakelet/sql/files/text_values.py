@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lakelet.model.types import BINARIES, Array, Atomic, DataType, Kind, Map, Multiset, Row, string
 from lakelet.sql.engine.duck_types import duck_type
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 
 
 def read_type(data_type: DataType, *, csv: bool) -> str:

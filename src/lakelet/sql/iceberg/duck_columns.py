@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 
 _NAMES = {
     pa.bool_(): "BOOLEAN",

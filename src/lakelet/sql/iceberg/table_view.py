@@ -24,7 +24,7 @@ from lakelet.iceberg.scan import IcebergScan, PlainColumn, PlainColumns, ScanFil
 from lakelet.read.prefetch import prefetched
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.iceberg.duck_columns import duck_column, reads_alike
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.query.native_files import FILE_NUMBER, GLOB, ROW_NUMBER, Positions
 from lakelet.sql.query.native_select import file_selects, shielded
 from lakelet.sql.query.relation import Rows

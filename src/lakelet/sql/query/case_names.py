@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
 from lakelet.sql.engine.engine_errors import Placed
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.query.parse_tree import Reference
 

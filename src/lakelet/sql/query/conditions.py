@@ -18,7 +18,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.types import TIMESTAMPS, Atomic, Field
 from lakelet.predicate.tree import Predicate, disjunction
 from lakelet.sql.engine.duck_types import duck_type
-from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.quotes import literal, quoted
 from lakelet.sql.query.parse_tree import Node, Reference
 from lakelet.sql.statement import Params
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.query.relation import Rows

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, Field
 from lakelet.sql.engine.duck_types import duck_type
-from lakelet.sql.lexer.quoting import listed, quoted
+from lakelet.sql.lexer.quotes import listed, quoted
 from lakelet.sql.query.native_files import FILE_NUMBER, ROW_NUMBER, Dealt, Positions
 
 _POSITION = "lakelet_position"

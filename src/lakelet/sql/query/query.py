@@ -35,12 +35,12 @@ from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.query.case_names import check_columns_apart, told_apart
 from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.incremental import Incremental, incrementals
-from lakelet.sql.query.listing import add_listing, is_listing, shown_tables
 from lakelet.sql.query.parse_tree import Node, Reference, functions, references
 from lakelet.sql.query.query_words import default_names, is_duckdbs, is_file, named_tables
 from lakelet.sql.query.relation import Deferred, Relation, Rows, as_arrow, column_names
 from lakelet.sql.query.shortcuts import all_counted, counted, limited
 from lakelet.sql.query.table_functions import check_functions, expanded
+from lakelet.sql.query.table_lists import add_listing, is_listing, shown_tables
 from lakelet.sql.query.time_travel import Travel, travels
 from lakelet.sql.statement import Params, used_params
 from lakelet.sql.temporary.objects import TEMPORARY, table_sql

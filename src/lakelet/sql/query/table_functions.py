@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lakelet.errors import InvalidError
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, statements_of, words_of
 from lakelet.sql.query.time_travel import alias_follows

@@ -19,7 +19,7 @@ from lakelet.read.split_files import naming
 from lakelet.scan.plan import Plan
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.engine.duckdb_engine import Space
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.query.conditions import pruning_predicate
 from lakelet.sql.query.native_files import Dealer, Dealt, Outdated
 from lakelet.sql.query.native_select import native_selects

@@ -19,14 +19,14 @@ from lakelet.sql.context import Context
 from lakelet.sql.dispatch import run_statement
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.lexer.errors import SqlError, nearest
-from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.quotes import literal, quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.query.query import Query
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.text.clauses import placed
 from lakelet.sql.statements.text.given_table import given_table
-from lakelet.storage.own_files import check_outside
+from lakelet.storage.disk.own_files import check_outside
 
 _FORMATS = {"parquet": "parquet", "json": "json", "ndjson": "json", "jsonl": "json", "csv": "csv", "tsv": "csv"}
 _TO = {

@@ -46,7 +46,7 @@ def run_describe(context: Context, statement: Statement) -> SqlResult:
     parts = reader.name_parts("the name of a table")
     temporary = context.temporary.find(parts)
     if temporary is not None and reader.at_end and not _is_given(statement, parts):
-        from lakelet.sql.temporary.listing import describe_temporary  # noqa: PLC0415 - few sessions have any.
+        from lakelet.sql.temporary.describe import describe_temporary  # noqa: PLC0415 - few sessions have any.
 
         return describe_temporary(context, temporary)
     if reader.at("(") or (reader.at_end and _is_frame(context, statement, parts)):

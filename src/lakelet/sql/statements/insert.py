@@ -28,7 +28,7 @@ from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import iceberg_handler
 from lakelet.sql.iceberg.names import is_iceberg
 from lakelet.sql.lexer.errors import SqlError, nearest
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.query.relation import Relation
 from lakelet.sql.statement import Statement

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
-from lakelet.sql.lexer.quoting import literal
-from lakelet.sql.query.listing import tables_query
+from lakelet.sql.lexer.quotes import literal
+from lakelet.sql.query.table_lists import tables_query
 from lakelet.sql.statement import Statement
 
 _ABOUT_ONE = ("table_info", "show")

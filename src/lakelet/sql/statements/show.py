@@ -153,7 +153,7 @@ def _of_temporary(context: Context, reader: WordReader, show: str) -> SqlResult 
     if name is None or not reader.at_end:
         reader.place = start
         return None
-    module = import_module("lakelet.sql.temporary.listing")
+    module = import_module("lakelet.sql.temporary.describe")
     found: SqlResult = getattr(module, show)(context, name)
     return found
 

@@ -16,7 +16,7 @@ from lakelet.catalog.views import View
 from lakelet.errors import AlreadyExistsError
 from lakelet.sql.context import Context
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.quotes import literal, quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.statement import Statement

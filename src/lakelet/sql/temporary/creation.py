@@ -12,7 +12,7 @@ from lakelet.errors import AlreadyExistsError
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duckdb_engine import check_free
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.query.query import Query

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lakelet.sql.engine.duckdb_engine import TEMPORARY_DATABASE, Space
-from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.quotes import literal, quoted
 
 # The catalog by which DuckDB's SQL names temporary objects, and the schema in it.
 TEMPORARY = "temp"

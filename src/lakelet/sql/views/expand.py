@@ -18,7 +18,7 @@ from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.engine.engine_errors import Placed
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.query.parse_tree import references

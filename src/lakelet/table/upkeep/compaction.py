@@ -9,10 +9,10 @@ from functools import partial
 from lakelet.commit.dropped_table import noticing_drop
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.compact.background import BackgroundCompaction
+from lakelet.compact.buckets.postponed import PostponedCompaction
+from lakelet.compact.buckets.rescale import Rescale, RescaleElsewhere
 from lakelet.compact.compaction import THREADS, Compaction, Scope, pack_manifests
-from lakelet.compact.postponed import PostponedCompaction
 from lakelet.compact.progress import Cancel, Progress
-from lakelet.compact.rescale import Rescale, RescaleElsewhere
 from lakelet.errors import InvalidError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema

@@ -8,8 +8,8 @@ from lakelet import ConflictError, Table
 from lakelet.commit.committer import commit
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest
+from lakelet.compact.buckets.rescale import Rescale, set_buckets
 from lakelet.compact.compaction import Scope
-from lakelet.compact.rescale import Rescale, set_buckets
 from lakelet.model.commit_message import CommitMessage
 from lakelet.storage.memory import MemoryStore
 from lakelet.table.write.committed_write import commit_on_top

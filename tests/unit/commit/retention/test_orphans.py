@@ -12,7 +12,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError, LakeletError, NotFoundError
 from lakelet.ids import RandomIds
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 from lakelet.testing.instrumented_stores import CountingStore

@@ -12,7 +12,7 @@ import pytest
 from lakelet.catalog.lake import Lake
 from lakelet.cli.main import main
 from lakelet.model.damage import CheckProgress
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.table import Table
 from tests.unit.stopped_table import LAYOUTS
 

@@ -20,7 +20,7 @@ from lakelet.options import SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOpti
 from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.change_clauses import Action, Change
 from lakelet.sql.statements.change.change_values import ChangeValues, Default, Fields, Given, Kept, Value, givens

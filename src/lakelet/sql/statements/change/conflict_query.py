@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.statements.change.change_clauses import When
 from lakelet.sql.statements.change.merge_query import Explain, MergeQuery
 from lakelet.sql.statements.text.query_text import QueryText

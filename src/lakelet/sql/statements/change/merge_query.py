@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelet.catalog.names import matching
-from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.quotes import literal, quoted
 from lakelet.sql.statements.change.change_clauses import Action, Change, Clause, When
 from lakelet.sql.statements.change.change_values import Given
 from lakelet.sql.statements.text.internal_names import InternalNames

@@ -23,7 +23,7 @@ from lakelet.model.types import Field
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.lexer.errors import SqlError
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.change.row_expressions import QUERIES, check_row_expressions
 from lakelet.sql.statements.text.internal_names import InternalNames

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lakelet.sql.context import Context
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.text.query_text import QueryText, Span
 

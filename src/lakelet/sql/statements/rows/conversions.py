@@ -30,7 +30,7 @@ from lakelet.model.types import (
 )
 from lakelet.model.types import DataType as TableType
 from lakelet.sql.engine.duck_types import duck_type
-from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.quotes import literal, quoted
 from lakelet.sql.statements.rows.positional_rows import with_names
 
 _TYPES = pa.types

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelet.model.types import Array, Row
 from lakelet.model.types import DataType as TableType
-from lakelet.sql.lexer.quoting import quoted
+from lakelet.sql.lexer.quotes import quoted
 
 _UNNAMED = "element{}"
 

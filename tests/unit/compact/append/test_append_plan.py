@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelet.compact.append_plan import AppendPolicy, Group
+from lakelet.compact.append.append_plan import AppendPolicy, Group
 from lakelet.model.data_file import DataFile
 from tests.unit.compact.append_tables import append_table
 from tests.unit.lsm.bucket_files import data_file

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.storage.s3_options import S3Options
+from lakelet.storage.s3.s3_options import S3Options
 
 NAMES = (
     "AWS_ACCESS_KEY_ID",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakelet.compact.keyed_plan import keyed_tasks
+from lakelet.compact.keyed.keyed_plan import keyed_tasks
 from lakelet.compact.task import CompactionTask
 from lakelet.lsm.engine.table_engine import ENGINES
 from lakelet.model.bucket_mode import POSTPONE_BUCKET

@@ -13,7 +13,7 @@ import pytest
 from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.compact.compaction import Compaction
-from lakelet.compact.keyed_rewrite import KeyedRewriter
+from lakelet.compact.keyed.keyed_rewrite import KeyedRewriter
 from lakelet.compact.progress import Watch
 from tests.unit.compact.keyed_bucket import KeyedBucket
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakelet.commit.metadata.table_identity import table_uuid
+from lakelet.compact.buckets.postponed import with_buckets
+from lakelet.compact.buckets.rescale_plan import OldBucket, RescaleTask
 from lakelet.compact.partition_commit import Group
-from lakelet.compact.postponed import with_buckets
 from lakelet.compact.progress import Watch
-from lakelet.compact.rescale_plan import OldBucket, RescaleTask
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.lsm.universal import UniversalPolicy
 from lakelet.model.arrow.arrow_types import arrow_schema

@@ -4,7 +4,7 @@ import pytest
 
 from lakelet.errors import InvalidError, NotFoundError, UnavailableError
 from lakelet.storage.memory import MemoryStore
-from lakelet.storage.retrying import RetryingStore
+from lakelet.storage.retry import RetryingStore
 from lakelet.storage.store import ObjectStore
 from lakelet.testing.instrumented_stores import FailingStore
 from tests.unit.storage.contract import StoreContract

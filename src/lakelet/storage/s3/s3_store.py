@@ -33,7 +33,7 @@ from lakelet.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
-from lakelet.storage.s3_options import S3Options
+from lakelet.storage.s3.s3_options import S3Options
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path, is_hidden
 
 _FOLDER_MARKER = ".folder"

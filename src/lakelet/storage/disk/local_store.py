@@ -16,7 +16,7 @@ machine runs, nobody sees half a file under a name. After a power cut its name m
 nothing may name it before `sync` has returned; `sync` itself needs no order among its fsyncs, for none of them makes
 anything visible. A crash leaves at most hidden .tmp- and .deleted-
 names, which no listing shows; `remove_leftovers` clears those of a given age. Deletions
-follow no symbolic links: see `storage/links`.
+follow no symbolic links: see `storage/disk/links`.
 """
 
 import errno
@@ -39,9 +39,9 @@ from lakelet.errors import (
     UnavailableError,
 )
 from lakelet.ids import RandomIds
-from lakelet.storage.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
-from lakelet.storage.links import BehindLinkError, deletable, link_above
-from lakelet.storage.parallel_sync import do_together
+from lakelet.storage.disk.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
+from lakelet.storage.disk.links import BehindLinkError, deletable, link_above
+from lakelet.storage.disk.parallel_sync import do_together
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
 
 _ids = RandomIds()

@@ -19,7 +19,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.engine.duckdb_engine import Space
-from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.quotes import literal, quoted
 from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.statements.definition.type_text import default_text, written_expressions
 from lakelet.sql.temporary.objects import TEMPORARY, table_sql

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import pyarrow.fs
 
 from lakelet.errors import InvalidError
-from lakelet.storage.aws_environment import AwsEnvironment
+from lakelet.storage.s3.aws_environment import AwsEnvironment
 
 if TYPE_CHECKING:
     from obstore.store import S3Config

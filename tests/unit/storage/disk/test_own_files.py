@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.storage.own_files import check_outside
+from lakelet.storage.disk.own_files import check_outside
 
 
 @pytest.mark.parametrize("path", ["d.db", "d.db/t/x", "views/x", "catalogs/y.json", "../wh/d.db/x", "other/../d.db/x"])

@@ -8,7 +8,7 @@ from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duckdb_engine import TEMPORARY_DATABASE
-from lakelet.sql.lexer.quoting import literal, quoted
+from lakelet.sql.lexer.quotes import literal, quoted
 from lakelet.sql.statements.definition.type_text import quoted_name
 from lakelet.sql.statements.describe import COLUMNS
 from lakelet.sql.temporary.objects import TEMPORARY, table_sql

@@ -33,11 +33,11 @@ from lakelet.commit.metadata.schemas import SchemaVersions, change_schema, lates
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest
 from lakelet.compact.all_or_nothing import done_together
+from lakelet.compact.buckets.rescale_plan import RescaleTask, rescale_tasks
+from lakelet.compact.buckets.rescale_rewrite import RescaleRewriter
 from lakelet.compact.compaction import THREADS, Scope, check_compactable, scope_entries
 from lakelet.compact.partition_commit import MOST_LOSSES, Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
-from lakelet.compact.rescale_plan import RescaleTask, rescale_tasks
-from lakelet.compact.rescale_rewrite import RescaleRewriter
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema

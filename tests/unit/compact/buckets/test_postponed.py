@@ -13,8 +13,8 @@ import pytest
 from lakelet import ConflictError, CorruptionError, InvalidError, Lake, UnavailableError
 from lakelet.commit.metadata.schemas import change_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.compact import postponed
-from lakelet.compact.postponed import PostponedCompaction, waiting_tasks
+from lakelet.compact.buckets import postponed
+from lakelet.compact.buckets.postponed import PostponedCompaction, waiting_tasks
 from lakelet.compact.progress import CompactionProgress
 from lakelet.format.rows.binary_row import encode_row
 from lakelet.model.data_file import FILE_SOURCE_COMPACT

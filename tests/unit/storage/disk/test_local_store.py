@@ -14,8 +14,8 @@ from lakelet.errors import (
     UnavailableError,
 )
 from lakelet.ids import RandomIds
-from lakelet.storage.links import BehindLinkError
-from lakelet.storage.local import LocalStore
+from lakelet.storage.disk.links import BehindLinkError
+from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.store import ObjectStore
 from tests.unit.storage.contract import StoreContract
 

@@ -18,10 +18,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lakelet.compact.keyed.superseded_rows import Outdating
 from lakelet.compact.known_nans import known_nan_columns
 from lakelet.compact.progress import Watch
 from lakelet.compact.row_expiry import RowExpiry
-from lakelet.compact.superseded_rows import Outdating
 from lakelet.compact.task import CompactionTask
 from lakelet.format.data.file_settings import FileSettings
 from lakelet.format.data.new_files import NewFiles

@@ -14,10 +14,10 @@ import pytest
 from lakelet import CommitUnknownError, ConflictError, InvalidError, Lake, Table, UnavailableError
 from lakelet.commit.metadata.schemas import change_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.compact import rescale
+from lakelet.compact.buckets import rescale
+from lakelet.compact.buckets.rescale_plan import OldBucket, rescale_tasks
 from lakelet.compact.partition_commit import MOST_LOSSES, Group
 from lakelet.compact.progress import CompactionProgress
-from lakelet.compact.rescale_plan import OldBucket, rescale_tasks
 from lakelet.model.snapshot import CommitKind
 from lakelet.storage.home import TableHome
 from lakelet.storage.memory import MemoryStore

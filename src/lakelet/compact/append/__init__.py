@@ -1,0 +1,1 @@
+"""Compaction of append tables: small files into large ones."""

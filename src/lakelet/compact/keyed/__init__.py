@@ -1,0 +1,1 @@
+"""Compaction of primary-key tables: sorted runs into fewer, onto higher levels."""

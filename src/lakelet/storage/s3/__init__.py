@@ -1,0 +1,1 @@
+"""The store on S3 and servers like it."""
