@@ -56,6 +56,7 @@ from lakelet.storage.store import ObjectStore
 if TYPE_CHECKING:
     from lakelet.catalog.sql_result import SqlResult
     from lakelet.iceberg.catalog.catalogs import Catalogs
+    from lakelet.iceberg.metadata.source import IcebergMetadataSource
     from lakelet.table.table import Table
 
 Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field]
@@ -85,14 +86,16 @@ class Lake:
         clock: Clock | None = None,
         ids: Ids | None = None,
         metadata: MetadataSource | None = None,
+        iceberg_metadata: IcebergMetadataSource | None = None,
     ) -> None:
         self._store = store
         self._options = dict(options or {})
         self._callback_modules = allowed_modules(self._options.get(CALLBACKS_ALLOW.name))
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
-        # What answers questions about the metadata of all tables in place of the store.
+        # What answers questions about the metadata of all tables in place of the store, and of those of Iceberg catalogs.
         self._metadata = metadata
+        self._iceberg_metadata = iceberg_metadata
         self._session: SqlSession | None = None
         self._catalogs: Catalogs | None = None
 
@@ -118,7 +121,7 @@ class Lake:
             raise InvalidError(f"Iceberg tables need pyiceberg: pip install lakelet[iceberg] ({error})") from error
 
         if self._catalogs is None:
-            self._catalogs = Catalogs(self._store, self._options)
+            self._catalogs = Catalogs(self._store, self._options, self._iceberg_metadata)
         return self._catalogs
 
     def sql(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from inspect import getmembers
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +16,9 @@ from lakelet.errors import CommitUnknownError, LakeletError
 from lakelet.events import Committed, TableEvent, subscribe
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
+from lakelet.table.versions.table_branches import TableBranches
+from lakelet.table.versions.table_consumers import TableConsumers
+from lakelet.table.versions.table_tags import TableTags
 from lakelet.testing.instrumented_stores import CountingStore, FailingStore
 from tests.crash.warehouse import SteppingClock
 from tests.unit.events.told import Told, events_of, told
@@ -47,6 +53,13 @@ def two_phases(table: Table) -> None:
     write = table.new_write()
     write.write(ROWS)
     table.new_commit().commit(write.prepare_commit())
+
+
+def consume(table: Table) -> None:
+    table.consumers.set("c", 2)
+    table.consumers.reset("c", 3)
+    table.consumers.expire("1 d")
+    table.consumers.delete("c")
 
 
 def reads(lake: Lake, table: Table) -> None:
@@ -95,6 +108,26 @@ TABLES: dict[str, Operation] = {
     "rename table": (lambda lake, t: lake.rename_table("d.t", "d.u"), [("TableRenamed", {"new": "d.u"})]),
     "drop table": (lambda lake, t: lake.drop_table("d.t"), [("TableDropped", {})]),
     "drop database": (lambda lake, t: lake.drop_database("d", cascade=True), [("TableDropped", {})]),
+}
+COLUMN_CHANGES: dict[str, Callable[[Lake, Table], object]] = {
+    "alter": lambda lake, t: t.alter(lambda schema: replace(schema, comment="c")),
+    "comment a column": lambda lake, t: t.change_column_comment("day", "c"),
+    "default": lambda lake, t: t.change_default("id", 1),
+    "nullability": lambda lake, t: t.change_nullability("id", nullable=True),
+    "type": lambda lake, t: t.change_type("small", "BIGINT"),
+    "move column": lambda lake, t: t.move_column("small", first=True),
+    "rename column": lambda lake, t: t.rename_column("small", "n"),
+    "drop column": lambda lake, t: t.drop_column("small"),
+}
+UPKEEP: dict[str, Operation] = {
+    "compact manifests": (lambda lake, t: t.compact_manifests(), [committed("COMPACT")]),
+    "orphans": (lambda lake, t: t.remove_orphan_files(), []),
+    "unexisting files": (lambda lake, t: t.remove_unexisting_files(), []),
+    "repair": (lambda lake, t: t.repair(), []),
+    "expire tags": (lambda lake, t: t.tags.expire("2100-01-01"), [("TagDeleted", {"tag": "x"})]),
+    "due tags": (lambda lake, t: t.tags.create_due(), []),
+    "consumers": (lambda lake, t: consume(t), []),
+    "views": (lambda lake, t: lake.sql("CREATE VIEW d.v AS SELECT 1 AS a"), []),
 }
 VERSIONS: dict[str, Operation] = {
     "create tag": (lambda lake, t: t.tags.create("y", 1), [("TagCreated", {"tag": "y", "snapshot_id": 1})]),
@@ -168,6 +201,7 @@ OPERATIONS: dict[str, Operation] = {
     **WRITES,
     **TABLES,
     **VERSIONS,
+    **UPKEEP,
     **{text: (statement(text), expected) for text, expected in SQL.items()},
 }
 
@@ -189,6 +223,40 @@ def test_whatever_changes_metadata_publishes(name: str) -> None:
     changed = [path for call, path in store.log if call in CHANGES and any(part in path for part in METADATA)]
     changed += [path for call, path in store.log if call in FOLDERS]
     assert bool(changed) == bool(events), changed
+
+
+@pytest.mark.parametrize("name", COLUMN_CHANGES)
+def test_what_a_change_of_columns_publishes(name: str) -> None:
+    lake, table = new_lake()
+    table.add_column("small", "INT")
+    assert told(lambda: COLUMN_CHANGES[name](lake, table)) == [("SchemaChanged", {"schema_id": 2})]
+
+
+def test_what_rescaling_publishes() -> None:
+    lake, _ = new_lake()
+    table = lake.create_table("d.k", COLUMNS, primary_key=["id"], options={"bucket": "1"})
+    table.write(ROWS)
+    assert told(lambda: table.rescale(2)) == [("OptionsChanged", {"schema_id": 1}), committed("OVERWRITE", 2)]
+
+
+READS = {
+    Table: "branch_names change_batches changes describe files get get_many latest_snapshot schemas statistics tag_names "
+    # The first half of a schema change; a compaction that is committed as every other one.
+    "with_options compact_in_background",
+    TableTags: "get",
+    TableBranches: "list",
+    TableConsumers: "get list",
+    # Databases and views are no tables.
+    Lake: "databases keep_view drop_view now_ms table_exists tables table view views",
+}
+
+
+@pytest.mark.parametrize("kind", READS, ids=lambda kind: kind.__name__)
+def test_no_public_method_is_forgotten(kind: type) -> None:
+    """Whoever adds a method says here that it reads, or what it publishes."""
+    walked = Path(__file__).read_text(encoding="utf-8")
+    public = [name for name, _ in getmembers(kind, callable) if not name.startswith("_")]
+    assert [name for name in public if name not in READS[kind].split() and f".{name}(" not in walked] == []
 
 
 def test_an_event_names_the_table_and_brings_the_snapshot() -> None:

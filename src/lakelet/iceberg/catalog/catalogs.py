@@ -60,11 +60,11 @@ class Catalogs:
     """The catalogs of one lake, each opened once, and anew where somebody else has made it anew."""
 
     def __init__(
-        self, store: ObjectStore, options: Mapping[str, str], source: IcebergMetadataSource = UNCACHED
+        self, store: ObjectStore, options: Mapping[str, str], source: IcebergMetadataSource | None = None
     ) -> None:
         self._store = store
         # Where the metadata of their tables comes from.
-        self._source = source
+        self._source = source or UNCACHED
         self._options = dict(options)
         self._opened: dict[str, IcebergCatalog] = {}
         # The files of kept catalogs as they were when they were listed last.

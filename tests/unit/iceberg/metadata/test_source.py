@@ -7,10 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelet.catalog.lake import Lake
 from lakelet.iceberg.maintenance.expiry import expire_snapshots
 from lakelet.iceberg.metadata.uncached import UncachedIcebergMetadata
 from lakelet.iceberg.scan.scan import scan_of
 from lakelet.iceberg.table import IcebergTable
+from lakelet.storage.open import open_store
 from tests.unit.iceberg.commit.tables import new_catalog, new_table, write
 
 
@@ -75,6 +77,17 @@ def test_upkeep_asks_the_source_of_its_table(table: IcebergTable) -> None:
     asked(table)
     expire_snapshots(table.reloaded(), retain_last=1, older_than_ms=1 << 60)
     assert {"table", "manifest_list"} <= set(asked(table))
+
+
+def test_a_lake_gives_its_source_to_all_catalogs(tmp_path: Path) -> None:
+    source = Recording()
+    lake = Lake(open_store(str(tmp_path), {}), iceberg_metadata=source)
+    lake.sql("CREATE DATABASE iceberg.d")
+    lake.sql("CREATE TABLE iceberg.d.t (id BIGINT)")
+    lake.sql("INSERT INTO iceberg.d.t VALUES (1)")
+    source.asked.clear()
+    assert lake.sql("SELECT id FROM iceberg.d.t").to_arrow().to_pylist() == [{"id": 1}]
+    assert {"table", "for_queries", "manifest_list", "manifest"} <= set(source.asked)
 
 
 def test_versions_of_a_table_keep_its_source(table: IcebergTable) -> None:
