@@ -22,10 +22,10 @@ from lakelet.lsm.source.memory_run import MemoryRun
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.where import parse_where
-from lakelet.read.block_cache import BlockCache
+from lakelet.read.lookup.block_cache import BlockCache
+from lakelet.read.lookup.point_reader import PointReader
+from lakelet.read.merge.merge_reader import BUDGET_BYTES, MergeReader
 from lakelet.read.merge.overlaid_split import AnySplit, OverlaidSplit
-from lakelet.read.merge_reader import BUDGET_BYTES, MergeReader
-from lakelet.read.point_reader import PointReader
 from lakelet.read.table_reader import TableReader
 from tests.tiers.examples import examples
 from tests.unit.lsm.engine.column_fold import ColumnFold, Values, folded_row

@@ -15,8 +15,8 @@ from lakelet.lsm.sections import sections
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.predicate.row_filter import RowFilter
+from lakelet.read.merge.merge_reader import MergeReader
 from lakelet.read.merge.overlaid_split import AnySplit, OverlaidSplit
-from lakelet.read.merge_reader import MergeReader
 from lakelet.read.row_counts import joined
 from lakelet.read.split_reader import SplitReader
 from lakelet.storage.home import TableHome

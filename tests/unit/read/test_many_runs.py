@@ -7,8 +7,7 @@ from lakelet.catalog.lake import Lake
 from lakelet.lsm import spilled_runs
 from lakelet.lsm.engine.table_engine import ENGINES
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read import merge_reader
-from lakelet.read.merge import pieces
+from lakelet.read.merge import merge_reader, pieces
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 from tests.unit.lsm.engine.column_fold import ColumnFold

@@ -6,7 +6,7 @@ import pytest
 
 from lakelet.lsm.engine.table_engine import ENGINES
 from tests.unit.lsm.engine.column_fold import sums_by_name
-from tests.unit.read.test_merge_reader import AFTER, DELETE, INSERT, STREAMED, both_ways, reader, row, simple
+from tests.unit.read.merge.test_merge_reader import AFTER, DELETE, INSERT, STREAMED, both_ways, reader, row, simple
 
 
 def test_positions_of_rows_that_do_not_count_leave_those_that_do() -> None:

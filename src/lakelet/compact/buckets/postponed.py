@@ -46,7 +46,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import BUCKET, POSTPONE_DEFAULT_BUCKET_NUM, TableOptions
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.key_value_files import KeyValueFiles
+from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.split_files import SplitFile
 from lakelet.sink.write.key_value_writer import KeyValueWriter
 from lakelet.storage.home import TableHome

@@ -29,7 +29,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.merge_reader import MergeReader
+from lakelet.read.merge.merge_reader import MergeReader
 from lakelet.read.split_reader import SplitReader
 from lakelet.sink.write.append_writer import AppendWriter
 from lakelet.sink.write.key_value_writer import KeyValueWriter

@@ -36,7 +36,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.merge_reader import BUDGET_BYTES, MergeReader
+from lakelet.read.merge.merge_reader import BUDGET_BYTES, MergeReader
 from lakelet.scan.tree import hides_level0
 from lakelet.sink.write.one_commit import OneCommit
 from lakelet.sink.write.row_groups import ahead, row_groups

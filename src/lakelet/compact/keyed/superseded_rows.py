@@ -33,7 +33,7 @@ from lakelet.model.data_file import DataFile, DeletionVectorRange, IndexFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import DeletionVector
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.key_value_files import KeyValueFiles
+from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.split_files import SplitFile, deleted_positions
 from lakelet.storage.home import TableHome
 

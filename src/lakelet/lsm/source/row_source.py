@@ -6,7 +6,7 @@
 
 Rows of a source come in key order. A key may have several rows in a source that is no file (a memtable keeps every version for an
 engine that folds): they are neighbours, oldest first. This module reads nothing; files are `read.merge.file_run` and
-`read.point_reader`, memory is `memory_run`.
+`read.lookup.point_reader`, memory is `memory_run`.
 """
 
 from __future__ import annotations

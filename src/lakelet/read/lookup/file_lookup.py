@@ -21,8 +21,8 @@ from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.read.evolve import evolve_batch, same_layout
-from lakelet.read.key_bounds import KeyBounds, Places, WantedKeys
-from lakelet.read.lookup_blocks import BlockFiles, LookupFile
+from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
+from lakelet.read.lookup.lookup_blocks import BlockFiles, LookupFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""What a merge reads: sources of sorted rows, and the pieces they are read in."""
+"""The merge of sorted runs into the newest row of each key: its sources, the pieces they are read in, the reader."""

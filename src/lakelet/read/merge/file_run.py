@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakelet.lsm.source.row_source import RowRequest
 from lakelet.model.data_file import DataFile
-from lakelet.read.key_value_files import KeyValueFiles
+from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.split_files import SplitFile
 
 

@@ -22,8 +22,8 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.model.types import Field
 from lakelet.options import ROWKIND_FIELD, TableOptions
-from lakelet.read.key_value_files import KeyValueFiles
 from lakelet.read.merge.file_run import FileRun
+from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.merge.overlaid_split import AnySplit, OverlaidSplit
 from lakelet.read.split_files import files_of
 

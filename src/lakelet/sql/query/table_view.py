@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import columns
-from lakelet.read.merge_reader import MergeReader
+from lakelet.read.merge.merge_reader import MergeReader
 from lakelet.read.split_files import naming
 from lakelet.scan.plan import Plan
 from lakelet.sql.engine.duck_types import duck_type

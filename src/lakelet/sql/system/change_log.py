@@ -27,7 +27,7 @@ from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_kind import SHORT_KINDS, RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.merge_reader import MergeReader
+from lakelet.read.merge.merge_reader import MergeReader
 from lakelet.read.row_counts import only_rows
 from lakelet.scan.plan import Where
 from lakelet.sql.query.relation import Rows

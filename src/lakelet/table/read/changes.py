@@ -23,7 +23,7 @@ from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.split import Split
 from lakelet.options import TableOptions
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.row_difference import row_difference
+from lakelet.read.changes.row_difference import row_difference
 from lakelet.read.split_reader import SplitReader
 from lakelet.scan.plan import Planner
 from lakelet.storage.home import TableHome

@@ -31,8 +31,8 @@ from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.split import Split
 from lakelet.options import BUCKET, CHANGELOG_PRODUCER, RECORD_LEVEL_EXPIRE_TIME, TableOptions
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.changelog_reader import read_changelog
-from lakelet.read.keyed_difference import keyed_difference
+from lakelet.read.changes.changelog_reader import read_changelog
+from lakelet.read.changes.keyed_difference import keyed_difference
 from lakelet.read.table_reader import TableReader
 from lakelet.scan.plan import Planner
 from lakelet.scan.tree import hides_level0

@@ -15,7 +15,7 @@ from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
-from lakelet.read.point_reader import PointReader
+from lakelet.read.lookup.point_reader import PointReader
 from lakelet.scan.plan import Planner
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.row_input import batches_of

@@ -22,7 +22,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import DataType, Field, Row
 from lakelet.options import ROWKIND_FIELD, TableOptions
-from lakelet.read.point_reader import PointReader
+from lakelet.read.lookup.point_reader import PointReader
 from lakelet.scan.key_plan import Lookup, lookups
 from lakelet.scan.plan import Planner
 from lakelet.scan.tree import hides_level0

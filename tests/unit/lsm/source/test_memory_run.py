@@ -14,7 +14,7 @@ from lakelet.lsm.source.memory_run import MemoryRun
 from lakelet.lsm.source.row_source import RowRequest
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import Comparison
-from lakelet.read.key_bounds import WantedKeys
+from lakelet.read.lookup.key_bounds import WantedKeys
 from tests.unit.read.key_value_table import schema_of_columns
 
 SCHEMA = schema_of_columns({"k": "STRING NOT NULL", "n": "INT NOT NULL", "v": "BIGINT"}, ["k", "n"])

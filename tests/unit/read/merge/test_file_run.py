@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lakelet.lsm.source.row_source import RowRequest, RowSource
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.key_value_files import KeyValueFiles
 from lakelet.read.merge.file_run import FileRun
+from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.split_files import files_of
 from tests.unit.read.key_value_table import KeyValueTable, schema_of_columns
 

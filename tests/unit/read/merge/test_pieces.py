@@ -10,8 +10,8 @@ import pytest
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.source.memory_run import MemoryRun
 from lakelet.predicate.row_filter import row_filter
-from lakelet.read.key_value_files import KeyValueFiles
 from lakelet.read.merge import pieces
+from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.merge.overlaid_split import OverlaidSplit
 from lakelet.read.merge.pieces import PieceCutter
 from tests.unit.lsm.engine.column_fold import ColumnFold

@@ -17,7 +17,7 @@ from lakelet.model.schema_change.evolution import add_column, change_type, drop_
 from lakelet.model.types import Atomic, Kind
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import And, Comparison, InList, IsNull, Or, Predicate
-from lakelet.read.merge_reader import BUDGET_BYTES, MergeReader
+from lakelet.read.merge.merge_reader import BUDGET_BYTES, MergeReader
 from lakelet.storage.memory import MemoryStore
 from tests.tiers.examples import examples
 from tests.unit.read.key_value_table import FOLDER, KeyValueTable, Row, schema_of_columns

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakelet.read.row_difference import row_difference
+from lakelet.read.changes.row_difference import row_difference
 
 
 def difference(left: pa.Array, right: pa.Array) -> tuple[list[object], list[object]]:

@@ -14,8 +14,8 @@ from lakelet.lsm.key_words import encode_keys
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
-from lakelet.read.key_bounds import KeyBounds, WantedKeys
-from lakelet.read.key_codes import CUT_BYTES, KeyCoder
+from lakelet.read.lookup.key_bounds import KeyBounds, WantedKeys
+from lakelet.read.lookup.key_codes import CUT_BYTES, KeyCoder
 from tests.tiers.examples import examples
 
 TEXT = st.text(st.sampled_from("\0ab\x7fé"), max_size=5) | st.sampled_from(["x" * CUT_BYTES, "x" * (CUT_BYTES + 1)])

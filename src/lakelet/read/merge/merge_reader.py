@@ -38,8 +38,8 @@ from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.predicate.row_filter import RowFilter, split_by_columns
-from lakelet.read.key_value_files import KeyValueFiles
 from lakelet.read.merge.file_run import FileRun
+from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.merge.overlaid_split import AnySplit
 from lakelet.read.merge.pieces import Piece, PieceCutter
 from lakelet.read.parquet_scan import BATCH_ROWS

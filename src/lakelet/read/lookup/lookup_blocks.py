@@ -30,9 +30,9 @@ from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.schema import KEY_PREFIX
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Field, Kind
-from lakelet.read.block_cache import BlockCache
-from lakelet.read.key_bounds import KeyBounds, Places, WantedKeys
-from lakelet.read.key_codes import Codes, KeyCoder
+from lakelet.read.lookup.block_cache import BlockCache
+from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
+from lakelet.read.lookup.key_codes import Codes, KeyCoder
 from lakelet.read.split_files import SplitFile, deleted_positions, naming
 from lakelet.storage.home import TableHome
 

@@ -18,8 +18,8 @@ from lakelet.errors import CorruptionError, InvalidError, NotFoundError
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.schema_change.evolution import add_column, change_type, rename_column
 from lakelet.model.type_parser import parse_type
-from lakelet.read.block_cache import BlockCache
-from lakelet.read.point_reader import PointReader
+from lakelet.read.lookup.block_cache import BlockCache
+from lakelet.read.lookup.point_reader import PointReader
 from tests.tiers.examples import examples
 from tests.unit.read.key_value_table import FOLDER, KeyValueTable, schema_of_columns
 

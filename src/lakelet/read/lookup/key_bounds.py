@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.types import DataType
-from lakelet.read.key_codes import Codes, KeyCoder
+from lakelet.read.lookup.key_codes import Codes, KeyCoder
 
 Places = NDArray[np.int64]
 

@@ -30,10 +30,10 @@ from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
 from lakelet.options import LOOKUP_CACHE_MAX_MEMORY_SIZE, ROWKIND_FIELD, TableOptions
-from lakelet.read.block_cache import BLOCKS, BlockCache
-from lakelet.read.key_bounds import KeyBounds, Places, WantedKeys
+from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
 from lakelet.read.lookup.file_lookup import BucketFiles, FileColumns, FileLookup, nullable
-from lakelet.read.lookup_blocks import BlockFiles, LookupFile
+from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
+from lakelet.read.lookup.lookup_blocks import BlockFiles, LookupFile
 from lakelet.read.merge.overlaid_split import AnySplit, OverlaidSplit
 from lakelet.read.split_files import files_of
 from lakelet.storage.home import TableHome

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.model.types import Atomic, Kind
-from lakelet.read.keyed_difference import keyed_difference
+from lakelet.read.changes.keyed_difference import keyed_difference
 
 NAN = float("nan")
 
