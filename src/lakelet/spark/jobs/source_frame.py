@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakelet.catalog.names import matching
 from lakelet.errors import InvalidError
 from lakelet.model.types import Atomic, Field
 from lakelet.spark.column_names import column_named
@@ -211,6 +212,5 @@ def _check(frame: DataFrame, paths: Sequence[str], losses: Sequence[Column]) -> 
 
 
 def _matching(name: str, fields: Sequence[Field]) -> Field | None:
-    exact = next((field for field in fields if field.name == name), None)
-    alike = [field for field in fields if field.name.lower() == name.lower()]
-    return exact or (alike[0] if len(alike) == 1 else None)
+    found = matching(name, [field.name for field in fields])
+    return next((field for field in fields if field.name == found), None)

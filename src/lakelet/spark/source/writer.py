@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from lakelet.catalog.names import matching
 from lakelet.commit.committed_files import remove_files
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import CommitUnknownError, InvalidError, LakeletError, UnavailableError
@@ -154,13 +155,7 @@ class SourceWriter(DataSourceArrowWriter):
 
 def _matched(given: StructType, schema: TableSchema) -> dict[str, str]:
     """The table's column for each column of the data; InvalidError for what would fail in every task."""
-    folded: dict[str, list[str]] = {}
-    for name in schema.names:
-        folded.setdefault(name.lower(), []).append(name)
-    names = {}
-    for name in given.fieldNames():
-        alike = folded.get(name.lower(), [])
-        names[name] = alike[0] if name not in schema.names and len(alike) == 1 else name
+    names = {name: matching(name, schema.names) or name for name in given.fieldNames()}
     try:
         arrow = to_arrow_schema(given, timezone="UTC")
     except (PySparkException, ValueError) as error:

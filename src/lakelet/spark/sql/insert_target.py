@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakelet.catalog.names import matching
 from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
 from lakelet.errors import InvalidError
 from lakelet.model.manifest import EntryKind
@@ -123,14 +124,12 @@ class InsertTarget:
 
     def _column(self, name: str) -> str:
         """The table's column of that name, whatever its case."""
-        if name in self._fields:
-            return name
-        alike = [other for other in self._fields if other.lower() == name.lower()]
-        if len(alike) != 1:
+        found = matching(name, tuple(self._fields))
+        if found is None:
             raise InvalidError(
                 f"INSERT: {self._name.table} has no column {name!r}; its columns are {', '.join(self._fields)}"
             )
-        return alike[0]
+        return found
 
     def _value(self, name: str, text: str) -> object:
         """The value of a partition column that is given as SQL; InvalidError for one that the type would change."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from pyspark.sql import SparkSession
 
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.names import BRANCH, matching
 from lakelet.errors import InvalidError, NotFoundError
+from lakelet.model.near_names import nearest
 from lakelet.spark.sql.references import Reference
 
-_BRANCH = "branch_"
 # What Spark itself takes for the first part of a name, without a database of that name.
 _SPARKS_OWN = ("global_temp", "system", "session")
 # The second part of parquet.`/folder` and its like.
 _PATH = re.compile(r"[/\\.:*]")
-_MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +43,13 @@ class LakeNames:
             return self._in_catalog(reference, reference.catalog)
         if self._databases is None:
             self._databases = self.lake.databases()
-        database = _matching(reference.database, self._databases)
+        database = matching(reference.database, self._databases)
         if database is None:
             if self._is_sparks(reference):
                 return None
             raise NotFoundError(
                 f"database {reference.database!r} is neither in {self.lake.location} nor in Spark"
-                f"{_nearest(reference.database, self._databases)}"
+                f"{nearest(reference.database, self._databases)}"
             )
         name, _, suffix = reference.table.partition("$")
         if not name or _PATH.search(name):
@@ -60,7 +58,7 @@ class LakeNames:
 
     def _in_catalog(self, reference: Reference, name: str) -> TableName | None:
         """A table of a catalog that the lake knows; all other names of three parts are Spark's."""
-        catalog = _matching(name, self.lake.catalogs.names()) if find_spec("pyiceberg") is not None else None
+        catalog = matching(name, self.lake.catalogs.names()) if find_spec("pyiceberg") is not None else None
         if catalog is None:
             return None
         table, _, suffix = reference.table.partition("$")
@@ -68,15 +66,15 @@ class LakeNames:
         shown = f"{reference.database}.{table}"
         if not found.table_exists(shown):
             databases = found.namespaces()
-            database = _matching(reference.database, databases)
+            database = matching(reference.database, databases)
             if database is None:
                 raise NotFoundError(
-                    f"database {reference.database!r} is not in catalog {catalog}{_nearest(reference.database, databases)}"
+                    f"database {reference.database!r} is not in catalog {catalog}{nearest(reference.database, databases)}"
                 )
             there = found.tables(database)
-            own = _matching(table, there)
+            own = matching(table, there)
             if own is None:
-                raise NotFoundError(f"table '{catalog}.{shown}' does not exist{_nearest(table, there)}")
+                raise NotFoundError(f"table '{catalog}.{shown}' does not exist{nearest(table, there)}")
             shown = f"{database}.{own}"
         return TableName(shown, _branch(reference, suffix), catalog)
 
@@ -84,9 +82,9 @@ class LakeNames:
         if self.lake.table_exists(f"{database}.{name}"):
             return name
         there = self.lake.tables(database)
-        found = _matching(name, there)
+        found = matching(name, there)
         if found is None:
-            raise NotFoundError(f"table '{database}.{name}' is not in {self.lake.location}{_nearest(name, there)}")
+            raise NotFoundError(f"table '{database}.{name}' is not in {self.lake.location}{nearest(name, there)}")
         return found
 
     def _is_sparks(self, reference: Reference) -> bool:
@@ -100,21 +98,8 @@ class LakeNames:
 def _branch(reference: Reference, suffix: str) -> str | None:
     if not suffix:
         return None
-    if not suffix.startswith(_BRANCH) or suffix == _BRANCH:
+    if not suffix.startswith(BRANCH) or suffix == BRANCH:
         raise InvalidError(
             f"{reference.table!r}: after '$' a branch is expected, such as $branch_dev, found {suffix!r}"
         )
-    return suffix.removeprefix(_BRANCH)
-
-
-def _matching(name: str, there: Sequence[str]) -> str | None:
-    """The name itself, or the only one that differs from it in case."""
-    if name in there:
-        return name
-    alike = [other for other in there if other.lower() == name.lower()]
-    return alike[0] if len(alike) == 1 else None
-
-
-def _nearest(name: str, there: Sequence[str]) -> str:
-    found = difflib.get_close_matches(name, there, n=_MOST_SHOWN) or sorted(there)[:_MOST_SHOWN]
-    return f"; did you mean {' or '.join(found)}?" if found else "; there is none"
+    return suffix.removeprefix(BRANCH)
