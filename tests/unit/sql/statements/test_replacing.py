@@ -90,7 +90,7 @@ class TestKept:
             "SELECT id, error('no') AS p FROM d.t",
             "SELECT nothing FROM d.t",
             "SELECT '101'::BIT AS id",
-            "SELECT 1 AS other, 2 AS Other",
+            "SELECT 1 AS other, NULL AS more",
         ):
             with pytest.raises(LakeletError):
                 sql.rows(f"CREATE OR REPLACE TABLE d.t {keys} {behind} AS {query}")

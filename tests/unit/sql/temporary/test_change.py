@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakelet import InvalidError, NotFoundError
+from tests.unit.sql.iceberg.ice_session import ice_session
 from tests.unit.sql_session import SqlSession
 
 
@@ -174,3 +175,15 @@ def test_moments_are_of_the_zone_that_is_set(sql: SqlSession) -> None:
         sql.rows(f"SET TimeZone = '{zone}'", "CREATE OR REPLACE TEMP TABLE m (z TIMESTAMPTZ)")
         sql.rows(f"INSERT INTO m VALUES ('{text}')", f"UPDATE m SET z = '{text}' WHERE z = '{text}'")
         assert sql.rows(f"SELECT z::TIMESTAMPTZ = $noon FROM m WHERE z = '{text}'", params={"noon": noon}) == [(True,)]
+
+
+def test_beside_tables_of_iceberg(tmp_path: Path) -> None:
+    sql = ice_session(tmp_path)
+    sql.rows("CREATE TEMP TABLE news AS FROM (VALUES ('nut', 20), ('cog', 40)) AS q(item, n)")
+    sql.rows("CREATE TABLE iceberg.shop.o (item STRING, n INT)", "INSERT INTO iceberg.shop.o SELECT * FROM news")
+    sql.rows("MERGE INTO iceberg.shop.o AS t USING news AS s ON s.item = t.item AND s.n = 20 WHEN MATCHED THEN DELETE")
+    sql.rows("INSERT INTO news SELECT item || '!', n FROM iceberg.shop.o WHERE n = 40")
+    sql.rows("UPDATE news SET n = o.n + 1 FROM iceberg.shop.o AS o WHERE o.item = news.item")
+    assert news(sql) == [("cog", 41), ("cog!", 40), ("nut", 20)]
+    sql.rows("CREATE TEMP VIEW joined AS SELECT o.n, news.n AS m FROM iceberg.shop.o JOIN news USING (item)")
+    assert sql.rows("FROM joined") == [(40, 41)]
