@@ -100,6 +100,10 @@ def test_parameters_and_frames_that_are_handed_over(session: Session) -> None:
         "FROM information_schema.tables",
         "FROM pg_catalog.pg_class",
         "FROM duckdb_tables",
+        "FROM system.main.duckdb_tables",
+        # What other queries of the session have in DuckDB.
+        "FROM temp.main.lakelet_rows_1",
+        "FROM lakelet_1.main.t",
         "SHOW ALL TABLES",
         "SELECT getvariable('a')",
         "SELECT current_setting('threads')",
