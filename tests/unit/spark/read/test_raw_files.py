@@ -2,19 +2,22 @@
 
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from lakelet import Lake, Table
+from lakelet import Lake, Table, connect
 from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.lsm.engine.table_engine import ENGINES
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.split import Split
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
-from lakelet.spark.read.merge_scan import balanced, packed, unpacked
+from lakelet.spark.read.merge_scan import SplitTasks, balanced, packed, unpacked
 from lakelet.spark.read.raw_files import assign, spark_reads
 from lakelet.storage.memory import MemoryStore
+from tests.unit.lsm.engine.column_fold import sums_by_name
 
 
 def schema(*types: str, names: tuple[str, ...] = (), key: tuple[str, ...] = ()) -> TableSchema:
@@ -120,3 +123,21 @@ def test_what_travels_is_smaller_than_its_pickle() -> None:
     split = _split(1)
     assert unpacked(packed([split] * 3)) == [split] * 3
     assert len(packed([split] * 3)) < len(pickle.dumps([split] * 3))
+
+
+def test_rows_of_a_fold_engine_are_merged_by_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine does not travel with the splits: an executor derives it from the schema, as the driver does."""
+    monkeypatch.setitem(ENGINES, "deduplicate", sums_by_name)
+    lake = connect(str(tmp_path))
+    lake.create_database("d")
+    columns = [("id", "BIGINT NOT NULL"), ("sum_a", "BIGINT"), ("text", "STRING")]
+    table = lake.create_table("d.t", columns, primary_key=["id"], options={"bucket": "1"})
+    table.write(pa.table({"id": [1, 2], "sum_a": [5, 7], "text": ["x", "y"]}))
+    table.write(pa.table({"id": [1], "sum_a": [10], "text": pa.array([None], pa.string())}))
+    scan = table.scan(where="sum_a = 15")
+    found = assign(scan.plan().splits, scan.schema.fields, SchemaVersions(scan.home), "file:///a")
+    assert found.native == {}
+    tasks = SplitTasks(packed(scan), (packed(found.ours),), tuple(scan.schema.fields))
+    assert [row for batch in pickle.loads(pickle.dumps(tasks))(0) for row in batch.to_pylist()] == [
+        {"id": 1, "sum_a": 15, "text": "x"}
+    ]
