@@ -1,6 +1,7 @@
 """Which tests a run takes, how a sample is drawn, and how work is spread over workers."""
 
 import json
+import os
 import re
 import subprocess
 from itertools import product
@@ -192,6 +193,24 @@ def test_one_seed_is_printed_and_used() -> None:
     ).stdout
     assert len(re.findall(r"seed[ =]\d+", lines, re.IGNORECASE)) == 4
     assert len(set(re.findall(r"seed[ =](\d+)", lines, re.IGNORECASE))) == 1
+
+
+def test_a_commit_gives_its_slice_a_seed_and_a_zone() -> None:
+    script = REPOSITORY / "scripts" / "slice.sh"
+    elsewhere = {name: value for name, value in os.environ.items() if name != "TZ"}
+    told = [
+        subprocess.run(
+            [script, commit, "Asia/Kolkata", "echo"], env=elsewhere, capture_output=True, text=True, check=True
+        ).stdout
+        for commit in ("a", "b", "c", "d", "a")
+    ]
+    assert told[0].splitlines()[:2] == told[4].splitlines()[:2]
+    assert {"zone Asia/Kolkata" in lines for lines in told} == {True, False}
+    assert all(("tests/unit" in lines) == ("zone Asia/Kolkata" in lines) for lines in told)
+    assert all(
+        re.search(r"slice of (\w): seed (\d+)[^\n]*SLICE=\1\n.*--hypothesis-seed \2", lines, re.DOTALL)
+        for lines in told
+    )
 
 
 def test_all_that_share_a_session_are_one_piece_of_work() -> None:
