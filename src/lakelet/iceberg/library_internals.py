@@ -1,6 +1,6 @@
 """What is used of pyiceberg beside its public names: each behind a function here, to be checked when its version rises.
 
-Classes that take the place of methods of pyiceberg's own stand where they are used: `commit/manifest_writer`,
+Classes that take the place of methods of pyiceberg's own stand where they are used: `commit/snapshot/manifest_writer`,
 `write/partition_folder` and `trust/rest_catalog`.
 """
 

@@ -22,7 +22,6 @@ from lakelet.errors import ConflictError, InternalError, InvalidError, NotFoundE
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.commit.attempts import MadeSnapshot, SnapshotCommit, find_commit, head_of, made_snapshot
 from lakelet.iceberg.commit.change import Change, added_file, operation_of
-from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.commit.overwrite import (
     Overwrite,
     Replaced,
@@ -33,7 +32,8 @@ from lakelet.iceberg.commit.overwrite import (
 )
 from lakelet.iceberg.commit.removal import remove_paths
 from lakelet.iceberg.commit.schema_changes import check_schema
-from lakelet.iceberg.commit.summary import COMMIT_ID
+from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
+from lakelet.iceberg.commit.snapshot.summary import COMMIT_ID
 from lakelet.iceberg.commit.written_files import check_written
 from lakelet.iceberg.commit_data import CommitData
 from lakelet.iceberg.table import IcebergTable

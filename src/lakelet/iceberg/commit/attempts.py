@@ -38,12 +38,12 @@ from lakelet.events import Committed, publish
 from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.commit.change import Change
 from lakelet.iceberg.commit.change_events import publish_unknown
-from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.commit.lost_metadata import remove_lost_metadata
 from lakelet.iceberg.commit.outcomes import Outcome, never_sent, outcome_of
 from lakelet.iceberg.commit.request import send
-from lakelet.iceberg.commit.snapshot_files import SnapshotFiles
-from lakelet.iceberg.commit.summary import COMMIT_ID, JOB_ID
+from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
+from lakelet.iceberg.commit.snapshot.snapshot_files import SnapshotFiles
+from lakelet.iceberg.commit.snapshot.summary import COMMIT_ID, JOB_ID
 from lakelet.iceberg.commit.table_settings import number_property
 from lakelet.iceberg.table import IcebergTable
 from lakelet.ids import Ids

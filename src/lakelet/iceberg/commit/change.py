@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyiceberg.manifest import DataFile
 from pyiceberg.table.snapshots import Operation
 
-from lakelet.iceberg.commit.live_files import LiveFile
+from lakelet.iceberg.commit.snapshot.live_files import LiveFile
 from lakelet.iceberg.commit_data import CommitData
 
 

@@ -28,10 +28,10 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DecimalType, FloatType, PrimitiveType, UUIDType
 
 from lakelet.errors import InvalidError
-from lakelet.iceberg.commit.live_files import LiveFile, LiveFiles
-from lakelet.iceberg.commit.manifest_writer import schema_of_spec
 from lakelet.iceberg.commit.overlap import Fit, reach_of
 from lakelet.iceberg.commit.partition_keys import PartitionKey, partition_key, value_key
+from lakelet.iceberg.commit.snapshot.live_files import LiveFile, LiveFiles
+from lakelet.iceberg.commit.snapshot.manifest_writer import schema_of_spec
 from lakelet.iceberg.library_internals import fields_by_id
 
 

@@ -29,10 +29,10 @@ from lakelet.clock import Clock, SystemClock
 from lakelet.errors import ConflictError, InvalidError, NotFoundError
 from lakelet.iceberg.commit.attempts import MadeSnapshot, SnapshotCommit
 from lakelet.iceberg.commit.change import Change, added_file
-from lakelet.iceberg.commit.live_files import LiveFile, LiveFiles, path_bounds
 from lakelet.iceberg.commit.partition_keys import partition_key
 from lakelet.iceberg.commit.removal import remove_paths
 from lakelet.iceberg.commit.schema_changes import check_schema
+from lakelet.iceberg.commit.snapshot.live_files import LiveFile, LiveFiles, path_bounds
 from lakelet.iceberg.commit_data import CommitData
 from lakelet.iceberg.scan.partition_projection import partition_projection
 from lakelet.iceberg.scan.pruning import planning_schema, pruning_expression

@@ -9,7 +9,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from lakelet.clock import Clock, SystemClock
 from lakelet.iceberg.commit.attempts import MadeSnapshot, SnapshotCommit
 from lakelet.iceberg.commit.change import Change
-from lakelet.iceberg.commit.live_files import LiveFiles
+from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
 from lakelet.iceberg.table import IcebergTable
 from lakelet.ids import Ids, RandomIds
 

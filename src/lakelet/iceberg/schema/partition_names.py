@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
-from lakelet.iceberg.commit.live_files import LiveFiles
+from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.transforms.transform import human_string
 

@@ -33,9 +33,9 @@ from lakelet.errors import (
 )
 from lakelet.iceberg.branches import create_branch
 from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
-from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
-from lakelet.iceberg.commit.summary import JOB_ID
+from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
+from lakelet.iceberg.commit.snapshot.summary import JOB_ID
 from lakelet.iceberg.maintenance.expiry import expire_snapshots
 from lakelet.iceberg.table import IcebergTable
 from tests.unit.iceberg.commit.tables import (

@@ -29,9 +29,9 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from lakelet.iceberg.commit.live_files import LiveFiles
 from lakelet.iceberg.commit.overlap import Fit, reach_of
 from lakelet.iceberg.commit.partition_keys import value_key
+from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
 from tests.tiers.examples import examples
 from tests.unit.iceberg.commit.tables import NAME, begin, new_catalog, set_partitions, write
 

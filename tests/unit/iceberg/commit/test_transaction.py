@@ -13,7 +13,7 @@ from pyiceberg.types import IntegerType, StringType
 from lakelet.errors import ConflictError, InvalidError, NotFoundError
 from lakelet.iceberg.branches import create_branch, create_tag, fast_forward
 from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
-from lakelet.iceberg.commit.summary import COMMIT_ID
+from lakelet.iceberg.commit.snapshot.summary import COMMIT_ID
 from lakelet.iceberg.transaction import IcebergTransaction
 from tests.unit.iceberg.commit.tables import (
     CatalogHooks,

@@ -28,12 +28,12 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakelet.errors import InvalidError
 from lakelet.iceberg.commit.change import Change
-from lakelet.iceberg.commit.live_files import LiveFiles
-from lakelet.iceberg.commit.manifest_merge import ManifestSize, merge_groups
-from lakelet.iceberg.commit.manifest_writer import rolling_manifests
 from lakelet.iceberg.commit.partition_keys import partition_key
 from lakelet.iceberg.commit.removal import remove_paths
-from lakelet.iceberg.commit.summary import summary_of
+from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
+from lakelet.iceberg.commit.snapshot.manifest_merge import ManifestSize, merge_groups
+from lakelet.iceberg.commit.snapshot.manifest_writer import rolling_manifests
+from lakelet.iceberg.commit.snapshot.summary import summary_of
 from lakelet.iceberg.commit.table_settings import flag_property, number_property
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.trust.table_classes import locations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.iceberg.commit.manifest_merge import ManifestSize, merge_groups
+from lakelet.iceberg.commit.snapshot.manifest_merge import ManifestSize, merge_groups
 
 
 def test_few_manifests_stay() -> None:

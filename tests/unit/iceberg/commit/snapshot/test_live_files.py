@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelet.iceberg.commit import live_files
-from lakelet.iceberg.commit.live_files import LiveFiles
+from lakelet.iceberg.commit.snapshot import live_files
+from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
 from tests.unit.iceberg.commit.tables import new_catalog, new_table, write
 
 MANIFESTS = 12
