@@ -23,6 +23,7 @@ import pyarrow.fs
 from lakelet.errors import UnavailableError
 from lakelet.storage.arrow_files import arrow_filesystem
 from lakelet.storage.decorated import DecoratedStore
+from lakelet.storage.sequential_output import SequentialOutput
 from lakelet.storage.store import ObjectStore, OutputFile, checked_path
 
 T = TypeVar("T")
@@ -193,7 +194,7 @@ class CrashStore(_AimedStore):
             raise SimulatedCrash(f"{self.location}: crashed at call {self._crash_at}")
 
 
-class _ObservedOutput:
+class _ObservedOutput(SequentialOutput):
     """An output file whose `close` and `abort` are calls of the observing store."""
 
     def __init__(self, store: _ObservedStore, path: str, output: OutputFile) -> None:
@@ -222,18 +223,3 @@ class _ObservedOutput:
     def abort(self) -> None:
         if not self.closed:
             self._store._around("abort", self._path, self._output.abort)
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def __enter__(self) -> "_ObservedOutput":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self.abort() if kind is not None else self.close()

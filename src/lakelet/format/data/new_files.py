@@ -20,6 +20,7 @@ from lakelet.format.data.data_file_formats import data_file_format
 from lakelet.format.data.file_settings import FileSettings
 from lakelet.model.types import Field
 from lakelet.storage.home import TableHome
+from lakelet.storage.sequential_output import SequentialOutput
 from lakelet.storage.store import OutputFile
 
 _LOG = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ class NewFile:
         self._output.abort()
 
 
-class _Output:
+class _Output(SequentialOutput):
     """The output of a file, which swallows what is written after it was given up: Arrow's writers end their file when they
     are collected, whether or not anybody wants it."""
 
@@ -129,18 +130,3 @@ class _Output:
     def abort(self) -> None:
         self._given_up = True
         self._to.abort()
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def __enter__(self) -> _Output:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self.close() if kind is None else self.abort()

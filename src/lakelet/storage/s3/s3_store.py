@@ -34,6 +34,7 @@ from lakelet.errors import (
     UnavailableError,
 )
 from lakelet.storage.s3.s3_options import S3Options
+from lakelet.storage.sequential_output import SequentialOutput
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path, is_hidden
 
 _FOLDER_MARKER = ".folder"
@@ -315,7 +316,7 @@ class S3Store:
             raise InvalidError(f"{self._name(path)}: {_summary(error)}") from error
 
 
-class _S3Output:
+class _S3Output(SequentialOutput):
     """A multipart upload fed by `write`; the object appears when `close` completes it."""
 
     def __init__(self, store: S3Store, path: str, key: str) -> None:
@@ -355,21 +356,6 @@ class _S3Output:
     def abort(self) -> None:
         # A writer that is dropped before `close` never completes its upload.
         self._writer = None
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def __enter__(self) -> "_S3Output":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self.abort() if kind is not None else self.close()
 
 
 def _status(error: Exception) -> int | None:
