@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+import requests
+from pyiceberg.exceptions import BadRequestError, CommitFailedException, CommitStateUnknownException
 
 import lakelet
 from lakelet.catalog.lake import Lake
@@ -21,7 +25,9 @@ from lakelet.iceberg.branches import (
 )
 from lakelet.iceberg.maintenance.expiry import expire_snapshots
 from lakelet.iceberg.table import IcebergTable
+from tests.crash.warehouse import SteppingClock
 from tests.unit.events.told import Told, events_of, told
+from tests.unit.iceberg.commit.tables import CatalogHooks, new_catalog, new_table, raising, write
 
 TABLE = "iceberg.d.t"
 
@@ -101,6 +107,37 @@ def test_what_is_refused_is_not_told_of(lake: Lake) -> None:
             lake.sql(f"CREATE TABLE {TABLE} (id BIGINT)")
 
     assert told(run) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "raised", "expected"),
+    [
+        (None, CommitStateUnknownException("502"), None, ["Committed"]),
+        (CommitFailedException("another was first"), None, None, ["Committed"]),
+        (requests.ConnectionError("reset by peer"), None, CommitUnknownError, ["StateUnknown"]),
+        (None, KeyboardInterrupt(), KeyboardInterrupt, ["StateUnknown"]),
+        (BadRequestError("no"), None, LakeletError, []),
+    ],
+    ids=["taken without an answer", "second attempt", "no answer", "interrupted", "refused"],
+)
+def test_what_a_commit_in_trouble_publishes(
+    tmp_path: Path,
+    before: BaseException | None,
+    after: BaseException | None,
+    raised: type[BaseException] | None,
+    expected: list[str],
+) -> None:
+    catalog = new_catalog(tmp_path)
+    table = new_table(catalog, pa.schema([("id", pa.int64())]))
+    hooks = CatalogHooks(catalog)
+    hooks.before = [None if before is None else raising(before)]
+    hooks.after = [None if after is None else raising(after)]
+
+    def run() -> None:
+        with nullcontext() if raised is None else pytest.raises(raised):
+            write(table, [{"id": 1}], clock=SteppingClock())
+
+    assert [kind for kind, _ in told(run)] == expected
 
 
 def test_a_drop_of_unknown_outcome_is_told_as_such(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import logging
 
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
-from lakelet.iceberg.commit.change_events import publish_change
+from lakelet.iceberg.commit.change_events import publish_change, publish_unknown
 from lakelet.iceberg.library_internals import delete_old_metadata
 from lakelet.iceberg.table import IcebergTable
 
@@ -20,7 +20,14 @@ _LOG = logging.getLogger(__name__)
 def send(table: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> None:
     """Sends updates that stand only if the requirements hold; raises what the catalog raises."""
     catalog = table.library.catalog
-    response = catalog.commit_table(table.library, requirements, updates)
+    try:
+        response = catalog.commit_table(table.library, requirements, updates)
+    except Exception:
+        # Whoever sent it finds out what became of it.
+        raise
+    except BaseException:
+        publish_unknown(table, "commit")
+        raise
     try:
         delete_old_metadata(catalog, table.library.io, table.metadata, response.metadata)
     except Exception as error:
