@@ -38,3 +38,17 @@ def test_every_command_of_the_shell_is_documented() -> None:
     rows = re.findall(r"^\| `(\\[^`]+)`", page, flags=re.MULTILINE)
     told = [f"{name} {command.argument}".strip().replace("|", "\\|") for name, command in BACKSLASHES.items()]
     assert rows == told
+
+
+def test_every_module_that_a_page_names_exists() -> None:
+    source = REPOSITORY / "src" / "lakelet"
+    packages = "|".join(sorted(folder.name for folder in source.iterdir() if folder.is_dir()))
+    named = re.compile(rf"(?<![\w/.-])(?:{packages})(?:/[a-z_0-9]+)+(?:\.py)?(?![\w/.-])")
+    pages = [REPOSITORY / "ARCHITECTURE.md", *(REPOSITORY / "docs" / "decisions").glob("*.md")]
+    missing = [
+        f"{page.name}: {match.group()}"
+        for page in pages
+        for match in named.finditer(page.read_text(encoding="utf-8"))
+        if not (source / match.group()).is_dir() and not (source / match.group()).with_suffix(".py").exists()
+    ]
+    assert missing == []

@@ -1,6 +1,6 @@
 """How the dynamic buckets of a partition are shared out among tasks.
 
-    group      bucket % groups, and for a new key the assigner of its hash (sink/channels.select_assigners)
+    group      bucket % groups, and for a new key the assigner of its hash (sink/bucket/channels.select_assigners)
     channel    (start of the partition + group) % channels
 
 A new key goes into a bucket of its own group, so that one task has all rows of a bucket and alone opens the buckets of its
