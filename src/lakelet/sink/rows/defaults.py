@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lakelet.clock import Clock
 from lakelet.errors import InvalidError
@@ -64,19 +67,33 @@ class ColumnDefaults:
         values = _of_type(evaluated(sql, rows if expression.volatile else 1, _where(column)), column)
         return values if expression.volatile else pa.repeat(values[0], rows)
 
-    def sql(self, column: Field) -> str | None:
-        """SQL of DuckDB for the expression that a column has as its default, None for a literal or none."""
-        text = self.expressions.get(column.name)
-        if column.default is not None or text is None:
-            return None
-        return self._bound(checked_expression(column, text), column)
+    def row(self, columns: Sequence[Field]) -> pa.Table:
+        """One row of those defaults that are the same for all rows, NULL for the others."""
+        volatile = self.volatile(columns)
+        return pa.table(
+            {one.name: LITERALS.array(one, 1) if one in volatile else self.array(one, 1) for one in columns}
+        )
+
+    def replaced(self, batch: pa.RecordBatch, column: Field, rows: NDArray[np.bool_]) -> pa.RecordBatch:
+        """A batch in which some rows get the default of a column."""
+        count = int(rows.sum())
+        if not count:
+            return batch
+        place, values = batch.schema.get_field_index(column.name), self.array(column, count)
+        before = batch.column(place)
+        if pa.types.is_null(before.type):
+            before = pa.nulls(len(before), values.type)
+        after = pc.replace_with_mask(before, pa.array(rows), values.cast(before.type))
+        return batch.set_column(place, pa.field(column.name, after.type), after)
 
     def volatile(self, columns: Sequence[Field]) -> list[Field]:
         """The columns whose defaults differ from row to row."""
         return [
             one
             for one in columns
-            if one.name in self.expressions and checked_expression(one, self.expressions[one.name]).volatile
+            if one.default is None
+            and one.name in self.expressions
+            and checked_expression(one, self.expressions[one.name]).volatile
         ]
 
     def filled(self, batch: pa.RecordBatch, columns: Sequence[Field]) -> pa.RecordBatch:

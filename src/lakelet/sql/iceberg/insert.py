@@ -59,6 +59,7 @@ def run_insert(context: Context, statement: Statement, insert: Insert) -> SqlRes
     found = rows.rows(fixed)
     with found.result as result:
         counted = CountedRows(result, found.columns, fixed, schema)
+        counted.fill(rows.defaults, rows.left_open(found.columns), fixed)
         made = insert_rows(table, counted.returning(returned), mode=mode, partition=partition, branch=given.name.branch)
     if returned is not None:
         return returned.result()

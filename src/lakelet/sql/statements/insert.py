@@ -13,7 +13,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lakelet.catalog.names import matching
 from lakelet.catalog.sql_result import SqlResult
@@ -30,9 +32,7 @@ from lakelet.sql.iceberg.names import is_iceberg
 from lakelet.sql.lexer.errors import SqlError, nearest
 from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.words import Word
-from lakelet.sql.query.relation import Relation
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.change.change_query import DEFAULTS
 from lakelet.sql.statements.change.change_values import check_defaults
 from lakelet.sql.statements.change.insert_conflict import run_conflict
 from lakelet.sql.statements.change.returned_rows import ReturnedRows
@@ -62,7 +62,7 @@ def run_insert(context: Context, statement: Statement) -> SqlResult:
     mode, partition = _mode(context, insert, schema, fixed)
     with rows.result as result:
         counted = CountedRows(result, rows.columns, {} if partition else fixed, schema)
-        counted.fill(defaults, fixed)
+        counted.fill(defaults, given.left_open(rows.columns), fixed)
         if insert.conflict is not None:
             return run_conflict(context, statement, insert, target, counted.batches(), (*rows.columns, *fixed))
         made = table.write(counted.returning(returned), mode=mode, partition=partition, missing="default")
@@ -160,8 +160,7 @@ class InsertRows:
             raise
 
     def _queried(self, query: QueryText, fixed: Mapping[str, Any]) -> QueriedRows:
-        relations = self._defaults()
-        given = query.schema(self.context, relations)
+        given = query.schema(self.context)
         names = self.columns(given.names, fixed)
         check_defaults(self.schema, self.defaults, dict.fromkeys((*names, *fixed), True))
         places = [f"c{place}" for place in range(len(names))]
@@ -173,7 +172,7 @@ class InsertRows:
             aliases = f") AS {_ROWS}({', '.join(places)})"
             items = ", ".join(f"{value} AS {place}" for value, place in zip(values, places, strict=True))
             query = query.inside(f"SELECT {items} FROM (", aliases)
-        return QueriedRows(names, query.run(self.context, relations))
+        return QueriedRows(names, query.run(self.context))
 
     def _query(self, values: Sequence[ValuesRow], fixed: Mapping[str, Any]) -> QueryText:
         if self.insert.query is not None:
@@ -188,7 +187,7 @@ class InsertRows:
                     f"expected {len(names)} values for {', '.join(names)}, found {len(row.values)}", row.word
                 )
         fields = [self.schema.field(name) for name in names]
-        query = ValuesQuery(self.context, self.statement, self._defaults(), fields, self.insert.common, self.defaults)
+        query = ValuesQuery(self.context, self.statement, fields, self.insert.common, self.defaults)
         return query.query(values)
 
     def columns(self, given: Sequence[str] | None, fixed: Mapping[str, Any]) -> list[str]:
@@ -225,8 +224,16 @@ class InsertRows:
             raise self._error(f"column {found!r} has its value from PARTITION", word)
         return found
 
-    def _defaults(self) -> dict[str, Relation]:
-        return {DEFAULTS: pa.table({one.name: LITERALS.array(one, 1) for one in self.schema.fields})}
+    def left_open(self, names: Sequence[str]) -> list[tuple[Field, NDArray[np.bool_]]]:
+        """The columns that VALUES leaves to their defaults, and in which rows."""
+        found = []
+        for place, name in enumerate(names):
+            field = self.schema.field(name)
+            if self.defaults.has(field):
+                rows = np.array([row.values[place] is None for row in self.insert.values], np.bool_)
+                if rows.any():
+                    found.append((field, rows))
+        return found
 
     # ------------------------------------------------------------------ errors
 
@@ -283,21 +290,27 @@ class CountedRows:
         self._fixed = {name: pa.scalar(value, to_arrow(schema.field(name).type)) for name, value in fixed.items()}
         self._defaults = LITERALS
         self._left_out: Sequence[Field] = ()
+        self._left_open: Sequence[tuple[Field, NDArray[np.bool_]]] = ()
         self.rows = 0
 
-    def fill(self, defaults: ColumnDefaults, given: Container[str]) -> None:
-        """Lets rows come with the expressions of columns that neither they nor the caller (`given`) have: of one moment with
-        those that the statement asks for by DEFAULT."""
+    def fill(
+        self, defaults: ColumnDefaults, left_open: Sequence[tuple[Field, NDArray[np.bool_]]], given: Container[str]
+    ) -> None:
+        """Lets rows come with the expressions of columns that they leave open, and of those that neither they nor the caller
+        (`given`) have."""
         self._defaults = defaults
+        self._left_open = left_open
         self._left_out = [one for one in self._schema.fields if one.name not in given]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, which are counted on their way."""
         names = [*self._columns, *self._fixed]
         for batch in self._result.to_batches():
-            self.rows += batch.num_rows
+            first, self.rows = self.rows, self.rows + batch.num_rows
             constants = [pa.repeat(value, batch.num_rows) for value in self._fixed.values()]
             whole = pa.RecordBatch.from_arrays([*batch.columns, *constants], names)
+            for column, rows in self._left_open:
+                whole = self._defaults.replaced(whole, column, rows[first : self.rows])
             yield self._defaults.filled(whole, self._left_out)
 
     def returning(self, returned: ReturnedRows | None) -> Iterator[pa.RecordBatch]:

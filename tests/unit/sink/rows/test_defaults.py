@@ -3,6 +3,7 @@
 import datetime as dt
 import pickle
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -120,7 +121,7 @@ def test_a_literal_goes_before_an_expression() -> None:
     made = schema(column("INT", "5"), **{"fields.c.default-expression": "1 + random()::INT"})
     defaults = ColumnDefaults.of(made, NOW_MS)
     assert defaults.array(made.fields[0], 2).to_pylist() == [5, 5]
-    assert defaults.sql(made.fields[0]) is None
+    assert defaults.volatile(made.fields) == []
 
 
 def test_rows_are_filled_where_they_lack_columns() -> None:
@@ -131,6 +132,17 @@ def test_rows_are_filled_where_they_lack_columns() -> None:
     assert filled.schema.names == ["a", "u"]
     assert len(set(filled.column("u").to_pylist())) == 2
     assert defaults.filled(filled, fields) is filled
+
+
+def test_some_rows_get_their_default() -> None:
+    column = Field(1, "u", parse_type("STRING"))
+    defaults = ColumnDefaults({"u": "uuid()"}, NOW_MS)
+    batch = pa.record_batch({"a": [1, 2, 3], "u": ["x", None, None]})
+    found = defaults.replaced(batch, column, np.array([False, True, True])).column("u").to_pylist()
+    assert found[0] == "x"
+    assert len(set(found)) == 3
+    assert defaults.replaced(batch, column, np.array([False] * 3)) is batch
+    assert defaults.row([column, Field(2, "n", parse_type("INT"), default="5")]).to_pylist() == [{"u": None, "n": 5}]
 
 
 def test_columns_that_are_not_there() -> None:

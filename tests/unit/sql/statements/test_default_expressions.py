@@ -131,6 +131,41 @@ def test_copy(sql: SqlSession, tmp_path: Any) -> None:
     assert sorted(filled(sql)) == [1, 2]
 
 
+def test_a_setting_of_the_session_changes_no_default(sql: SqlSession, table: str) -> None:
+    """A session may see moments in its own zone; what is written is the table's matter."""
+    sql.rows("ALTER TABLE t ADD COLUMNS (s STRING DEFAULT now(), w STRING DEFAULT now() || uuid())")
+    sql.rows("SET TimeZone = 'Asia/Kolkata'")
+    sql.rows("INSERT INTO t (id) VALUES (1)", "INSERT INTO t (id, made, s, w) VALUES (2, DEFAULT, DEFAULT, DEFAULT)")
+    sql.rows("INSERT INTO t (id, made, s, w) VALUES (3, NULL, NULL, NULL)")
+    sql.rows("UPDATE t SET made = DEFAULT, s = DEFAULT, w = DEFAULT WHERE id = 3")
+    sql.rows("SET TimeZone = 'UTC'")
+    text = "2026-03-04 22:30:00.5+00"
+    assert sorted(filled(sql)) == [1, 2, 3]
+    assert sql.rows("SELECT DISTINCT s, w[:24] FROM t") == [(text, text)]
+
+
+def test_default_stands_where_it_is_said(sql: SqlSession) -> None:
+    """Among many rows of VALUES each gets its own."""
+    sql.rows(APPEND)
+    rows = ", ".join(f"({number}, {'DEFAULT' if number % 3 else repr(str(number))})" for number in range(5000))
+    sql.rows(f"INSERT INTO t (id, u) VALUES {rows}")
+    found = dict(sql.rows("SELECT id, u FROM t"))
+    assert all(found[number] == str(number) for number in range(0, 5000, 3))
+    assert len({one for one in found.values() if len(one) == 36}) == 5000 - len(range(0, 5000, 3))
+
+
+def test_clauses_that_ask_for_defaults_beside_others(sql: SqlSession, table: str) -> None:
+    sql.rows("INSERT INTO t (id, u) VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    sql.rows(
+        """MERGE INTO t USING (SELECT i::INT AS k FROM range(1, 7) r(i)) s ON t.id = s.k
+           WHEN MATCHED AND k = 1 THEN UPDATE SET u = DEFAULT WHEN MATCHED THEN UPDATE SET u = u || 'x'
+           WHEN NOT MATCHED AND k = 4 THEN INSERT (id, u) VALUES (k, 'given') WHEN NOT MATCHED THEN INSERT (id) VALUES (k)"""
+    )
+    found = filled(sql, "id IN (1, 5, 6)")
+    assert len(set(found.values())) == 3
+    assert sql.rows("SELECT id, u FROM t WHERE id IN (2, 3, 4) ORDER BY id") == [(2, "bx"), (3, "cx"), (4, "given")]
+
+
 def test_a_statement_that_is_tried_again_returns_what_it_writes() -> None:
     store = MemoryStore()
     Session(Lake(store)).run("CREATE DATABASE d")

@@ -77,7 +77,19 @@ def test_rows_of_literals_need_no_catalog(sql: SqlSession, spaces: list[bool], v
     assert any(spaces) == mixed, "only a column of several types is looked at first"
 
 
-@pytest.mark.parametrize("value", ["lower('A')", "$s", "(SELECT max(s) FROM t)", "DEFAULT", "DATE '2026-01-01'"])
+@pytest.mark.parametrize("default", ["'none'", "current_date"])
+def test_defaults_are_filled_in_behind_the_rows(sql: SqlSession, spaces: list[bool], default: str) -> None:
+    """However many there are: each as a query of its own would be more than DuckDB takes."""
+    sql.rows(f"CREATE TABLE t (id INT, s STRING DEFAULT {default})")
+    spaces.clear()
+    rows = ", ".join(f"({number}, {'NULL' if number == 7 else 'DEFAULT'})" for number in range(3000))
+    sql.rows(f"INSERT INTO t VALUES {rows}")
+    assert not any(spaces)
+    assert sql.rows("SELECT count(*), count(s), count(DISTINCT s) FROM t") == [(3000, 2999, 1)]
+    assert sql.rows("SELECT id FROM t WHERE s IS NULL") == [(7,)]
+
+
+@pytest.mark.parametrize("value", ["lower('A')", "$s", "(SELECT max(s) FROM t)", "DATE '2026-01-01'"])
 def test_anything_else_is_looked_up(sql: SqlSession, spaces: list[bool], value: str) -> None:
     sql.rows("CREATE TABLE t (id INT, s STRING)")
     sql.lake.table("default.t").change_default("s", "none")

@@ -31,8 +31,6 @@ from lakelet.sql.statements.rows.conversions import converted
 from lakelet.sql.statements.text.internal_names import InternalNames
 from lakelet.sql.statements.text.query_text import QueryText, Span
 
-DEFAULTS = "__lakelet_defaults"
-
 
 @dataclass(slots=True)
 class ChangeQuery:
@@ -55,6 +53,16 @@ class ChangeQuery:
     def __post_init__(self) -> None:
         values = ChangeValues(self.statement, self.change, self.schema, self.names, self.defaults, self.source_columns)
         self._values = [values.of(number) for number in range(len(self.change.clauses))]
+
+    def defaulted(self) -> dict[str, frozenset[int]]:
+        """The clauses by which columns get their defaults."""
+        found = {
+            name: frozenset(
+                number for number, values in enumerate(self._values) if isinstance(values.get(name), Default)
+            )
+            for name in self.schema.names
+        }
+        return {name: numbers for name, numbers in found.items() if numbers}
 
     # ------------------------------------------------------------------ the statement's own part
 
@@ -233,10 +241,11 @@ def source_query(statement: Statement, change: Change) -> QueryText:
     return begun(statement, change).add("SELECT * FROM ").add_span(change.source)
 
 
-def default_value(one: Field, defaults: ColumnDefaults, relation: str = DEFAULTS) -> str:
-    """SQL for the default of a column: an expression, or the literal that a relation of one row holds."""
-    literal = "NULL" if one.default is None else f"(SELECT {quoted(one.name)} FROM {relation})"
-    return f"CAST({defaults.sql(one) or literal} AS {duck_type(one.type)})"
+def default_value(one: Field, defaults: ColumnDefaults, relation: str) -> str:
+    """SQL for the default of a column, which a relation of one row holds: NULL where it differs from row to row, to be filled
+    in behind the query. So nothing that a table says is part of a query, and no setting of the session changes a default."""
+    source = f"(SELECT {quoted(one.name)} FROM {relation})" if defaults.has(one) else "NULL"
+    return f"CAST({source} AS {duck_type(one.type)})"
 
 
 def _is_coarse(one: Field) -> bool:

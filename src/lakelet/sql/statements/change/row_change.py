@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.model.types import with_nullable
+from lakelet.model.types import Field, with_nullable
 from lakelet.options import MERGE_ENGINE, TableOptions
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
@@ -162,6 +163,33 @@ def located_rows(located: LocatedRows, names: InternalNames) -> Rows:
     return Rows(schema, partial(located.read, file=names.file, row=names.row))
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """The rows of a change's query. What it leaves open is filled in here: defaults that differ from row to row, where a clause
+    asks for them."""
+
+    result: SqlResult
+    defaults: ColumnDefaults
+    open_columns: Sequence[tuple[Field, frozenset[int]]]
+    clause: str
+
+    def __enter__(self) -> ChangedRows:
+        self.result.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.result.__exit__(*error)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows with all their values."""
+        for batch in self.result.to_batches():
+            filled = batch
+            for column, clauses in self.open_columns:
+                numbers = batch.column(self.clause).to_numpy(zero_copy_only=False)
+                filled = self.defaults.replaced(filled, column, np.isin(numbers, list(clauses)))
+            yield filled
+
+
 def changed_rows(
     context: Context,
     statement: Statement,
@@ -174,19 +202,23 @@ def changed_rows(
     places: bool,
     has_coarse: bool = True,
     defaults: ColumnDefaults = LITERALS,
-) -> SqlResult:
+) -> ChangedRows:
     """A row for each that changes: its clause, where `places` says so its place, and what it becomes."""
     names = found.names
-    literals = pa.table({one.name: LITERALS.array(one, 1) for one in schema.fields})
-    known = {**relations, names.target: target, names.defaults: literals}
+    known = {**relations, names.target: target}
     if change.given is not None:
         known[names.rows] = change.given.numbered(names.number)
     spans = [span for clause in change.clauses for span in clause.expressions]
     check_row_expressions(context, statement, spans, change.name)
     instead = _rows_as_values(context, statement, change, schema, found, relations)
     query = ChangeQuery(statement, change, schema, names, places, found.source_columns, instead, has_coarse, defaults)
+    asked = query.defaulted()
+    columns = [one for one in schema.fields if one.name in asked and defaults.has(one)]
+    if columns:
+        known[names.defaults] = defaults.row(columns)
     inner = query.inner()
-    return query.outer(inner, inner.schema(context, known)).run(context, known)
+    result = query.outer(inner, inner.schema(context, known)).run(context, known)
+    return ChangedRows(result, defaults, [(one, asked[one.name]) for one in defaults.volatile(columns)], names.clause)
 
 
 def _rows_as_values(

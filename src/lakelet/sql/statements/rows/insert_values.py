@@ -16,13 +16,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
-from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import Field
 from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sql.context import Context
-from lakelet.sql.query.relation import Relation
 from lakelet.sql.statement import Statement
-from lakelet.sql.statements.change.change_query import default_value
 from lakelet.sql.statements.rows.conversions import converted
 from lakelet.sql.statements.rows.insert_words import ValuesRow
 from lakelet.sql.statements.text.query_text import QueryText, Span
@@ -34,11 +31,10 @@ _Cell = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ValuesQuery:
-    """Rows of VALUES for columns of a table."""
+    """Rows of VALUES for columns of a table, with NULL where they say DEFAULT."""
 
     context: Context
     statement: Statement
-    relations: Mapping[str, Relation]
     fields: Sequence[Field]
     common: Span | None = None
     defaults: ColumnDefaults = LITERALS
@@ -48,11 +44,7 @@ class ValuesQuery:
         text = self._begun().add("VALUES ")
         written = self._written_classes(rows)
         types = self._mixed_types(rows, written)
-        if (
-            self.common is None
-            and all(found is not None for found in written.values())
-            and not self._has_defaults(rows)
-        ):
+        if self.common is None and all(found is not None for found in written.values()):
             text.of_literals()
         for number, row in enumerate(rows):
             text.add(", (" if number else "(")
@@ -70,20 +62,16 @@ class ValuesQuery:
         if value is None:
             if not one.type.nullable and not self.defaults.has(one):
                 raise InvalidError(f"column {one.name!r} is NOT NULL and has no default, and needs a value")
-            text.add(default_value(one, self.defaults) if self.defaults.has(one) else "NULL")
+            # What it is stands behind the query: a default in each of many rows would be a query in each.
+            text.add("NULL")
         elif kind is None:
             text.add_span(value)
         else:
             text.add(f"(SELECT {converted('x', kind, one)} FROM (SELECT (").add_span(value).add(") AS x))")
 
-    def _has_defaults(self, rows: Sequence[ValuesRow]) -> bool:
-        """Whether a default is asked for, which is read from a table or worked out."""
-        filled = [place for place, one in enumerate(self.fields) if self.defaults.has(one)]
-        return any(row.values[place] is None for row in rows for place in filled)
-
     def _written_classes(self, rows: Sequence[ValuesRow]) -> dict[_Cell, str | None]:
         return {
-            (number, place): self._written_class(value, self.fields[place])
+            (number, place): self._written_class(value)
             for number, row in enumerate(rows)
             for place, value in enumerate(row.values)
         }
@@ -100,10 +88,10 @@ class ValuesQuery:
         cells = [cell for cell in written if cell[1] in mixed and rows[cell[0]].values[cell[1]] is not None]
         return self._types(rows, cells)
 
-    def _written_class(self, value: Span | None, one: Field) -> str | None:
+    def _written_class(self, value: Span | None) -> str | None:
         """The class of a literal's type; None for an expression that DuckDB has to tell it of."""
         if value is None:
-            return _class_of(to_arrow(one.type)) if self.defaults.has(one) else _NULL
+            return _NULL
         words = list(self.statement.reader.words[value.first : value.behind])
         if len(words) == 2 and words[0].keyword in ("-", "+"):
             del words[0]
@@ -126,7 +114,7 @@ class ValuesQuery:
                 value = rows[row].values[place]
                 assert value is not None
                 text.add(", (" if number else "(").add_span(value).add(f") AS c{number}")
-            found.update(zip(some, text.schema(self.context, self.relations).types, strict=True))
+            found.update(zip(some, text.schema(self.context).types, strict=True))
         return found
 
 
