@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote_plus
-
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -12,7 +10,7 @@ from pyiceberg.typedef import Record
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
 from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
 from lakelet.iceberg.table import IcebergTable
-from lakelet.iceberg.transforms.transform import human_string
+from lakelet.iceberg.transforms.transform import human_string, partition_path
 
 
 def partition_names(table: IcebergTable, branch: str | None = None) -> list[str]:
@@ -33,7 +31,4 @@ def partition_names(table: IcebergTable, branch: str | None = None) -> list[str]
 def _path(spec: PartitionSpec, schema: Schema, values: Record) -> str:
     kinds = [one.field_type for one in spec.partition_type(schema).fields]
     texts = [human_string(one.transform, kinds[at], values[at]) for at, one in enumerate(spec.fields)]
-    return "/".join(
-        f"{quote_plus(one.name, safe='')}={quote_plus(text, safe='')}"
-        for one, text in zip(spec.fields, texts, strict=True)
-    )
+    return partition_path(spec, texts)

@@ -10,14 +10,15 @@ they give up on arrays whose buffers are not aligned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote_plus
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionField
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table.sorting import SortField
 from pyiceberg.transforms import (
     BucketTransform,
@@ -107,6 +108,14 @@ def human_string(library: Transform[Any, Any], result_type: IcebergType, value: 
         return library.to_human_string(result_type, value)
     except (OverflowError, ValueError):
         return _far_moment(library, result_type, value)
+
+
+def partition_path(spec: PartitionSpec, texts: Sequence[str]) -> str:
+    """The folder of a partition below a table's data, `name=value/…`, of values that `human_string` made."""
+    return "/".join(
+        f"{quote_plus(field.name, safe='')}={quote_plus(text, safe='')}"
+        for field, text in zip(spec.fields, texts, strict=True)
+    )
 
 
 def _far_moment(library: Transform[Any, Any], kind: IcebergType, value: int) -> str:

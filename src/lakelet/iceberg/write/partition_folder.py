@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote_plus
 
 from pyiceberg.partitioning import PartitionFieldValue, PartitionKey, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
+from lakelet.iceberg.transforms.transform import partition_path
 from lakelet.iceberg.write.partition_groups import PartitionColumn
 
 
@@ -27,11 +27,7 @@ class KnownPartition(PartitionKey):
             "null" if column.transform is None else column.transform.to_human_string(value)
             for column, value in zip(columns, values, strict=True)
         ]
-        path = "/".join(
-            f"{quote_plus(field.name, safe='')}={quote_plus(text, safe='')}"
-            for field, text in zip(spec.fields, texts, strict=True)
-        )
-        object.__setattr__(self, "_path", path)
+        object.__setattr__(self, "_path", partition_path(spec, texts))
         object.__setattr__(self, "_record", Record(*values))
 
     @cached_property
