@@ -1,4 +1,4 @@
-"""The only place that asks the machine for the time, so that tests can hand in another clock."""
+"""The clock: the only place that reads the system's time, so that tests can inject another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the rest of Lakelet knows of time."""
+    """Wall-clock time, monotonic time and sleeping, as an injected dependency."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
@@ -40,7 +40,7 @@ class SystemClock:
 
 
 def shown_time(time_ms: int) -> str:
-    """A moment in UTC as people write it, to the millisecond; the bare number where no calendar has it."""
+    """Format a time as UTC text with milliseconds; the bare number where it is outside the calendar."""
     try:
         return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""The one table from error kinds to the codes of every edge: exit status, HTTP and gRPC.
+"""Map error kinds to the codes of every interface: exit status, HTTP and gRPC.
 
     kind                    code                exit   HTTP   gRPC
     InvalidError            invalid             1      400    INVALID_ARGUMENT
@@ -11,9 +11,9 @@
     PermissionDeniedError   permission-denied   1      403    PERMISSION_DENIED
     InternalError           internal            1      500    INTERNAL
 
-An edge asks `codes_of(error)` and decides nothing itself: the same failure has the same meaning on all of them. Whatever is no
-LakeletError is a defect, and told as InternalError. A commit whose outcome is unknown is neither 503 nor UNAVAILABLE, for
-clients repeat those without asking.
+An interface asks `codes_of(error)` and decides nothing itself: the same failure has the same meaning on all of them. Whatever
+is no LakeletError is a defect, and reported as InternalError. A commit whose outcome is unknown is neither 503 nor UNAVAILABLE,
+for clients retry those automatically.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class ErrorCodes:
-    """What an error kind is on every edge; `code`, for programs, never changes; `grpc_status` names a `grpc.StatusCode`."""
+    """The codes of one error kind; `code`, for programs, never changes; `grpc_status` names a `grpc.StatusCode`."""
 
     code: str
     exit_status: int
@@ -60,6 +60,6 @@ ERROR_CODES: dict[type[LakeletError], ErrorCodes] = {
 
 
 def codes_of(error: BaseException | type[BaseException]) -> ErrorCodes:
-    """The codes of an error, by the nearest kind it is one of; those of InternalError where it is none."""
+    """The codes of an error's kind, the most specific one; those of InternalError for any other exception."""
     kind = error if isinstance(error, type) else type(error)
     return next((ERROR_CODES[one] for one in kind.__mro__ if one in ERROR_CODES), ERROR_CODES[InternalError])

@@ -2,11 +2,11 @@
 
     LakeletError
     ├── InvalidError            the request is wrong: unknown option, wrong type, forbidden schema change
-    ├── NotFoundError           the table, snapshot, tag, column or file is not there
-    ├── AlreadyExistsError      something of that name is there
+    ├── NotFoundError           the table, snapshot, tag, column or file does not exist
+    ├── AlreadyExistsError      something of that name exists
     ├── ConflictError           another writer changed what this commit relied on; nothing was committed
-    ├── CommitUnknownError      the store did not say whether the commit stands, and looking did not tell either
-    ├── CorruptionError         a file is there but its bytes are not what they should be
+    ├── CommitUnknownError      the outcome of the commit is unknown: the store did not answer, and reading it back failed
+    ├── CorruptionError         a file exists but its bytes do not decode, or contradict the metadata
     ├── UnavailableError        the store or a service did not answer; the same call may succeed later
     ├── PermissionDeniedError   the store or the service refused the caller
     └── InternalError           a defect of Lakelet itself
@@ -21,7 +21,7 @@ class LakeletError(Exception):
 
 
 class InvalidError(LakeletError):
-    """The request cannot be right, whatever the state of the table."""
+    """The request is invalid, whatever the state of the table."""
 
 
 class NotFoundError(LakeletError):
@@ -29,7 +29,7 @@ class NotFoundError(LakeletError):
 
 
 class AlreadyExistsError(LakeletError):
-    """What the request would create exists."""
+    """What the request would create exists already."""
 
 
 class ConflictError(LakeletError):
@@ -37,7 +37,7 @@ class ConflictError(LakeletError):
 
 
 class CommitUnknownError(LakeletError):
-    """Whether the commit stands could not be found out; its files were left in place."""
+    """The outcome of the commit is unknown; its files were left in place."""
 
 
 class CorruptionError(LakeletError):

@@ -1,4 +1,4 @@
-"""The only place that draws random names and numbers, so that tests can hand in predictable ones."""
+"""Unique names and jitter: the only source of randomness, so that tests can inject a deterministic one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Ids(Protocol):
-    """A source of names that nobody else has, and of jitter."""
+    """A source of unique names, and of jitter for back-off."""
 
     def uuid(self) -> str:
         """A fresh UUID as text."""
@@ -34,7 +34,7 @@ class RandomIds:
 
 
 class PrefixedIds:
-    """Names that all begin alike, by which those of one job are found again."""
+    """Names with a common prefix, by which the files of one job are found again."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -49,5 +49,5 @@ class PrefixedIds:
 
 
 def seeded_numbers(seed: int) -> np.random.Generator:
-    """Numbers that are the same at every run, for made-up data."""
+    """A random generator with a fixed seed, for reproducible generated data."""
     return np.random.default_rng(seed)

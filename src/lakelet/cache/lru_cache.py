@@ -1,7 +1,7 @@
-"""Values in memory, up to a limit, the least recently used first to go.
+"""An LRU cache with a limit on the total weight of its values.
 
-For values that stay true as long as they are kept, such as what was decoded from files that never change: nothing is ever
-invalidated. A value is shared by all that ask for it and must not be changed. Threads may share a cache.
+For values that never become invalid, such as what was decoded from immutable files: there is no invalidation. A value is shared
+by all callers and must not be modified. Threads may share a cache.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 
 class LruCache(Generic[Value]):
-    """Values by key. The limit is in the unit in which `put` weighs values: their number, unless it is told otherwise."""
+    """Values by key. The limit is in the unit of the weights given to `put`: the number of values by default."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class LruCache(Generic[Value]):
         *,
         limit: int,
     ) -> Value:
-        """The value, made now if it is not there; two threads that miss at once both make it."""
+        """The cached value, else a newly made one; two threads that miss at the same time both make it."""
         found = self.get(key)
         if found is None:
             found = make()

@@ -1,1 +1,1 @@
-"""Callbacks that come with Lakelet; a table names them in its options, nothing else imports them."""
+"""Built-in commit callbacks; a table names them in its options, nothing else imports them."""

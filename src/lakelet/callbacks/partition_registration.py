@@ -1,11 +1,11 @@
-"""A commit callback that tells a registry of every partition that gets files: added if it is not there yet.
+"""A commit callback that registers every partition that files are added to, if it is not registered yet.
 
     commit.callbacks = lakelet.callbacks.partition_registration.PartitionRegistration
     commit.callback.lakelet.callbacks.partition_registration.PartitionRegistration.param = registry/orders
 
-Place in the data path: after a commit stands. From the entries of the delta it takes the distinct partitions that files were
-added to, and adds each to a `PartitionRegistry`. Adding what is there does nothing, so that repeated calls do no harm.
-Partitions are never taken out of the registry: an empty one has no rows, and readers see that for themselves.
+Place in the data path: after a commit. From the entries of the delta it takes the distinct partitions that files were
+added to, and adds each to a `PartitionRegistry`. Adding a registered one again does nothing: calls are idempotent.
+Partitions are never removed from the registry: an empty one has no rows, as readers see from its manifests.
 
 `MarkerFiles`, the registry it uses unless a subclass hands in another, needs no service: one small object per partition,
 created only if absent, in the folder of the warehouse that the argument names. Without an argument that is
@@ -48,7 +48,7 @@ _MARKER = "PARTITION"
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPartition:
-    """A partition as registries know it: its folder `k=v/k=v`, its values as text, and a snapshot that has files in it."""
+    """A partition in a registry: its folder `k=v/k=v`, its values as text, and a snapshot that has files in it."""
 
     path: str
     values: Mapping[str, str | None]

@@ -1,1 +1,1 @@
-"""Bytes to values and back: every file type of a table."""
+"""Encoders and decoders of every file type of a table."""

@@ -1,4 +1,4 @@
-"""Compaction tasks of append tables as bytes, for a queue or another process: version 2 for one table, 1 for many.
+"""Serialise compaction tasks of append tables, for a queue or another process: version 2 for one table, 1 for many.
 
     version         int32, big-endian: 2 for a task of one table, 1 for one that says of which table
     partition       int32, big-endian, the length of what follows; then a BinaryRow with its arity in front
@@ -8,11 +8,11 @@
                     two fields, database STRING and table STRING (with `$branch_NAME` behind it on a branch)
 
 Behind the version these are the bytes of Java Paimon 1.4.2's AppendCompactTaskSerializer and
-MultiTableCompactionTaskSerializer, which leave the version to the one who sends them. Paimon makes no promise from one
-version to the next, and neither does this: a task of another version is refused, and planned anew by whoever made it. Bytes that
-end early or go on after the task are a `CorruptionError`.
+MultiTableCompactionTaskSerializer, which leave the version to the sender. Paimon guarantees no compatibility between
+versions, and neither does this: a task of another version is refused, and must be planned again. Truncated or trailing bytes
+are a `CorruptionError`.
 
-A task names files, which may be gone when it arrives; whoever runs it looks for them in the newest snapshot.
+A task names files, which may have been removed when it arrives; the worker looks them up in the newest snapshot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A data file as bytes, the way Paimon sends it from one process to another.
+"""Serialise data file metadata, as Paimon sends it between processes.
 
     length      int32, big-endian, of the body
     body        a row of 20 fields without its arity (`binary_row`, `nested_rows`)
@@ -17,7 +17,7 @@
     *  a BinaryRow with its arity in front, as in manifests
     ** minimum values BYTES *, maximum values BYTES *, NULL counts ARRAY<BIGINT>, which and whose elements may be NULL
 
-These are the bytes of Java Paimon 1.4.2; later versions have a 21st field and say so by another version of what they are in.
+These are the bytes of Java Paimon 1.4.2; later versions have a 21st field, and another version number of the enclosing message.
 """
 
 from __future__ import annotations

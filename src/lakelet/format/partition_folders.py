@@ -1,4 +1,4 @@
-"""Where the files of a partition stand."""
+"""The folders of partitions and buckets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelet.storage.paths import TablePaths
 
 
 class PartitionFolders:
-    """Folders of buckets, worked out once per partition."""
+    """Folders of buckets, computed once per partition."""
 
     def __init__(self, paths: TablePaths, schema: TableSchema) -> None:
         options = TableOptions(schema.options)

@@ -1,1 +1,1 @@
-"""Frozen values that the stages hand one another. No I/O happens here."""
+"""Frozen values that are passed between the stages. No I/O happens here."""

@@ -1,4 +1,4 @@
-"""How rows of a table find their bucket."""
+"""The bucket mode of a table: how rows are assigned to buckets."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Place: TypeAlias = tuple[bytes, int]
 
 
 class BucketMode(Enum):
-    """The five ways, by the names that Paimon gives them."""
+    """The five bucket modes, by Paimon's names."""
 
     HASH_FIXED = "the hash of the bucket key, over a fixed number of buckets"
     HASH_DYNAMIC = "an index of key hashes per partition remembers it"
-    KEY_DYNAMIC = "the key alone decides, in whatever partition its row stands"
+    KEY_DYNAMIC = "the key alone decides, across partitions"
     POSTPONE_MODE = "none yet; compaction will choose"
-    BUCKET_UNAWARE = "none at all; files of an append table stand in bucket 0"
+    BUCKET_UNAWARE = "none at all; files of an append table are in bucket 0"
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
-    """The mode that a table's keys and its `bucket` option add up to."""
+    """The mode that follows from a table's keys and its `bucket` option."""
     buckets = TableOptions(schema.options).get(BUCKET)
     if buckets == POSTPONE_BUCKET:
         return BucketMode.POSTPONE_MODE

@@ -1,4 +1,4 @@
-"""What a writer hands to the committer: picklable, so that executors can send it to a driver."""
+"""The commit message: the files that a writer reports to the committer; picklable, so that executors can send it to a driver."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class CommitMessage:
     `deleted_files` must still be live when the commit happens. `table_uuid` says for which table the files were written, so
     that they never end up in another one of the same name.
 
-    Tables with dynamic buckets add what the assignment of keys to buckets rests on. `new_hash_index` is the index of this
-    bucket with the keys that came in; it takes the place of the one there was. `hash_indexes` names the hash indexes of the
-    whole partition that were read: the commit conflicts unless exactly these stand. `assigned_at` is the snapshot
+    Tables with dynamic buckets add what the assignment of keys to buckets depends on. `new_hash_index` is the index of this
+    bucket with the new keys; it replaces the previous one. `hash_indexes` names the hash indexes of the
+    whole partition that were read: the commit conflicts unless exactly these are live. `assigned_at` is the snapshot
     (0: none) in which keys were looked up over all partitions: the commit conflicts if rows were written since, or if another
-    `assigner`, as a name made up for one write, assigned rows of the same commit.
+    `assigner`, a name unique to one write, assigned rows of the same commit.
 
     `kept_from` is the snapshot, named like in `sequenced_at`, in which stored values of these rows were looked up to be written
     again: the commit conflicts if their bucket was written to since.
 
-    `sequenced_at` is the snapshot whose sequence numbers those of the new files go on from, as its id and its delta manifest
-    list (for a rollback frees ids), and (0, "") for none. While it is the newest, nobody's rows can be newer than these. For
+    `sequenced_at` is the snapshot whose sequence numbers those of the new files continue, as its id and its delta manifest
+    list (for a rollback frees ids), and (0, "") for none. While it is the newest, no committed rows can be newer than these. For
     compaction it is the snapshot that the removed files were found in.
 
-    Compaction of a table that hides level 0 says which files of a bucket make older rows invisible, and so rests on all that
-    stood above level 0: `settled` names these files, `old_vectors` the index files that held the bucket's deletion vectors.
-    The commit conflicts unless exactly these stand. `new_vectors` takes the place of the old ones; None leaves them.
+    Compaction of a table that hides level 0 decides which rows of a bucket are superseded, and so depends on all files above
+    level 0: `settled` names these files, `old_vectors` the index files that held the bucket's deletion vectors. The commit
+    conflicts unless exactly these are live. `new_vectors` replaces the old ones; None keeps them.
     """
 
     partition: bytes

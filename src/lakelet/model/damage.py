@@ -1,4 +1,4 @@
-"""What a check of a table found: which file is damaged, how, and which rows it held."""
+"""The result of a table check: which files are damaged, how, and which rows they held."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One damaged file. What it held is told as far as the table's other files know it.
+    """One damaged file, with its contents as far as the table's other files describe them.
 
     `kind` is "snapshot", "schema", "manifest list", "manifest", "index manifest", "index file", "statistics" or "data file".
     `partition` is the folder of the partition, `keys` the range of primary keys, `rows` how many rows were in the file (for an
-    index file: how many rows or keys it speaks of), `snapshot` the oldest snapshot that is known to have added the file.
+    index file: how many rows or keys it covers), `snapshot` the oldest snapshot that is known to have added the file.
     """
 
     kind: str
@@ -26,7 +26,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class CheckProgress:
-    """How far a check has come with the data files."""
+    """The progress of a check through the data files."""
 
     files_done: int
     files: int
@@ -36,7 +36,7 @@ class CheckProgress:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What was looked at, and what is damaged: nothing, where `damages` is empty. `quick` says that no data file was opened."""
+    """What was checked, and what is damaged: nothing, where `damages` is empty. `quick` says that no data file was opened."""
 
     versions: int
     metadata_files: int

@@ -1,4 +1,4 @@
-"""A data file as manifests describe it."""
+"""Data files and index files as manifests describe them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One immutable data file: its name, size, key range, statistics and where it stands in the tree.
+    """One immutable data file: its name, size, key range, statistics and level in the tree.
 
     `min_key`, `max_key` and the key statistics are those of an empty row in append tables.
-    `value_stats_columns` names the columns the value statistics speak of; None means all columns of the
+    `value_stats_columns` names the columns the value statistics cover; None means all columns of the
     file's schema. `write_columns` likewise for the columns stored in the file.
     """
 
@@ -53,7 +53,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorRange:
-    """Where in an index file the deletion vector of one data file stands."""
+    """The byte range of one data file's deletion vector in an index file."""
 
     data_file: str
     offset: int

@@ -1,4 +1,4 @@
-"""Expressions that columns have as their defaults, as a schema holds them: one option for each column.
+"""Default expressions of columns as a schema stores them: one option for each column.
 
     fields.created.default-expression = current_timestamp
 
@@ -18,8 +18,8 @@ def default_expression_key(column: str) -> str:
 
 
 def default_expressions(schema: TableSchema) -> dict[str, str]:
-    """The expressions by column. A literal goes before one: another engine gave it to the column later, since ours take the
-    expression away then."""
+    """The expressions by column. A literal default takes precedence: another engine set it later, since Lakelet removes the
+    expression when it sets a literal."""
     found = TableOptions(schema.options).get_family(FIELD_DEFAULT_EXPRESSION)
     if not found:
         return {}
@@ -33,7 +33,7 @@ def default_of(column: Field, schema: TableSchema) -> str | None:
 
 
 def misplaced_expression(schema: TableSchema) -> str | None:
-    """What is wrong with the columns that have expressions: one that is not there, or has a literal as well."""
+    """The error text for an expression of a column that does not exist or has a literal default as well; None without one."""
     for name in TableOptions(schema.options).get_family(FIELD_DEFAULT_EXPRESSION):
         key = default_expression_key(name)
         if name not in schema.names:

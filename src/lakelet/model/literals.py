@@ -1,4 +1,4 @@
-"""Values written as text: a column's default, a partition value in a spec."""
+"""Parse literals: a column's default, a partition value in a spec."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BOOLEANS = {
 
 
 def parse_literal(text: str, data_type: DataType, where: str) -> pa.Scalar:
-    """The value that `text` stands for, of the type's Arrow type; InvalidError where it stands for none."""
+    """The value of the literal `text`, of the type's Arrow type; InvalidError where it is no value of the type."""
     if not isinstance(data_type, Atomic):
         raise InvalidError(f"{where}: a value of type {data_type} cannot be written as text")
     target = to_arrow(data_type)

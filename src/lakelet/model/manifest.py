@@ -1,4 +1,4 @@
-"""What manifests hold: files added and removed, and the manifests themselves."""
+"""Manifest entries (files added and removed) and the manifests themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelet.model.data_file import DataFile, IndexFile, Stats
 
 
 class EntryKind(IntEnum):
-    """Whether an entry adds a file or takes it away; the number is what manifests store."""
+    """Whether an entry adds or removes a file; the number is what manifests store."""
 
     ADD = 0
     DELETE = 1
@@ -27,7 +27,7 @@ class ManifestEntry:
     file: DataFile
 
     def identity(self) -> tuple[bytes, int, int, str]:
-        """What tells one live file from another: a level upgrade re-adds the same name at another level."""
+        """What identifies a live file: a level upgrade re-adds the same name at another level."""
         return (self.partition, self.bucket, self.file.level, self.file.name)
 
 
@@ -61,7 +61,7 @@ class IndexManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class BlockPartitions:
-    """How many entries a block of a manifest holds, and the range of their partitions."""
+    """The number of entries in a block of a manifest, and the range of their partitions."""
 
     entries: int
     partitions: Stats

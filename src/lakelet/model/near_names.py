@@ -1,4 +1,4 @@
-"""Hints at the names that somebody may have meant, for messages about a name that is not there."""
+"""Suggest similar names, for messages about an unknown name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST_SHOWN = 3
 
 
 def nearest(name: str, there: Iterable[str]) -> str:
-    """A hint at the names that are meant instead, to stand behind a message."""
+    """The suffix of a message that suggests similar names, or lists some of those there are."""
     known = sorted(there)
     folded = {other.lower(): other for other in known}
     found = [folded[other] for other in difflib.get_close_matches(name.lower(), folded, n=_MOST_SHOWN)]

@@ -1,10 +1,10 @@
-"""Partition values as text: the folders `k=v/k2=v2` that data files lie in, and the specs people write.
+"""Partition values as text: the folders `k=v/k2=v2` of data files, and the partition specs of users.
 
     ("dt", "hour"), (date(2024, 1, 1), 10)      dt=19723/hour=10            as Paimon names folders by default
                                                 dt=2024-01-01/hour=10       with partition.legacy-name = false
 
 A reader finds a file by the folder it computes from the partition's value, so the text is exactly
-what Paimon makes of it. Three things are a matter of choice there and are settled so: FLOAT and DOUBLE are the shortest
+what Paimon makes of it. Three things are undefined there and are chosen so: FLOAT and DOUBLE are the shortest
 digits that give the number back (what Java prints from version 19 on); timestamps with a time zone are in
 UTC; BYTES can only be named where `partition.legacy-name` is false, for the default puts a memory address
 into the name. Nothing here touches a store.
@@ -24,7 +24,7 @@ from lakelet.model.types import BINARIES, FLOATS, INTEGERS, STRINGS, Atomic, Dat
 
 DEFAULT_PARTITION = "__DEFAULT_PARTITION__"
 _ESCAPED = {code: f"%{code:02X}" for code in (*range(0x20), *map(ord, "\"#%'*/:=?\\{[]}^\x7f"))}
-# What Python takes for white space and Java does not: these glue words together.
+# White space to Python but not to Java: the next-line character and the no-break spaces.
 _NO_BREAK = "\x85\xa0\u2007\u202f"
 _EPOCH = dt.datetime(1970, 1, 1)
 _EPOCH_DAY = _EPOCH.toordinal()
@@ -41,7 +41,7 @@ _TIMESTAMP = re.compile(rf"{_DATE.pattern}(?:[ T]{_TIME.pattern})?(Z|[+-][0-9]{{
 
 
 class _NotAValue(ValueError):
-    """The text is no value; the caller says of which type."""
+    """The text is no value of the type; the caller adds the type to the message."""
 
 
 def partition_path(
@@ -54,7 +54,7 @@ def partition_path(
 ) -> str:
     """The folder of a partition below the table's, without slashes at its ends; "" for a table without partitions.
 
-    NULL and text of nothing but white space share the folder `default_name`; the manifest tells them apart.
+    NULL and blank text share the folder `default_name`; the manifest distinguishes them.
     """
     parts: list[str] = []
     for name, data_type, value in zip(names, types, values, strict=True):
@@ -66,7 +66,7 @@ def partition_path(
 
 
 def escape(text: str) -> str:
-    """Text as a part of a path, with what is special to paths written as %XX."""
+    """Escape text for a path: characters with a special meaning in paths become %XX."""
     return text.translate(_ESCAPED)
 
 

@@ -1,4 +1,4 @@
-"""What a row does to the row of its key."""
+"""The row kind: insert, update before, update after, delete."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class RowKind(IntEnum):
-    """The number is what data files store; odd ones take a row away."""
+    """What a row does to its key. The number is what data files store; odd ones retract a row."""
 
     INSERT = 0
     UPDATE_BEFORE = 1

@@ -34,18 +34,18 @@ from lakelet.options import (
 
 SCHEMA_VERSION = 3
 _SHOWN_COLUMNS = 8
-# The first five are columns that Paimon adds to rows of its own accord, the others columns that Lakelet adds while it works.
+# The first five are Paimon's internal columns, the others are Lakelet's.
 SPECIAL_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind", "__lakelet_row")
 KEY_PREFIX = "_KEY_"
-# What Lakelet calls columns of its own while it works.
+# The prefix of Lakelet's internal columns.
 OWN_PREFIX = "__lakelet_"
-# The types of a column that tells the age of a row.
+# The types of a column that holds the time of a row.
 ROW_TIMES = (Kind.INT, Kind.BIGINT, *TIMESTAMPS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TableSchema:
-    """Columns, keys and options of a table at one point of its life."""
+    """Columns, keys and options of one schema version."""
 
     id: int
     fields: tuple[Field, ...]
@@ -86,7 +86,7 @@ class TableSchema:
 
     @property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
-        """The primary key without the partition columns: what tells rows of one partition apart, and what files sort by."""
+        """The primary key without the partition columns: it identifies the rows of one partition, and files are sorted by it."""
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
 
     @property
@@ -134,7 +134,7 @@ def new_schema(
 
 
 def check_schema(schema: TableSchema) -> None:
-    """Raises InvalidError unless the schema makes sense."""
+    """Raise InvalidError unless the schema is valid."""
     if not schema.fields:
         raise InvalidError("a table needs at least one column")
     _check_names(schema.names, "column")
@@ -169,7 +169,7 @@ def check_schema(schema: TableSchema) -> None:
 
 
 def _check_primary_key(schema: TableSchema) -> None:
-    """Keys must tell rows of a partition apart, and options about rows of one key must name columns."""
+    """Primary keys must identify the rows of a partition, and options about rows of one key must name columns."""
     options = TableOptions(schema.options)
     keys, partitions = ", ".join(schema.primary_keys), ", ".join(schema.partition_keys)
     if schema.primary_keys and not schema.trimmed_primary_keys:
@@ -212,7 +212,7 @@ def _check_primary_key(schema: TableSchema) -> None:
 
 
 def check_row_time(schema: TableSchema) -> None:
-    """Raises InvalidError unless the column that tells when rows expire, where they do, can tell a time."""
+    """Raise InvalidError unless the column by which rows expire, if one is set, holds a time."""
     options = TableOptions(schema.options)
     name = options.get(RECORD_LEVEL_TIME_FIELD)
     if name is None:
@@ -258,7 +258,7 @@ def _check_bucket(schema: TableSchema) -> None:
 
 
 def check_bucket_count(schema: TableSchema) -> None:
-    """Raises InvalidError unless rows can be put into as many buckets as the table asks for."""
+    """Raise InvalidError unless the table's `bucket` option fits its keys."""
     buckets = TableOptions(schema.options).get(BUCKET)
     if buckets > 0 and not schema.bucket_keys:
         raise InvalidError(

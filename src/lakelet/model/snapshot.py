@@ -13,7 +13,7 @@ SNAPSHOT_VERSION = 3
 
 
 class CommitKind(Enum):
-    """Why a snapshot was made."""
+    """The kind of commit that made a snapshot."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"

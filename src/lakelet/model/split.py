@@ -25,9 +25,9 @@ class DeletionVector:
 class Split:
     """Files to read together. `paths` and `deletion_vectors` run parallel to `files`.
 
-    Where `needs_merge`, rows of one key stand in several of the files, or some files hold deletes: the files are whole sections
-    of a bucket's tree, and only the newest row of each key counts. Otherwise every row of every file counts. `branch` names the
-    branch that the files are of, where it is another than the one that is read.
+    Where `needs_merge`, several of the files hold rows of the same key, or some files hold deletes: the files are whole sections
+    of a bucket's tree, and only the newest row of each key is visible. Otherwise every row of every file is visible. `branch`
+    names the branch of the files, where it is not the branch that is read.
     """
 
     snapshot_id: int
@@ -47,7 +47,7 @@ class Split:
 
     @property
     def least_rows(self) -> int:
-        """Rows that a read of the split without a condition surely gives."""
+        """A lower bound of the rows that a read of the split without a condition gives."""
         if self.needs_merge:
             return 0
         found = 0

@@ -1,4 +1,4 @@
-"""Statistics of a table's rows, as query planners use them to guess how many rows a step gives."""
+"""Statistics of a table's rows, for the cardinality estimates of query planners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tag: a snapshot kept under a name, for good or for some time."""
+"""A tag: a snapshot kept under a name, permanently or until it expires."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Tag:
         """When the snapshot was committed."""
         return self.snapshot.time_ms
 
-    def is_past(self, now: datetime) -> bool:
-        """Whether its time is over."""
+    def is_expired(self, now: datetime) -> bool:
+        """Whether its retention time has passed."""
         if self.create_time is None or self.time_retained is None:
             return False
         # Compared this way round, for an end may lie beyond the years that a datetime has.

@@ -1,5 +1,7 @@
-"""Text that ends up in a file: names, comments, options, commit users. All of it is UTF-8, which cannot hold half of a
-surrogate pair, and none of it may be another type that JSON would write and no reader take."""
+"""Check text that is stored in metadata files: names, comments, options, commit users.
+
+All of it is UTF-8, which cannot encode half of a surrogate pair, and none of it may be of another type, which JSON would write
+and no reader accept."""
 
 from __future__ import annotations
 

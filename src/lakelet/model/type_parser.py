@@ -1,8 +1,8 @@
-"""Type text to types: `DECIMAL(10, 2) NOT NULL`, `MAP<STRING, ARRAY<INT>>`, `ROW<a INT, b STRING>`.
+"""The parser of type text: `DECIMAL(10, 2) NOT NULL`, `MAP<STRING, ARRAY<INT>>`, `ROW<a INT, b STRING>`.
 
 One small recursive-descent parser serves schema files (whose atomic types are such text) and the
-types people write in `create_table`, `add_column` and SQL. Inner fields of a ROW get the id -1; whoever
-puts the type into a schema numbers them.
+types of `create_table`, `add_column` and SQL. Inner fields of a ROW get the id -1; they are numbered when
+the type becomes part of a schema.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _RANGES = {
 
 @lru_cache(maxsize=1024)
 def parse_type(text: str) -> DataType:
-    """The type that `text` describes, or an InvalidError that shows where it stops making sense."""
+    """The type that `text` describes, or an InvalidError with the position of the first syntax error."""
     parser = _Parser(text)
     data_type = parser.parse()
     parser.expect_end()
@@ -70,18 +70,18 @@ def parse_type(text: str) -> DataType:
 
 
 def kind_of(name: str) -> Kind | None:
-    """The kind of atomic type with that name, or with that other name for it, in capitals."""
+    """The kind of atomic type with that name or alias, in capitals."""
     return _ALIASES.get(name) or (Kind[name] if name in Kind.__members__ else None)
 
 
 def atomic_type(kind: Kind, numbers: Sequence[int]) -> Atomic:
-    """A type with these parameters, which are right, or with those it has by default."""
+    """An atomic type with these parameters, which are valid, or with its default ones."""
     precision = numbers[0] if numbers else _DEFAULT_PRECISION.get(kind, 0)
     return Atomic(kind, precision, numbers[1] if len(numbers) > 1 else 0)
 
 
 def wrong_parameters(kind: Kind, numbers: Sequence[int]) -> str | None:
-    """What is expected instead of these parameters of a type, None where they are right."""
+    """What is expected instead of these parameters of a type, None where they are valid."""
     if len(numbers) > (2 if kind is Kind.DECIMAL else 1 if kind in _DEFAULT_PRECISION else 0):
         return f"fewer parameters of {kind.value}"
     low, high = _RANGES.get(kind, (0, 0))

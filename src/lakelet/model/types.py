@@ -17,8 +17,8 @@ from enum import Enum
 from typing import TypeVar
 
 MAX_LENGTH = 2**31 - 1
-# How many types may stand inside one another. Everything that walks through a type calls itself for each, and a Parquet file
-# with a hundred levels, two for each ARRAY and MAP, is written but not read again.
+# The maximum nesting depth of types. Everything that walks through a type recurses for each level, and a Parquet file with a
+# hundred levels, two for each ARRAY and MAP, is written but cannot be read back.
 MAX_DEPTH = 32
 
 

@@ -1,4 +1,4 @@
-"""Options, each declared once: what a table or a connection can be told, with kind, default and meaning.
+"""Options of tables and connections, each declared once with kind, default and meaning.
 
 The bottom of the tree: every stage reads its settings through `TableOptions.get`, none parses text itself.
 """

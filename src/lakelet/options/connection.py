@@ -18,7 +18,7 @@ S3_PATH_STYLE_ACCESS = declare(
     "s3.path-style-access",
     BOOL,
     None,
-    "Whether the bucket stands in the URL's path rather than in its host name; unset means yes for an own endpoint.",
+    "Whether the bucket is part of the URL's path rather than in its host name; unset means yes for an own endpoint.",
     ACTED,
 )
 S3_ALLOW_HTTP = declare(
@@ -34,7 +34,7 @@ CALLBACKS_ALLOW = declare(
     ACTED,
 )
 
-# What Iceberg catalogs are made known by: catalog.<name>.<property of pyiceberg>.
+# The prefix of Iceberg catalogs' properties: catalog.<name>.<property of pyiceberg>.
 CATALOG_PREFIX = "catalog."
 
 CONNECTION_OPTIONS: tuple[Option[Any], ...] = (

@@ -24,9 +24,7 @@ EXTENSION_OPTIONS: tuple[Option[Any], ...] = (
         REFUSED,
         mutable=False,
     ),
-    declare(
-        "chain-table.enabled", BOOL, "false", "Whether a state is put together from full and delta branches.", REFUSED
-    ),
+    declare("chain-table.enabled", BOOL, "false", "Whether a state is merged from full and delta branches.", REFUSED),
     declare(
         "chain-table.chain-partition-keys",
         COLUMNS,

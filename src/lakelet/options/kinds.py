@@ -1,4 +1,4 @@
-"""The kinds of value an option can have, and how each is read from text.
+"""The kinds of option values, and how each is parsed from text.
 
 Options live in schema files as text, so this is where text becomes a typed value, with the same spellings Paimon
 takes. A kind converts or raises ValueError; it knows no option names and never fills in defaults.
@@ -63,12 +63,12 @@ _STATS_MODE = re.compile(r"none|counts|full|truncate\([1-9][0-9]{0,8}\)")
 
 
 class NotAValueError(ValueError):
-    """The text is no value of its kind; the caller says of which option."""
+    """The text is no value of its kind; the caller adds the option to the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """How one kind of value reads: `name` for documentation, `expected` for error messages.
+    """The parser of one kind of value: `name` for documentation, `expected` for error messages.
 
     Blanks around the text belong to the value only where it is `verbatim`.
     """

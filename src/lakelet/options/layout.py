@@ -1,6 +1,6 @@
-"""Options that say what a table is and where its rows lie: keys, partitions, buckets, paths, deletion vectors.
+"""Options of a table's layout: keys, partitions, buckets, paths, deletion vectors.
 
-Most of them are fixed once there is data, for the place of existing files is computed from them.
+Most of them are immutable once there is data, for the paths of existing files are computed from them.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ PATH = declare(
     "path",
     STRING,
     None,
-    "Where the table's folder is, as other engines store it; refused for a new table, which stands where its name says.",
+    "Where the table's folder is, as other engines store it; refused for a new table, whose folder follows from its name.",
     ACTED,
     mutable=False,
 )
@@ -71,7 +71,7 @@ PARTITION_DEFAULT_NAME = declare(
     "partition.default-name",
     FILE_NAME_PART,
     "__DEFAULT_PARTITION__",
-    "Folder name that stands for a NULL or blank partition value.",
+    "Folder name of a NULL or blank partition value.",
     ACTED,
     mutable=False,
 )
@@ -83,7 +83,7 @@ PARTITION_LEGACY_NAME = declare(
     ACTED,
     mutable=False,
 )
-# What a table keeps beside its data, so that data files have no place in there.
+# Folders of a table's metadata, where data files must not be.
 TABLE_FOLDERS = frozenset(
     (
         "branch",

@@ -1,4 +1,4 @@
-"""Options of primary-key tables: which version of a row wins, what a delete does, which changelog is written.
+"""Options of the merge in primary-key tables: merge engine, deletes, sequence fields, changelogs.
 
 Ignoring one of these gives other rows, so each that Lakelet does not act on is refused.
 """
@@ -163,7 +163,7 @@ MERGING_OPTIONS: tuple[Option[Any], ...] = (
         "changelog-producer.row-deduplicate-ignore-fields",
         COLUMNS,
         None,
-        "Columns that do not count when the changelog looks whether an update changed anything.",
+        "Columns that the changelog ignores when it checks whether an update changed anything.",
         REFUSED,
     ),
     declare(

@@ -1,4 +1,4 @@
-"""What one option is: its name, kind, default, meaning, and what Lakelet does about it.
+"""The declaration of an option: its name, kind, default, meaning, and whether Lakelet acts on it.
 
 Every option is declared exactly once, by `declare`, in the file of its theme; parsing, checking, the reference page
 and the error messages all come from that declaration. This file holds no option and reads no table.
@@ -54,7 +54,7 @@ class Option(Generic[T]):
     _pattern: re.Pattern[str] | None
 
     def parse(self, text: str, *, key: str | None = None) -> T:
-        """The typed value of a text; `key` is the spelling used, where it is not the option's name."""
+        """Parse a value; `key` is the spelling used, where it is not the option's name."""
         try:
             value: T = self.kind.convert(text if self.kind.verbatim else text.strip())
         except ValueError:
@@ -62,14 +62,14 @@ class Option(Generic[T]):
         return value
 
     def supports(self, value: T) -> bool:
-        """Whether a table with this value can be used without giving other rows than it should."""
+        """Whether Lakelet reads and writes a table with this value correctly."""
         if self.supported:
             return value in self.supported
         return self.effect is not Effect.REFUSED or value == self.default
 
     @property
     def refuses_values(self) -> bool:
-        """Whether there are values of the right kind that `supports` says no to."""
+        """Whether there are values of the right kind that are not supported."""
         return bool(self.supported) or self.effect is Effect.REFUSED
 
     @property
@@ -77,7 +77,7 @@ class Option(Generic[T]):
         return self._pattern is not None
 
     def member(self, key: str) -> str | None:
-        """The part of a key that stands at the family's placeholder, or None if the key is not of the family."""
+        """The part of a key at the family's placeholder, or None if the key is not of the family."""
         match = self._pattern.fullmatch(key) if self._pattern else None
         return match[1] if match else None
 

@@ -1,4 +1,4 @@
-"""Options of reads: time travel, splits, and what a scan or a stream takes in."""
+"""Options of reads: time travel, splits, scans and streams."""
 
 from typing import Any
 

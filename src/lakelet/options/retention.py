@@ -1,4 +1,4 @@
-"""Options of how long a table keeps what it no longer needs: snapshots, changelogs, partitions."""
+"""Options of retention: how long snapshots, changelogs and partitions are kept."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ PARTITION_TIMESTAMP_PATTERN = declare(
     "partition.timestamp-pattern",
     STRING,
     None,
-    "How a time is put together from partition columns: $dt $hour:00:00; unset: the first one.",
+    "How a time is built from partition columns: $dt $hour:00:00; unset: the first one.",
     ACTED,
 )
 RETENTION_OPTIONS: tuple[Option[Any], ...] = (

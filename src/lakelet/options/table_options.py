@@ -1,4 +1,4 @@
-"""Every option a table can have, put together from the files of each theme.
+"""All table options, collected from the modules of each theme.
 
 The names that Java Paimon 1.4.2 knows are all here: an option that another engine may have stored is never unknown.
 Families come after plain options, so that a key is first looked up by its full name.

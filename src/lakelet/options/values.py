@@ -55,7 +55,7 @@ class TableOptions:
         return option.default
 
     def get_family(self, family: Option[T]) -> dict[str, T]:
-        """The values that are set in a family, by what stands at the placeholder of its name."""
+        """The values that are set in a family, by the part of the key at its placeholder."""
         found = ((family.member(key), key) for key in self._raw)
         return {member: family.parse(self._raw[key], key=key) for member, key in found if member is not None}
 
@@ -64,7 +64,7 @@ class TableOptions:
         return any(key in self._raw for key in (option.name, *option.older_names))
 
     def with_values(self, changes: Mapping[str, str | None]) -> "TableOptions":
-        """A copy with some options set, or taken away where the value is None."""
+        """A copy with some options set, or removed where the value is None."""
         merged: dict[str, str | None] = {**self._raw, **changes}
         return TableOptions({key: value for key, value in merged.items() if value is not None})
 
@@ -90,7 +90,7 @@ _CONNECTION_BY_NAME: Mapping[str, Option[Any]] = {option.name: option for option
 # Names of files and folders that users choose.
 _NAMES_ON_DISK = (DATA_FILE_PREFIX, CHANGELOG_FILE_PREFIX, DATA_FILE_PATH_DIRECTORY)
 
-# These may be switched on while the table lives, but rows they dropped cannot come back by switching them off.
+# These may be enabled on a live table, but disabling them does not restore the rows they dropped.
 _ONE_WAY = (IGNORE_DELETE, IGNORE_UPDATE_BEFORE)
 
 
@@ -123,7 +123,7 @@ def check_stored(options: Mapping[str, str]) -> None:
 def check_alter(old: Mapping[str, str], new: Mapping[str, str]) -> None:
     """Refuse a change of options that a table with data cannot take.
 
-    Only what changes is checked, so that keys which another engine stored do not stand in the way.
+    Only what changes is checked, so that keys which another engine stored do not block the change.
     """
     check_options({key: text for key, text in new.items() if old.get(key) != text})
     before, after = TableOptions(old), TableOptions(new)
@@ -167,7 +167,7 @@ def _check_value(option: Option[Any], key: str, text: str) -> None:
 
 
 def _check_visible(key: str, text: str) -> None:
-    """Refuse names of the user's that temporaries and the table's own files have: deletions tell these apart by their names."""
+    """Refuse user-chosen names that look like temporaries or metadata: deletions distinguish these by their names."""
     segments = text.strip("/").split("/")
     if any(segment.startswith(".") for segment in segments):
         raise InvalidError(

@@ -1,4 +1,4 @@
-"""Options of named versions: tags and when they are made, branches that fill in for others, consumers."""
+"""Options of tags, branches and consumers: automatic tags, fallback branches, consumer expiry."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ TAG_CREATION_PERIOD = declare(
     "tag.creation-period",
     one_of("daily", "hourly", "two-hours"),
     "daily",
-    "Period that an automatic tag stands for.",
+    "Period of an automatic tag.",
     ACTED,
 )
 TAG_CREATION_PERIOD_DURATION = declare(

@@ -1,1 +1,1 @@
-"""What `where=` means: SQL text to a tree, the tree to pruning decisions and exact row masks."""
+"""Predicates of `where=`: parsed from SQL, bound to columns, used for pruning and exact row filters."""

@@ -1,4 +1,4 @@
-"""A caller's own pyarrow expression as a filter: which columns it needs, and which rows it keeps.
+"""Filters given as pyarrow expressions: the columns they reference, and the row mask.
 
 Such an expression keeps Arrow's meaning (NaN compares unequal to everything), unlike SQL text. pyarrow does
 not tell what an expression refers to, so the columns are found from its text, which names every column it

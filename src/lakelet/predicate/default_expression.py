@@ -1,10 +1,10 @@
-"""Expressions that columns have as their defaults: checked by their parse, and evaluated for the rows of one write.
+"""Default expressions of columns: parsed, checked against an allow-list, and evaluated for the rows of one write.
 
     current_timestamp + INTERVAL 1 DAY     the moment of the write, the same for all its rows
     uuid()                                 another value for every row
 
-The text is stored in a table, and whoever prepared the table may have written it: it is made of constants, operators and the
-functions below, names no columns and asks for no setting. What asks for the time gets the caller's, in UTC.
+The text is stored in a table, and anybody may have written it: so it may only contain constants, operators and the
+functions below, and references no columns and no settings. Functions of the current time give the caller's, in UTC.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lakelet.predicate.stored_sql import Grammar, Node, check_nodes
 
 MOST_CHARACTERS = 4000
 _MILLIS = 3
-# What asks for the time, as a name or as a function without arguments, and the type of its answer.
+# Functions of the current time, as a name or as a call without arguments, and their result types.
 _TIMES = {
     "current_timestamp": "TIMESTAMPTZ",
     "now": "TIMESTAMPTZ",
@@ -65,7 +65,7 @@ _GRAMMAR = Grammar(
 
 @dataclass(frozen=True, slots=True)
 class DefaultExpression:
-    """A checked expression. It is `volatile` where rows get different values, and `constant` where all rows ever get one."""
+    """A checked expression. It is `volatile` where rows get different values, `constant` where every row ever gets the same."""
 
     column: str
     text: str
@@ -75,11 +75,11 @@ class DefaultExpression:
 
     @classmethod
     def parse(cls, column: str, text: str) -> DefaultExpression:
-        """InvalidError unless the text is one expression over values, by harmless functions."""
+        """Parse and check an expression; InvalidError unless it is one expression over values with allowed functions."""
         return _parsed(column, text)
 
     def bound(self, now_ms: int, digits: int = _MILLIS) -> str:
-        """SQL for a value, in which the time is a moment, with so many digits of a second."""
+        """SQL of the expression with the current time bound to `now_ms`, with `digits` digits of a second."""
         return _bound(self, now_ms, min(digits, _MILLIS))
 
 
@@ -135,7 +135,7 @@ def _checked_node(query: str, where: str) -> Node:
 
 @lru_cache(maxsize=512)
 def _bound(expression: DefaultExpression, now_ms: int, digits: int) -> str:
-    """The expression with constants in place of what asks for the time, written out by DuckDB and checked once more."""
+    """The expression with the current time replaced by constants, deparsed by DuckDB and checked once more."""
     where = f"default of column {expression.column!r}"
     step = 10 ** (_MILLIS - digits)
     moment = datetime.fromtimestamp(now_ms // step * step / 1000, UTC)

@@ -1,7 +1,7 @@
-"""The functions that the default of a column may call: values in, a value out.
+"""The allow-list of functions in default expressions.
 
 None reads a file, a setting, the environment or the network, none asks for the time, and none makes a value whose length is an
-argument. What DuckDB gets later is refused until it stands here.
+argument. Functions that later DuckDB versions add are refused until they are listed here.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ _TIMES = """
 """
 _CHOICES = "constant_or_null if ifnull nullif"
 PURE = frozenset((_OPERATORS + _NUMBERS + _TEXTS + _TIMES + " " + _CHOICES).split())
-# Those that give every row another value.
+# The volatile ones, which give every row another value.
 VOLATILE = frozenset(("uuid", "gen_random_uuid", "uuidv4", "uuidv7", "random"))

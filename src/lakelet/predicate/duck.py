@@ -1,4 +1,4 @@
-"""DuckDB as a calculator: constants folded, literals cast, opaque conditions decided over Arrow data.
+"""Expression evaluation by DuckDB: folds constants, casts literals, evaluates opaque conditions over Arrow data.
 
 One in-memory database per process and one cursor per thread; it cannot reach the file system, the network
 or Python variables, and its time zone is UTC. It owns no data: a batch is visible only during the call.

@@ -1,4 +1,4 @@
-"""DuckDB instances of Lakelet's own: opened the same way everywhere, so that a text means the same moment on every machine.
+"""Open DuckDB instances with the same settings everywhere: UTC, no automatic extensions, a spill folder of their own.
 
 A text without a zone that is compared with a TIMESTAMP_LTZ is read in the time zone of the connection. DuckDB's is the machine's
 unless it is set, and a setting of one connection is not one of its cursors: it is set for the whole instance. No extension is

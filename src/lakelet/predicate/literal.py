@@ -1,7 +1,7 @@
-"""A literal against a column: the comparison that says the same in the column's own type.
+"""Convert comparisons with literals to equivalent ones in the column's own type.
 
-`where` knows the literal as DuckDB typed it; everything below works on literals of exactly the
-column's Arrow type. This module owns that conversion and never loses a value on the way: numbers and
+`where` has the literal as DuckDB typed it; everything below works on literals of exactly the
+column's Arrow type. This module owns that conversion, which is lossless: numbers and
 instants are compared in an exact domain (fractions; nanoseconds in UTC), and what the column cannot hold
 turns into the nearest bound it can.
 
@@ -33,7 +33,7 @@ _DAY_NANOS = 86_400 * 10**9
 
 
 def comparison(column: str, arrow: pa.DataType, operator: Operator, literal: pa.Scalar) -> Predicate | None:
-    """`column operator literal` for a column of type `arrow`, or None where only DuckDB can tell."""
+    """`column operator literal` for a column of type `arrow`, or None where only DuckDB can decide."""
     if pa.types.is_null(literal.type) or not literal.is_valid:
         return Comparison(column, operator, pa.scalar(None, arrow))
     literal = _from_text(literal, arrow)
@@ -41,7 +41,7 @@ def comparison(column: str, arrow: pa.DataType, operator: Operator, literal: pa.
         return Comparison(column, operator, literal)
     if pa.types.is_floating(arrow):
         return _compare_float(column, arrow, operator, literal)
-    endless = _endless(literal, arrow)
+    endless = _infinity(literal, arrow)
     if endless is not None:
         return Comparison(column, operator, endless)
     value, unit = _exact(literal), _unit(arrow)
@@ -55,7 +55,7 @@ def comparison(column: str, arrow: pa.DataType, operator: Operator, literal: pa.
 
 
 def membership(column: str, arrow: pa.DataType, literals: list[pa.Scalar]) -> Predicate | None:
-    """`column IN (literals)`, or None where only DuckDB can tell."""
+    """`column IN (literals)`, or None where only DuckDB can decide."""
     kinds = {literal.type for literal in literals if literal.is_valid}
     if len({_domain(kind) for kind in kinds}) > 1:
         return None
@@ -111,9 +111,9 @@ def _typed(values: pa.Array, arrow: pa.DataType) -> pa.Array:
     return _array([pa.scalar(None, arrow) if not scalar.is_valid else scalar for scalar in kept], arrow)
 
 
-def _endless(literal: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
-    """The infinity of a date or timestamp type that a literal of another is: the greatest number of units in either, whatever
-    these are, and its negative. None for all other literals."""
+def _infinity(literal: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
+    """An infinite date or timestamp literal in the column's type: the greatest number of units, whatever these are, and its
+    negative. None for all other literals."""
     if _domain(literal.type) != "instant" or _domain(arrow) != "instant":
         return None
     greatest = _limits(literal.type)[1]

@@ -1,7 +1,7 @@
-"""Which files may hold a matching row, told from statistics alone, for all files at once.
+"""Prune files by their statistics: which may hold a matching row, evaluated for all files at once.
 
-Planning asks the same questions of partitions, manifests and data files: here they are all "files", one
-element per file in each `ColumnRange`. The answers err on one side only. `may_match` is False only where no
+Planning prunes partitions, manifests and data files alike: here they are all "files", one
+element per file in each `ColumnRange`. The results are conservative. `may_match` is False only where no
 row can match; `always_match` is True only where every row does. Nothing here reads a file.
 
 What statistics promise (and what they do not):

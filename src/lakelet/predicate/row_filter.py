@@ -1,4 +1,4 @@
-"""The exact row filter of a scan: what the file reader may apply, and what is left for after it.
+"""The exact row filter of a scan: predicate pushdown into the file reader, and the residual.
 
 A reader hands `pushdown` to the Parquet reader, which skips row groups and rows by it, and passes every batch
 through `apply_residual` if `residual` is set. Where the files cannot take the push-down (another schema, rows

@@ -1,4 +1,4 @@
-"""Predicates decided row by row, exactly: as Arrow kernels over a batch, or as one Arrow expression.
+"""Evaluate predicates exactly, row by row: as Arrow kernels over a batch, or as one Arrow expression.
 
 The last word on a predicate: whatever pruning and Parquet readers left over passes here. The order of
 values is DuckDB's: NaN equals itself and is greater than any number, -0.0 equals 0.0, strings compare by their

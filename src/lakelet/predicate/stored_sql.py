@@ -1,7 +1,7 @@
-"""Whether SQL text that is stored in a warehouse is made of nothing but what is known to be harmless.
+"""Check SQL text that is stored in a warehouse against allow-lists of syntax nodes and functions.
 
-Asked of DuckDB's own parse of the text, when it is stored and again before it runs, for a stranger may have written it. Kinds of
-nodes and names of functions are allow-lists: what a later DuckDB adds is refused until somebody has looked at it.
+DuckDB's own parse tree of the text is checked when it is stored and again before it runs, for anybody may have written it. What
+a later DuckDB adds is refused until it is listed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What a stored text may be made of: classes of expressions, other parts of a query, functions, and functions behind FROM.
+    """The allow-list of a stored text: classes of expressions, other parts of a query, functions, and table functions.
     `noun` and `reach` are said in errors: what the text is, and what it is good for."""
 
     noun: str
@@ -28,7 +28,7 @@ class Grammar:
 
 
 def check_nodes(tree: object, grammar: Grammar, where: str) -> None:
-    """InvalidError for the first node of a parsed text that is none of the grammar's; `where` names the text."""
+    """InvalidError for the first node of a parse tree that the grammar does not allow; `where` names the text."""
     pending = [tree]
     while pending:
         node = pending.pop()

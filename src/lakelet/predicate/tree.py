@@ -1,4 +1,4 @@
-"""Row predicates: what `where=` becomes once its columns and literals are known.
+"""The predicate tree of a `where=`, with bound columns and typed literals.
 
 `where` makes them from SQL text, `pruning` asks which files may hold matching rows, and
 `row_mask` decides row by row. This module owns the tree and its algebra; it never reads data.
@@ -121,7 +121,7 @@ def columns(predicate: Predicate) -> tuple[str, ...]:
 
 
 def never(column: str) -> Predicate:
-    """FALSE for every value of a column, unknown for NULL: what `column = literal` is for an impossible literal."""
+    """FALSE for every value of a column, unknown for NULL: `column = literal` with a literal outside the column's type."""
     return And((IsNull(column), Constant(None)))
 
 

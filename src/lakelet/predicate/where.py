@@ -1,4 +1,4 @@
-"""SQL text of a `where=` to a predicate: `dt = '2026-01-01' AND amount > 1.5`.
+"""The parser and binder of `where=`: SQL text to a predicate, `dt = '2026-01-01' AND amount > 1.5`.
 
 First stage of a scan: it knows the columns, not the data. It owns the grammar (DuckDB's, by sqlglot, with
 backticks allowed around identifiers too), the matching of column names, and the choice between the simple
@@ -123,7 +123,7 @@ class _Reader:
         found = node.find(*(kind for kind, _ in _FORBIDDEN))
         if found is not None:
             name = next(name for kind, name in _FORBIDDEN if isinstance(found, kind))
-            raise self.error(found, f"{name} cannot stand in a condition: {found.sql(dialect=_Where)}")
+            raise self.error(found, f"{name} cannot be used in a condition: {found.sql(dialect=_Where)}")
         return self.read(node)
 
     def read(self, node: exp.Expr) -> Predicate:
@@ -228,7 +228,7 @@ class _Reader:
             return literal.membership(field.name, arrow, values)
         except InvalidError:
             for constant, value in zip(constants, values, strict=True):
-                # The bad one among many raises again here, with its own place.
+                # The failing one among many raises again here, with its own position.
                 self.converted(field, constant.node, partial(literal.comparison, field.name, arrow, "=", value))
             raise
 

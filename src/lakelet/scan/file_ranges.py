@@ -1,4 +1,4 @@
-"""What manifests say of the values in data files: the range of each column, for many files at once.
+"""Column ranges of data files from manifest statistics, for many files at once.
 
 Three things bound a column: the statistics of the values, in the columns of the schema version that the file was written under;
 in primary-key tables the statistics of the key; and the least and the greatest key, which bound the first key column, and the
@@ -34,7 +34,7 @@ def value_ranges(
     stats_columns: tuple[str, ...] | None,
     wanted: set[str] | None,
 ) -> dict[str, ColumnRange]:
-    """What statistics say of the table's columns, for entries of one schema version and one set of columns."""
+    """The column ranges from value statistics, for entries of one schema version and one set of columns."""
     covered = _covered(stored, stats_columns)
     stats = entries.column("_VALUE_STATS").combine_chunks()
     counts = entries.column("_ROW_COUNT").combine_chunks()
@@ -61,7 +61,7 @@ def value_ranges(
 
 
 def key_ranges(entries: pa.Table, schema: TableSchema) -> dict[str, ColumnRange]:
-    """What key ranges and key statistics say of the columns of the trimmed primary key, whose types never change."""
+    """The column ranges of the trimmed primary key, whose types never change, from key bounds and key statistics."""
     fields = schema.trimmed_key_fields
     types = [field.type for field in fields]
     counts = entries.column("_ROW_COUNT").combine_chunks()
@@ -73,7 +73,7 @@ def key_ranges(entries: pa.Table, schema: TableSchema) -> dict[str, ColumnRange]
     for low, high in zip(least, greatest, strict=True):
         lows.append(pc.if_else(alike, low, pa.scalar(None, low.type)))
         highs.append(pc.if_else(alike, high, pa.scalar(None, high.type)))
-        # Zeros of both signs are equal numbers but two keys, so that the columns after them begin anew in between.
+        # Zeros of both signs are equal numbers but different keys, so that the next column is not sorted across them.
         same = pa.scalar(False) if pa.types.is_floating(low.type) else pc.fill_null(pc.equal(low, high), False)
         alike = pc.and_(alike, same)
     if KEY_STATS_COLUMN in entries.column_names:
@@ -94,7 +94,7 @@ def key_ranges(entries: pa.Table, schema: TableSchema) -> dict[str, ColumnRange]
 
 
 def overlaid(first: dict[str, ColumnRange], second: dict[str, ColumnRange]) -> dict[str, ColumnRange]:
-    """Both together; where both bound a column the first goes before the second."""
+    """Merge two sets of ranges; where both bound a column, the first takes precedence."""
     found = {**second, **first}
     for name in first.keys() & second.keys():
         one, other = first[name], second[name]
@@ -104,7 +104,7 @@ def overlaid(first: dict[str, ColumnRange], second: dict[str, ColumnRange]) -> d
 
 
 def stats_groups(entries: pa.Table) -> list[tuple[npt.NDArray[np.int64], int, tuple[str, ...] | None]]:
-    """Rows that share a schema version and the columns their statistics speak of."""
+    """Group rows by schema version and the columns their statistics cover."""
     schema_ids = entries.column("_SCHEMA_ID").to_numpy()
     lists = entries.column("_VALUE_STATS_COLS").combine_chunks()
     names = pc.fill_null(pc.binary_join(lists, "\x00"), _NO_COLUMNS).dictionary_encode()
@@ -119,15 +119,15 @@ def stats_groups(entries: pa.Table) -> list[tuple[npt.NDArray[np.int64], int, tu
 
 
 def upper_bound(maxima: pa.Array, data_type: DataType) -> pa.Array:
-    """Maxima that bound the values whoever wrote them. Some writers leave NaN, the greatest value, out of their
-    statistics, so a float's maximum bounds nothing: NaN stands for every known one."""
+    """Maxima that bound the values, whichever program wrote them. Some writers leave NaN, the greatest value, out of their
+    statistics, so a float's maximum bounds nothing: NaN replaces every known one."""
     if not (isinstance(data_type, Atomic) and data_type.kind in FLOATS):
         return maxima
     return pc.if_else(maxima.is_valid(), pa.scalar(float("nan"), maxima.type), maxima)
 
 
 def _covered(stored: TableSchema, names: tuple[str, ...] | None) -> list[Field] | None:
-    """The columns that statistics speak of; None where they name one that the schema of their file lacks."""
+    """The columns that statistics cover; None where they name one that the schema of their file lacks."""
     if names is None:
         return list(stored.fields)
     known = {field.name: field for field in stored.fields}
@@ -135,7 +135,7 @@ def _covered(stored: TableSchema, names: tuple[str, ...] | None) -> list[Field] 
 
 
 def _lower_bound(minima: pa.Array, stored: DataType) -> pa.Array:
-    """Minima that bound the values whoever wrote them. Of ORC files Java takes NaN for the minimum of a column that holds
+    """Minima that bound the values, whichever program wrote them. Of ORC files Java takes NaN for the minimum of a column with
     one, and pads CHAR with spaces, so that a value is less than its minimum; what such a minimum begins with still bounds."""
     if isinstance(stored, Atomic) and stored.kind in FLOATS:
         return pc.if_else(pc.is_nan(minima), pa.scalar(None, minima.type), minima)

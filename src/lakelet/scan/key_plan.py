@@ -1,8 +1,8 @@
-"""Planning of lookups: from keys to the buckets that can hold them.
+"""Plan lookups: find the buckets that can hold given keys.
 
     keys ─ their partitions ─ their buckets, by hash where buckets are fixed, else all of the partition ─ all live files of those
 
-Files and row groups within a bucket are the reader's matter, which has their key ranges at hand.
+Files and row groups within a bucket are selected by the reader, from their key ranges.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Lookup = tuple[Split, Places]
 
 
 def lookups(live: LiveFiles, schema: TableSchema, keys: pa.Table) -> tuple[Lookup, ...]:
-    """The buckets that can hold some of the keys, as splits of all their files, each with the places of those keys."""
+    """The buckets that can hold some of the keys, as splits of all their files, each with the positions of those keys."""
     hashes = _bucket_hashes(schema, keys)
     found: list[Lookup] = []
     for partition, places in _by_partition(live, schema, keys):

@@ -1,4 +1,4 @@
-"""What a condition says of keys: which part of it speaks of keys only, and which buckets its rows can be in.
+"""Prune by primary key: the part of a condition over key columns only, and the buckets its rows can be in.
 
 A condition on the primary key holds for all rows of a key or for none, so that files may be pruned by it one by one. A condition
 on other columns may hold for the old row of a key and not for the new one.
@@ -28,7 +28,7 @@ _MOST_KEYS = 4096
 
 
 def key_part(where: Predicate | pc.Expression | None, schema: TableSchema) -> Predicate | pc.Expression | None:
-    """The part of a condition that only keys and partitions decide; None where there is no such part."""
+    """The part of a condition over key and partition columns only; None where there is no such part."""
     decided_by = {*schema.trimmed_primary_keys, *schema.partition_keys}
     if where is None:
         return None
@@ -40,7 +40,7 @@ def key_part(where: Predicate | pc.Expression | None, schema: TableSchema) -> Pr
 
 
 def speaks_of_values(where: Predicate | pc.Expression | None, schema: TableSchema) -> bool:
-    """Whether something besides keys and partitions decides a condition."""
+    """Whether a condition references columns besides keys and partitions."""
     if where is None:
         return False
     if isinstance(where, pc.Expression):
@@ -49,7 +49,7 @@ def speaks_of_values(where: Predicate | pc.Expression | None, schema: TableSchem
 
 
 def in_buckets(where: Predicate | pc.Expression | None, schema: TableSchema, entries: pa.Table) -> Mask | None:
-    """Which entries stand in a bucket that matching rows can be in; None where the condition does not tell."""
+    """A mask of the entries whose bucket can hold matching rows; None where the condition does not restrict buckets."""
     if where is None or isinstance(where, pc.Expression) or bucket_mode(schema) is not BucketMode.HASH_FIXED:
         return None
     listed = [_listed(where, schema, name) for name in schema.bucket_keys]
@@ -62,7 +62,7 @@ def in_buckets(where: Predicate | pc.Expression | None, schema: TableSchema, ent
 
 
 def stand_in_buckets(columns: Sequence[pa.Array], types: Sequence[DataType], entries: pa.Table) -> Mask:
-    """Which entries stand in the bucket of one of these bucket keys, by the number of buckets that each was written under."""
+    """A mask of the entries in the bucket of one of these bucket keys, by the bucket count that each was written under."""
     hashes = hash_rows(columns, types)
     buckets = entries.column("_BUCKET").to_numpy()
     totals = entries.column("_TOTAL_BUCKETS").to_numpy()

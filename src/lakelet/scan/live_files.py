@@ -1,9 +1,9 @@
-"""The live files of a table's newest snapshot, kept in memory for lookups.
+"""A cache of the live files of a table's newest snapshot, for lookups.
 
-A lookup needs the files of a bucket or two, and that at once. So the files of the newest snapshot that was asked for are kept
-per table, and found by partition and bucket. The next snapshot shares most manifests with the one before: only those that are
-new are decoded. What is kept belongs to one snapshot, told by its id and its delta manifest list (a rollback uses ids again),
-so that a lookup never sees another one's files.
+A lookup needs the files of a bucket or two, with low latency. So the files of the newest snapshot that was requested are cached
+per table, indexed by partition and bucket. The next snapshot shares most manifests with the one before: only new ones are
+decoded. An entry belongs to one snapshot, identified by its id and its delta manifest list (a rollback reuses ids), so that a
+lookup never sees another one's files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Places = npt.NDArray[np.int64]
 
 
 class LiveFiles:
-    """The files of one snapshot by partition and bucket; splits are made when they are first asked for."""
+    """The files of one snapshot by partition and bucket; splits are made lazily."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class LiveFiles:
         return list(self._buckets.get(partition, ()))
 
     def totals(self, partition: bytes) -> set[int]:
-        """The numbers of buckets under which the files of a partition were written."""
+        """The bucket counts under which the files of a partition were written."""
         return {total for _, totals in self._buckets.get(partition, {}).values() for total in totals}
 
     def split(self, partition: bytes, bucket: int) -> Split | None:
@@ -71,7 +71,7 @@ class LiveFiles:
         return found
 
     def _grouped(self) -> dict[bytes, dict[int, tuple[Places, set[int]]]]:
-        """The rows of the entries of each bucket, and the numbers of buckets that they name."""
+        """The row numbers of each bucket's entries, and the bucket counts that they record."""
         grouped: dict[bytes, dict[int, tuple[Places, set[int]]]] = {}
         if self._entries is None or not self._entries.num_rows:
             return grouped
@@ -88,7 +88,7 @@ class LiveFiles:
 
 
 class LiveFilesCache:
-    """The live files of the tables that were asked last, one snapshot each."""
+    """The live files of the most recently used tables, one snapshot each."""
 
     def __init__(self) -> None:
         self._known: LruCache[tuple[tuple[object, ...], LiveFiles]] = LruCache()

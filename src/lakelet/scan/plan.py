@@ -1,4 +1,4 @@
-"""Planning: from a snapshot and a predicate to the files that must be read.
+"""Plan a scan: from a snapshot and a predicate to the splits that must be read.
 
     manifest lists ─ prune manifests by partition range ─ decode what is left, only the columns needed ─ prune partitions
       ─ take removed files away ─ prune files by their statistics ─ pack files into splits
@@ -56,7 +56,7 @@ Where: TypeAlias = Predicate | pc.Expression | None
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a scan reads, and how much it was spared. `matching_files` hold only matching rows, where that was asked."""
+    """The splits a scan reads, with pruning counts. `matching_files` hold only matching rows, where that was requested."""
 
     snapshot_id: int | None
     splits: tuple[Split, ...]
@@ -112,7 +112,7 @@ class Planner:
         return replace(plan, matching_files=self._matching_files(selected.entries, where)) if whole_entries else plan
 
     def count(self, snapshot: Snapshot, where: Where) -> tuple[int, Plan]:
-        """How many rows metadata alone proves to match, and the splits whose rows must be looked at."""
+        """The number of rows that metadata alone proves to match, and the splits whose rows must be read."""
         entries = self._select(snapshot, where, whole_entries=False).entries
         vectors = self.deletion_vectors(snapshot) if entries.num_rows else {}
         sure = self._surely_match(entries, where)
@@ -133,10 +133,10 @@ class Planner:
         return self._packer().pack(snapshot.id, chosen, self.deletion_vectors(snapshot))
 
     def plan_keys(self, snapshot: Snapshot, keys: pa.Table) -> tuple[Lookup, ...]:
-        """The buckets that can hold these keys: splits of all their live files, each with the places of the keys in `keys`.
+        """The buckets that can hold these keys: splits of all their live files, each with the positions of the keys in `keys`.
 
         `keys` has the columns of the primary key in the table's types, without NULL. What a snapshot's manifests say is kept
-        in memory until a newer one is asked for.
+        in memory until a newer one is requested.
         """
         if not keys.num_rows:
             return ()
@@ -182,7 +182,7 @@ class Planner:
         return _Selected(self._prune_files(entries, where), len(manifests), len(kept), total)
 
     def _prune_files(self, entries: pa.Table, where: Where) -> pa.Table:
-        """Without the files that single files' metadata proves to be of no use."""
+        """Drop the files that their own metadata proves to hold no matching row."""
         if self.schema.primary_keys:
             entries = visible(entries, self.options)
         at_home = in_buckets(where, self.schema, entries)
@@ -194,7 +194,7 @@ class Planner:
         return entries.filter(pa.array(self._may_match(entries, single)))
 
     def _tree(self, entries: pa.Table, where: Where) -> Tree:
-        """The sections of a primary-key table, less those whose values prove that nothing matches."""
+        """The sections of a primary-key table, without those that value statistics prune."""
         _refuse_outside(entries)
         tree = Tree.of(entries, self.schema)
         if not speaks_of_values(where, self.schema):
@@ -202,7 +202,7 @@ class Planner:
         return tree.pruned(self._may_match(entries, where), table_engine(self.schema).shortcuts)
 
     def _surely_match(self, entries: pa.Table, where: Where) -> Mask:
-        """Which files hold only matching rows, as far as partitions and statistics prove it."""
+        """A mask of the files that provably hold only matching rows, by partitions and statistics."""
         if where is None:
             return np.ones(entries.num_rows, bool)
         sure = np.zeros(entries.num_rows, bool)
@@ -217,7 +217,7 @@ class Planner:
         return sure
 
     def _may_match(self, entries: pa.Table, where: Where) -> Mask:
-        """Which files may hold matching rows, as far as partitions and statistics tell."""
+        """A mask of the files that may hold matching rows, by partitions and statistics."""
         keep = np.ones(entries.num_rows, bool)
         wanted = None if isinstance(where, pc.Expression) or where is None else set(predicate_columns(where))
         for rows, ranges in self._ranges(entries, wanted):
@@ -227,7 +227,7 @@ class Planner:
     def _ranges(
         self, entries: pa.Table, wanted: set[str] | None
     ) -> Iterator[tuple[npt.NDArray[np.int64], dict[str, ColumnRange]]]:
-        """What metadata says of the columns, for groups of files that it says it of in the same way."""
+        """The column ranges from metadata, for each group of files with the same schema version and statistics columns."""
         if not entries.num_rows:
             return
         values = decode_rows(entries.column("_PARTITION"), self.schema.partition_types)
@@ -247,7 +247,7 @@ class Planner:
     def _deleted_counts(
         self, entries: pa.Table, vectors: Mapping[str, DeletionVector], sure: Mask
     ) -> npt.NDArray[np.int64]:
-        """How many rows deletion vectors take from each file; a file whose number is not recorded is no longer sure."""
+        """The number of deleted rows of each file, by its deletion vector; a file without a recorded number becomes unsure."""
         counts = np.zeros(entries.num_rows, np.int64)
         if vectors:
             for place, name in enumerate(entries.column("_FILE_NAME").to_pylist()):
@@ -296,7 +296,7 @@ class Planner:
         return [bool(keep) for keep in mask]
 
     def _groups_keep(self, groups: Sequence[Stats], counts: Sequence[int], where: Where) -> Mask:
-        """Which groups of entries may be about matching partitions, by the range of their partitions and their number."""
+        """A mask of the groups of entries that may hold matching partitions, by their partition range and entry count."""
         types = self.schema.partition_types
         lows = decode_bounds(pa.array([stats.min_values for stats in groups], pa.binary()), types)
         highs = decode_bounds(pa.array([stats.max_values for stats in groups], pa.binary()), types)
@@ -308,7 +308,7 @@ class Planner:
         return self._match(where, ranges, len(groups))
 
     def _partition_keep(self, entries: pa.Table, where: Where) -> Mask:
-        """Which entries belong to a partition that may hold matching rows."""
+        """A mask of the entries whose partition may hold matching rows."""
         if where is None or not self.schema.partition_keys or not entries.num_rows:
             return np.ones(entries.num_rows, bool)
         encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
@@ -318,7 +318,7 @@ class Planner:
         return found
 
     def _partition_ranges(self, values: Sequence[pa.Array]) -> dict[str, ColumnRange]:
-        """What partition values say of the partition columns."""
+        """The ranges of the partition columns, from partition values."""
         return {name: partition_range(column) for name, column in zip(self.schema.partition_keys, values, strict=True)}
 
     def deletion_vectors(self, snapshot: Snapshot) -> dict[str, DeletionVector]:
@@ -333,7 +333,7 @@ class Planner:
 
 
 def _in_buckets(entries: pa.Table) -> pa.Table:
-    """Without the rows that wait for a bucket."""
+    """Drop the entries of postponed rows, which have no bucket yet."""
     _refuse_outside(entries)
     return entries.filter(pc.not_equal(entries.column("_BUCKET"), POSTPONE_BUCKET))
 
@@ -341,7 +341,7 @@ def _in_buckets(entries: pa.Table) -> pa.Table:
 def _refuse_outside(entries: pa.Table) -> None:
     if entries.num_rows and entries.column("_EXTERNAL_PATH").null_count < entries.num_rows:
         outside = entries.column("_EXTERNAL_PATH").drop_null()[0].as_py()
-        raise InvalidError(f"data file {outside} stands outside the table's folder, which is not supported")
+        raise InvalidError(f"data file {outside} is outside the table's folder, which is not supported")
 
 
 def _count(counts: tuple[int | None, ...] | None, index: int) -> int | None:

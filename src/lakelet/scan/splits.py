@@ -1,4 +1,4 @@
-"""Packing files into splits.
+"""Pack files into splits.
 
 Files of one bucket are packed in order until a split reaches its target size; opening a file counts as some bytes, so that many
 small files do not end up in one split. What comes out is picklable and independent of the process that planned it.
@@ -23,7 +23,7 @@ _SMALL_SHARE = 8
 
 
 class SplitPacker:
-    """Makes splits as the table's options ask for."""
+    """Packs splits by the sizes in the table's options."""
 
     def __init__(self, options: TableOptions, folders: PartitionFolders) -> None:
         self._target_bytes = options.get(SOURCE_SPLIT_TARGET_SIZE)
@@ -31,7 +31,7 @@ class SplitPacker:
         self._folders = folders
 
     def pack(self, snapshot_id: int, entries: pa.Table, vectors: Mapping[str, DeletionVector]) -> tuple[Split, ...]:
-        """The splits of these live entries, in the order of the entries; all their rows count."""
+        """The splits of these live entries, in the order of the entries; all their rows are visible."""
         splits: list[Split] = []
         for _, group in groupby(columns_to_entries(entries), key=lambda entry: (entry.partition, entry.bucket)):
             splits.extend(self.pack_groups(snapshot_id, [[entry] for entry in group], vectors, needs_merge=False))
@@ -65,7 +65,7 @@ class SplitPacker:
         return sum(self._cost(group) for group in groups) * _SMALL_SHARE <= self._target_bytes
 
     def whole(self, snapshot_id: int, entries: Sequence[ManifestEntry], vectors: Mapping[str, DeletionVector]) -> Split:
-        """One split of all these files of a bucket, however large, which lookups read a little of."""
+        """One split of all these files of a bucket, whatever its size, for lookups, which read a small part of it."""
         return self._split(snapshot_id, entries, vectors, needs_merge=True)
 
     def _cost(self, group: Sequence[ManifestEntry]) -> int:

@@ -1,11 +1,11 @@
-"""The files of a primary-key table as their key ranges hang together, for planning.
+"""The sections of a primary-key table's files, for planning.
 
     live entries ─ hide what no scan reads ─ prune single files by their keys ─ lay out the sections of every bucket
       ─ prune by values: whole sections that need merging, single files elsewhere ─ pack into splits
 
-Rows of one key stand in several files, and only the newest counts. So a file may be left out for what its values are only if no
-file that holds the same keys stays: else an older row would come to light. What is known of keys is true of all rows of a key
-at once, and prunes single files.
+Rows of one key may be in several files, and only the newest is visible. So a file may be pruned by its values only together with
+all files that may hold the same keys: else a superseded row would become visible. A condition on keys holds for all rows of a
+key or for none, and prunes single files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lakelet.scan.splits import SplitPacker
 
 
 def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
-    """Without the files that no scan reads: rows that wait for a bucket, and level 0 where it waits for compaction."""
+    """Drop the files that no scan reads: postponed rows, and level 0 where it is hidden until compaction."""
     hidden = pc.equal(entries.column("_BUCKET"), POSTPONE_BUCKET)
     if hides_level0(options):
         hidden = pc.or_(hidden, pc.equal(entries.column("_LEVEL"), 0))
@@ -41,7 +41,7 @@ def visible(entries: pa.Table, options: TableOptions) -> pa.Table:
 
 
 def hides_level0(options: TableOptions) -> bool:
-    """Whether rows of level 0 only show up after compaction."""
+    """Whether rows of level 0 become visible only by compaction."""
     return bool(options.get(DELETION_VECTORS_ENABLED)) or options.get(MERGE_ENGINE) == FIRST_ROW
 
 
@@ -49,7 +49,7 @@ def hides_level0(options: TableOptions) -> bool:
 class Tree:
     """Files with the section that each belongs to, bucket by bucket, sections in key order, their files run by run.
 
-    `places` are the rows of the table of entries that the files come from. `section` numbers the sections of all
+    `places` are the rows of the files in the table of entries. `section` numbers the sections of all
     buckets; `merged` says of each file whether its section needs merging.
     """
 
@@ -86,10 +86,10 @@ class Tree:
         )
 
     def pruned(self, may_match: Mask, shortcuts: Shortcuts) -> Tree:
-        """Less what cannot hold a matching row; the mask runs parallel to the table of entries.
+        """Prune what cannot hold a matching row; the mask runs parallel to the table of entries.
 
-        Sections that need merging go only where the merge engine changes no values: rows of which none matches may be folded into
-        one that does.
+        Sections that need merging are pruned only where the merge engine changes no values: otherwise rows of which none matches
+        may be merged into one that does.
         """
         may = may_match[self.places]
         if not shortcuts.value_pruning:
@@ -125,11 +125,11 @@ class _Stretch:
 
 
 def _stretches(rows: list[tuple[ManifestEntry, int, bool]], packer: SplitPacker) -> list[_Stretch]:
-    """A bucket cut where the kind changes; a little that needs no merging goes with its neighbours that do."""
+    """Cut a bucket where the kind changes; small parts that need no merging join their neighbours that do."""
     found: list[_Stretch] = []
     for (_, merges), group in groupby(rows, key=lambda row: (row[1], row[2])):
         entries = [entry for entry, _, _ in group]
-        # Files that overlap stay together also where nothing is merged, so that their rows can be put into key order.
+        # Files that overlap stay together also where nothing is merged, so that their rows can be sorted by key.
         if found and found[-1].merges == merges:
             found[-1].groups.append(entries)
         else:

@@ -1,1 +1,1 @@
-"""Records in: casting, routing and writing files."""
+"""Writes: casting rows, assigning buckets, writing files."""

@@ -1,4 +1,4 @@
-"""pyarrow's view of a store that has no file system of its own in C++.
+"""A read-only pyarrow file system over an object store without a C++ file system.
 
 Place in the data path: `arrow_path` of the memory store and of every decorator that must see each read.
 It owns the translation of pyarrow's read calls into `head`, `get_range` and the listings of a store. It

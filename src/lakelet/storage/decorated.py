@@ -1,4 +1,4 @@
-"""A store around another store: the shape all decorators share.
+"""The base of store decorators: forwards every call to another store.
 
 Place in the data path: between the stages and a backend. It owns the forwarding of every protocol call
 through one method, `_around`, which a decorator overrides to retry, count or fail. It never changes a result.

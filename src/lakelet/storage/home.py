@@ -1,8 +1,8 @@
-"""Where a table lives: its store and paths, with the clock and the source of names that its stages use.
+"""The location of a table: its store and paths, with the clock and the source of names that its stages use.
 
-It also says whether new files, which nobody sees before a snapshot names them, are written deferred. They are where one process
-writes and commits: the commit syncs whatever its snapshot is the first to name. A home that is pickled writes durably
-again, for the messages of another process may outlive it; and it brings no source of metadata, so that executors ask the store.
+It also says whether new files, which are invisible before a snapshot references them, are written deferred: they are where one
+process writes and commits, for the commit syncs all files that its snapshot references first. An unpickled home writes durably
+again, since its messages may outlive its process; and it has no metadata source of its own, so that executors read the store.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ class TableHome:
     paths: TablePaths
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
-    # The modules whose classes the program lets tables name as callbacks.
+    # The modules whose classes tables may name as callbacks.
     callback_modules: tuple[str, ...] = ()
-    # These come last, for what is pickled leaves them out.
+    # The last fields, since pickling leaves them out.
     defers: bool = field(default=False, compare=False)
-    # What answers questions about the table's metadata in place of the store; `commit/metadata/source` is the door to it.
+    # Reads the table's metadata in place of the store, such as a cache; `commit/metadata/source` is its only user.
     metadata: MetadataSource | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type[TableHome], tuple[object, ...]]:
         return TableHome, tuple(getattr(self, one.name) for one in fields(self) if one.name not in _LEFT_BEHIND)
 
     def for_queries(self) -> TableHome:
-        """The same table for those who only read rows: the version may be as old as the source of metadata is allowed to be."""
+        """The same table for readers: its newest snapshot and schema may be as stale as the metadata source is allowed to be."""
         return self if self.metadata is None else replace(self, metadata=self.metadata.for_queries())
 
     def uncached(self) -> TableHome:
-        """The same table without a source of its own: the store itself is asked."""
+        """The same table without a metadata source of its own: metadata is read from the store."""
         return self if self.metadata is None else replace(self, metadata=None)
 
     def deferring(self) -> TableHome:
-        """The same table, for files that this process syncs before anything names them."""
+        """The same table with deferred writes, for files that this process syncs before a commit references them."""
         return replace(self, defers=True)
 
     def put_new(self, path: str, data: bytes) -> None:
-        """Writes a file that nothing names yet."""
+        """Write a file that nothing references yet."""
         self.store.put(path, data, deferred=self.defers)
 
     def open_new(self, path: str) -> OutputFile:
-        """Writes such a file as a stream."""
+        """Open a stream that writes such a file."""
         return self.store.open_output(path, deferred=self.defers)
 
     def on_branch(self, branch: str) -> TableHome:
@@ -72,5 +72,5 @@ class TableHome:
         )
 
     def where(self, path: str) -> str:
-        """The path as messages show it."""
+        """The path with its location, for messages."""
         return f"{self.store.location.rstrip('/')}/{path}"

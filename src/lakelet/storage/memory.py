@@ -213,7 +213,7 @@ class _MemoryOutput(io.BytesIO):
         self.abort() if kind is not None else self.close()
 
     def __del__(self) -> None:
-        # io.IOBase closes a file that is collected, which here would publish one nobody finished.
+        # io.IOBase closes a file when it is garbage-collected, which here would publish an unfinished one.
         self.abort()
 
 

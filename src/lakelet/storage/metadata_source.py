@@ -1,18 +1,18 @@
-"""Where the metadata of tables comes from: the protocol behind the one door, `commit/metadata/source`.
+"""The protocol of metadata reads, behind their single entry point `commit/metadata/source`.
 
-Everything that is asked of a table's metadata is asked here, of the store itself (`commit/metadata/uncached`) or of a source
-that remembers. Two kinds of questions are kept apart:
+All reads of a table's metadata go through a source: the store itself (`commit/metadata/uncached`) or one that caches. Two kinds
+of reads are distinguished:
 
-- **Pointers** may have another answer at every call: which snapshot and schema are newest, which snapshot has an id (a rollback
-  uses ids again), what a tag names. A source that remembers them revalidates them at every call; only `for_queries` may it
-  answer with older ones, where its owner wants that.
+- **Pointers** may change at every call: which snapshot and schema are newest, which snapshot has an id (a rollback reuses ids),
+  which snapshot a tag refers to. A source that caches them revalidates them at every call; only `for_queries` may return stale
+  ones, where its owner wants that.
 - **Values** never change under their key: manifest lists, manifests and index manifests, whose names hold a random part, and
-  schema versions as long as the newest one is known to be the same. They may be remembered for as long as there is room. A
-  snapshot is a value once it is known by its id and its delta manifest list.
+  schema versions as long as the newest one is known to be the same. They may be cached without revalidation. A snapshot is a
+  value once it is known by its id and its delta manifest list.
 
 Schemas, snapshots and tags belong to a branch, so that a key of theirs has `paths.branch_root` in it; manifests belong to the
-table. A source serves any number of tables: each question comes with the home it is about. What it gives is shared between
-callers and never changed by them.
+table. A source serves any number of tables: each read names the home it is about. The result is shared between callers, which
+never modify it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 class MetadataSource(Protocol):
-    """Answers questions about the metadata of tables; safe to share between threads.
+    """Reads the metadata of tables; safe to share between threads.
 
-    A file that is not there is NotFoundError, unless None is said to stand for it; damaged bytes are CorruptionError.
+    A file that is not there is NotFoundError, unless None is documented for it; damaged bytes are CorruptionError.
     """
 
     def for_queries(self) -> MetadataSource:
-        """The same source for those who only read rows: its pointers may be as old as the source's owner allows.
+        """The same source for readers: its pointers may be as stale as the source's owner allows.
 
-        Everybody else is told what the store says at the time of the call, be it after a look that shows nothing new: a commit
-        that relied on an older pointer would take the table for what it no longer is.
+        All other callers get what the store says at the time of the call, if only after a revalidation: a commit that relied on
+        a stale pointer would be based on an outdated version of the table.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""From a warehouse's name to its store.
+"""Open the store of a warehouse by its location.
 
 Place in the data path: the first thing `connect` does, and again wherever a store is reopened by its
 location. It owns the forms a location takes and which decorators a backend gets. It reads no object, except
@@ -62,7 +62,7 @@ def _opened_s3(store: "S3Store") -> ObjectStore:
     retrying = RetryingStore(store)
     with _probe_lock:
         if store.bucket_identity not in _probed:
-            # Who may not write cannot commit, so nothing rests on the condition.
+            # A reader without write access cannot commit, so nothing depends on the condition.
             try:
                 require_conditional_put(retrying)
                 _probed.add(store.bucket_identity)

@@ -16,7 +16,7 @@
     views/<db>/<view>.json                      the query of a view
 
 Paths are relative to the root of the store. A branch keeps its schemas, snapshots and tags below
-`branch/branch-NAME`; its manifests, indexes and data files stand with those of the main branch.
+`branch/branch-NAME`; its manifests, indexes and data files are in the folders of the main branch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBERED = re.compile(r"^(?P<kind>snapshot|schema)-(?P<number>\d+)$")
 
 
 def check_name(name: str, what: str) -> str:
-    """The name itself if it may stand in a path; InvalidError otherwise."""
+    """The name itself if it may be part of a path; InvalidError otherwise."""
     if not _NAME.match(name) or name != name.strip() or len(name) > _MAX_NAME:
         raise InvalidError(
             f"{what} name {name!r}: expected up to {_MAX_NAME} characters, "
@@ -106,7 +106,7 @@ class TablePaths:
 
     @property
     def schema_folder(self) -> str:
-        """Where schema versions stand."""
+        """The folder of the schema versions."""
         return f"{self.branch_root}/schema"
 
     def schema(self, number: int) -> str:
@@ -115,7 +115,7 @@ class TablePaths:
 
     @property
     def snapshot_folder(self) -> str:
-        """Where snapshots stand."""
+        """The folder of the snapshots."""
         return f"{self.branch_root}/snapshot"
 
     def snapshot(self, number: int) -> str:
@@ -134,7 +134,7 @@ class TablePaths:
 
     @property
     def tag_folder(self) -> str:
-        """Where tags stand."""
+        """The folder of the tags."""
         return f"{self.branch_root}/tag"
 
     def tag(self, name: str) -> str:
@@ -145,7 +145,7 @@ class TablePaths:
 
     @property
     def branch_folder(self) -> str:
-        """Where the branches stand."""
+        """The folder of the branches."""
         return f"{self.root}/branch"
 
     def manifest(self, name: str) -> str:
@@ -162,16 +162,16 @@ class TablePaths:
 
     @property
     def callback_folder(self) -> str:
-        """Where callbacks of this branch keep what they must remember; no other engine looks there."""
+        """The folder in which callbacks of this branch keep their state; no other engine reads it."""
         return f"{self.branch_root}/callback"
 
     def callback_record(self, name: str) -> str:
-        """For which snapshots the commit callback of that class was called."""
+        """The record of the snapshots for which the commit callback of that class was called."""
         return f"{self.callback_folder}/commit/{name}"
 
     @property
     def changelog_folder(self) -> str:
-        """Where changelogs that outlive their snapshots stand."""
+        """The folder of changelogs that outlive their snapshots."""
         return f"{self.branch_root}/changelog"
 
     def changelog(self, number: int) -> str:
@@ -180,16 +180,16 @@ class TablePaths:
 
     @property
     def expiring_folder(self) -> str:
-        """Where expiry notes which snapshots it lets go of, until their files are removed."""
+        """The folder of expiry records: the snapshots being expired, until their files are removed."""
         return f"{self.branch_root}/expiring"
 
     @property
     def commit_users_folder(self) -> str:
-        """Where the last commits of users stand whose snapshots are expired."""
+        """The folder of the last commit of each user whose snapshots are expired."""
         return f"{self.branch_root}/commit-users"
 
     def bucket_folder(self, partition_path: str, bucket: int, data_folder: str | None = None) -> str:
-        """Where the data files of a bucket stand."""
+        """The folder of the data files of a bucket."""
         name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
         return "/".join(part for part in (self.root, data_folder, partition_path, name) if part)
 

@@ -1,4 +1,4 @@
-"""Does this store create atomically? Asked once, before a commit relies on it.
+"""Probe whether a store's conditional PUT is atomic, before a commit relies on it.
 
 Place in the data path: opening an S3 warehouse. Some S3 servers accept `If-None-Match: *` and ignore it, or
 check first and write later; on those two commits would both be told that they made `snapshot-N`. Asking one

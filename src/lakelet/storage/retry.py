@@ -1,4 +1,4 @@
-"""Trying again when a store did not answer.
+"""Retry store calls that failed with UnavailableError, with exponential back-off.
 
 Place in the data path: around an S3 store. It owns the back-off: the wait before attempt n is a random part
 of `first_wait_ms` x 2^n, at most `longest_wait_ms`, so that clients that failed together do not return
@@ -28,7 +28,7 @@ _NEVER = frozenset({"put_if_absent", "move_folder", "sync"})
 
 
 class RetryingStore(DecoratedStore):
-    """Up to `attempts` calls for one; `sleep` takes seconds, `jitter` gives a number in [0, 1)."""
+    """Tries each call up to `attempts` times; `sleep` takes seconds, `jitter` gives a number in [0, 1)."""
 
     def __init__(
         self,

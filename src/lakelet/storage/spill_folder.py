@@ -1,12 +1,12 @@
-"""Folders for rows that do not fit into memory, and the removal of those that killed processes left.
+"""Spill folders, and the removal of those that killed processes left behind.
 
     <temporary folder>/lakelet-spill-<user>/<uuid>.lock     held by flock(2) for as long as the process lives
                                             <uuid>/…        its folders
 
 The temporary folder is the one that LAKELET_TMPDIR names, else the system's (TMPDIR). A process removes its folders when it
 ends; one that was killed cannot. The next process that spills finds a lock that nobody holds, and removes what belongs to it:
-the system lets go of a lock when its holder dies, so that age and process ids, which lie, are not asked. It never touches
-anything without such a lock, nor follows a link.
+the system releases a lock when its holder dies, so that neither age nor process ids, which are unreliable, are used. It never
+touches anything without such a lock, nor follows a link.
 """
 
 import atexit
@@ -26,7 +26,7 @@ _OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class SpillFolder(tempfile.TemporaryDirectory[str]):
-    """A folder that goes with `cleanup`, with the object, with the process, or after its death with the next one."""
+    """A folder that is removed by `cleanup`, with the object, at the end of the process, or after a kill by the next process."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(prefix=prefix, dir=process_folder(), ignore_cleanup_errors=True)
@@ -38,12 +38,12 @@ def spill_root() -> str:
 
 
 def process_folder() -> str:
-    """The folder of this process, made at first use; whatever is made in it is removed some day."""
+    """The folder of this process, made at first use; its contents are removed when the process ends, or by a later one."""
     return _process.folder()
 
 
 def engine_folder() -> str:
-    """The path of a folder that DuckDB makes when it needs one, and removes; it may die as well.
+    """The path of DuckDB's spill folder, which DuckDB makes when needed and removes, unless it is killed.
 
     A temporary folder in which nothing can be made is no reason to refuse queries that need none.
     """
@@ -55,7 +55,7 @@ def engine_folder() -> str:
 
 
 class _Process:
-    """The folders of this process, one below each temporary folder it was told of, and their locks."""
+    """The folders of this process, one below each temporary folder in use, and their locks."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -90,7 +90,7 @@ class _Process:
             folder = os.path.join(shared, _ids.uuid())
             lock = os.open(folder + _LOCK, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Another process may have swept the lock away before it was held.
+            # Another process may have removed the lock file before it was locked.
             if _is_at(lock, folder + _LOCK):
                 os.mkdir(folder, 0o700)
                 self._locks.append(lock)
@@ -99,7 +99,7 @@ class _Process:
 
 
 def _shared_folder(root: str) -> str | None:
-    """The folder of all processes of this user; None where somebody else has taken its name."""
+    """The folder of all processes of this user; None where another user owns that name."""
     path = os.path.join(root, f"lakelet-spill-{os.getuid()}")
     with suppress(FileExistsError):
         os.makedirs(path, 0o700)
@@ -119,7 +119,7 @@ def _sweep(shared: str) -> None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_at(lock, path):
-                    # The lock goes last: as long as anything is left, somebody can find it.
+                    # The lock is removed last: as long as anything is left, another process can find it.
                     _remove_tree(path.removesuffix(_LOCK))
                     os.unlink(path)
             finally:

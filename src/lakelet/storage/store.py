@@ -16,10 +16,10 @@ Rules every backend keeps; tests/unit/storage/contract.py holds each of them to 
   characters (NUL among them). The root itself is the folder "".
 - An object is seen whole or not at all. Everything is durable when its call returns: what `put`, a True `put_if_absent`
   and `OutputFile.close` wrote survives a crash of the machine.
-- The one exception is asked for: a `deferred` write is seen at once, by every process, and is durable only after `sync` was
+- The one exception is explicit: a `deferred` write is visible at once, by every process, and is durable only after `sync` was
   given its path. A crash of the machine before that may leave the object absent, empty, torn or as it was before, and its
-  folder absent. So only files that nobody looks for yet are written deferred, by a process that syncs them before it
-  creates what names them; and hints, which readers check, and which nobody syncs.
+  folder absent. So only files that nothing references yet are written deferred, by a process that syncs them before it
+  creates what references them; and hints, which readers check, and which are never synced.
 - `put_if_absent` creates atomically: of any number of racing callers one gets True.
 - A name that begins with a dot is hidden: it can be read by name but no listing shows it, nor anything
   in a folder of such a name. Temporaries and folder markers carry such names.
@@ -104,7 +104,7 @@ class ObjectStore(Protocol):
     def sync(self, paths: Sequence[str]) -> None:
         """Make deferred writes of this store durable; objects that are so already cost nothing.
 
-        After an error nothing may rest on any of these objects, and `sync` is not tried again: a system that
+        After an error nothing may rely on any of these objects, and `sync` is not retried: a system that
         failed to write a page may have dropped it, and then answers a second fsync with success.
         """
         ...
@@ -187,7 +187,7 @@ class ObjectStore(Protocol):
         ...
 
 
-# Most paths are sound, and are looked at many times in a commit. What does not match is looked at in detail.
+# Fast path: most paths are valid and are checked many times in a commit. What does not match is checked in detail.
 _SOUND = re.compile(r"(?:(?!\.{1,2}(?:/|\Z))[^/\\\x00-\x1f\x7f]+(?:/(?!\Z)|\Z))+").fullmatch
 
 

@@ -214,19 +214,19 @@ def delete_tag(home: TableHome, options: TableOptions, name: str, *, if_exists: 
 
 
 def expire_tags(home: TableHome, options: TableOptions, *, older_than_ms: int | None = None) -> list[str]:
-    """Deletes the tags whose time is over, and those made before a given time; their names.
+    """Delete the expired tags, and those made before a given time; returns their names.
 
     A tag without a retention was made when its file was.
     """
     now = local_time(home.clock.now_ms())
     expired = []
     for tag in all_tags(home):
-        past = tag.is_past(now)
-        if not past and older_than_ms is not None:
+        due = tag.is_expired(now)
+        if not due and older_than_ms is not None:
             info = home.store.head(home.paths.tag(tag.name)) if tag.create_time is None else None
             made = tag.create_time or (None if info is None else local_time(info.modified_ms))
-            past = made is not None and made < local_time(older_than_ms)
-        if past and delete_tag(home, options, tag.name, if_exists=True):
+            due = made is not None and made < local_time(older_than_ms)
+        if due and delete_tag(home, options, tag.name, if_exists=True):
             expired.append(tag.name)
     return expired
 

@@ -1,4 +1,4 @@
-"""Avro: container files into Arrow columns and back. Manifests use `decode` and `encode`, data files the tables."""
+"""The Avro codec: container files to Arrow columns and back. Manifests use `decode` and `encode`, data files `logical`."""
 
 from lakelet.format.avro.decode import FileSchema, decode, decode_batches, read_schema
 from lakelet.format.avro.encode import encode

@@ -1,4 +1,4 @@
-"""Chooses how the kernels run: compiled by numba, or as plain Python where numba is absent or not worth loading.
+"""Choose how the kernels run: compiled by numba, or as plain Python where numba is absent or not worth loading.
 
 Importing numba and loading a kernel takes about a second, and compiling one some two seconds more, once (the machine
 code is kept on disk after that). A process that only looks at a few small files is faster without, so kernels stay

@@ -37,12 +37,12 @@ _DEFAULT_LEVELS = {"deflate": 6, "zstandard": 1}
 
 
 class _Damaged(ValueError):
-    """The bytes are not what they should be; the caller says in which file."""
+    """The bytes do not decode; the caller adds the file to the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before the first block; `size` is where that block begins."""
+    """The header of a container file; `size` is the offset of the first block."""
 
     schema_text: str
     metadata: Mapping[str, bytes]
@@ -61,7 +61,7 @@ class Block:
 
 
 def corrupt(path: str, position: int, expected: str, found: str) -> CorruptionError:
-    """The one shape of a corruption message."""
+    """The CorruptionError for a container file."""
     return CorruptionError(f"{path}: Avro file is corrupt at byte {position}: expected {expected}, found {found}")
 
 
@@ -131,7 +131,7 @@ def read_header(data: bytes, *, path: str) -> Header:
 def read_blocks(data: bytes, header: Header, *, path: str, wanted: Sequence[bool] | None = None) -> Iterator[Block]:
     """Every block, decompressed, in file order; the frame of each is checked before it is handed out.
 
-    With `wanted`, an answer per block, the others are passed over without being decompressed.
+    With `wanted`, a flag per block, the others are skipped without being decompressed.
     """
     decompress = _decompressor(header.codec)
     position = header.size

@@ -1,4 +1,4 @@
-"""Avro rows into Arrow columns, without a Python object per row.
+"""Decode Avro rows into Arrow columns, without a Python object per row.
 
 The reading half of the codec, above the container: blocks are decompressed, the kernel fills one arena with the cells
 of all selected columns, and Arrow arrays are laid over it without copying. Manifests are read with this, so planning is
@@ -148,12 +148,12 @@ class _Arena:
         return nxt, lim
 
     def advance(self, nxt: list[int]) -> None:
-        """Take over the cursors that a kernel left."""
+        """Store the cursors that a kernel returned."""
         for s, slot in enumerate(self.program.slots):
             self.used[s] = (nxt[s] * slot.unit - self.begins[s]) // slot.width
 
     def grow(self, full: int, room: int, done: int) -> None:
-        """Make room: what the rows so far took, carried on to all rows, and at least twice the full slot."""
+        """Grow a slot: to the size extrapolated from the rows so far, and at least twice the full slot."""
         for s, slot in enumerate(self.program.slots):
             if slot.growing:
                 expected = self.used[s] * self.rows // max(done, 1)
@@ -179,7 +179,7 @@ def _decode_blocks(program: Program, blocks: list[Block], path: str) -> pa.Struc
 
 
 def _fill(program: Program, arena: _Arena, blocks: list[Block], path: str) -> None:
-    """Run the kernel over the blocks, with more room as often as it asks for it."""
+    """Run the kernel over the blocks, growing slots whenever it needs more room."""
     data = blocks[0].data if len(blocks) == 1 else b"".join([block.data for block in blocks])
     last = np.cumsum([block.rows for block in blocks], dtype=np.int64)
     ends = np.cumsum([len(block.data) for block in blocks], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Arrow columns into Avro rows, without a Python object per row.
+"""Encode Arrow columns into Avro rows, without a Python object per row.
 
 The writing half of the codec, above the container: the arrays are flattened into one arena with a slot per column (the
 same slots that decoding fills), and the kernel writes rows from it, block by block. It takes storage types (a date is

@@ -1,4 +1,4 @@
-"""A few Avro rows, written and read one at a time.
+"""A codec for small Avro files, row by row in Python.
 
 Laying the columns of a wide record out for the kernels takes a millisecond, for one row as for ten thousand. A small commit
 writes three files of a row or two and reads two, so that this was most of its time. Rows are tuples here, in the order of
@@ -7,8 +7,8 @@ the schema, records inside them too:
     few = FewRows({"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}, …]})
     few.decode(few.encode([(1, …)], codec="null"), path="f") == [(1, …)]
 
-The bytes are those of `format.avro.encode`. Only what was written by this very schema is read; whatever is otherwise, longer
-or damaged is left to `format.avro.decode`, which knows how to say what is wrong.
+The bytes are those of `format.avro.encode`. Only files written with this exact schema are read; other, longer or damaged ones
+are left to `format.avro.decode`, which reports what is wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OWN_METADATA = {"avro.schema", "avro.codec"}
 
 
 class _Unreadable(ValueError):
-    """Bytes that are no value of the schema; never seen outside."""
+    """Bytes that are no value of the schema; never raised to callers."""
 
 
 class FewRows:
@@ -55,7 +55,7 @@ class FewRows:
         return header + write_block(bytes(payload), rows=len(rows), codec=codec, level=None, sync=marker)
 
     def decode(self, data: bytes, *, path: str) -> list[tuple[Any, ...]] | None:
-        """The rows of a file; None where there are many, or it is not as this class writes them."""
+        """The rows of a file; None where there are many, or this class did not write it."""
         if len(data) > _MOST_BYTES:
             return None
         rows: list[tuple[Any, ...]] = []
@@ -78,7 +78,7 @@ class FewRows:
 
 
 def _writer(schema: Any) -> _Write:
-    """What appends a value of a schema to bytes."""
+    """The function that appends a value of a schema to bytes."""
     match schema:
         case "int" | "long" | {"type": "int" | "long"}:
             return _write_number
@@ -139,7 +139,7 @@ def _record_writer(writes: Sequence[_Write]) -> _Write:
 
 
 def _reader(schema: Any) -> _Read:
-    """What reads a value of a schema at a place, and says where the next one begins; ValueError or IndexError without any."""
+    """The function that reads a value at a position and returns it with the next position; it raises ValueError or IndexError."""
     match schema:
         case "int" | {"type": "int"}:
             return _read_int

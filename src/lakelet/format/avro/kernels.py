@@ -1,7 +1,7 @@
-"""The interpreters of a compiled schema: one turns encoded rows into columns, the other columns into encoded rows.
+"""The interpreters of a compiled schema: one decodes rows into columns, the other encodes columns into rows.
 
-They are the inner loops of planning, so they are written in the subset of Python that numba compiles, and are the very
-same functions when it is absent: then `data` is bytes, the vectors are lists and the views are memoryviews. All
+They are the inner loops of planning, so they are written in the subset of Python that numba compiles, and are the same
+functions when it is absent: then `data` is bytes, the vectors are lists and the views are memoryviews. All
 bounds are checked here, because compiled code has no other check: a read stays below `end`, a write below its limit.
 Nothing here allocates; where a buffer is full the kernel undoes the row it is in and returns, and the caller makes
 room. Views `u8`, `i32`, `i64` look at one buffer (the arena) that holds every slot, a column of cells; a slot's cells
@@ -19,7 +19,7 @@ A program is one int64 vector, WIDTH numbers per instruction:
     JUMP    position after the value's subtree
     LEVEL   how many arrays or maps are around the value
 
-A record has no instruction of its own unless it can be null, and the null type has none at all. Array items stand
+A record has no instruction of its own unless it can be null, and the null type has none at all. Array items are
 between ARRAY and ARRAY_END, map entries likewise (key first). A union of one member is BRANCH and the member, and so
 is the union of null and a record that some writers put around whole rows: a row cannot be null.
 These numbers are defined here, and everything that is compiled together is in this file, because the machine code that

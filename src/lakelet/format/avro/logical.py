@@ -1,4 +1,4 @@
-"""Avro data files of Paimon tables: storage types with their meaning.
+"""Logical types of Avro data files, as Java Paimon writes them.
 
 Above `decode` and `encode`, below the data-file layer. It owns the mapping between Arrow types and the Avro types that
 Java Paimon writes, both ways; it knows nothing of tables, so a column that a file lacks, or whose Arrow type is
@@ -57,7 +57,7 @@ def read_table(
     tables = list(read_tables(data, path=path, columns=columns, batch_bytes=batch_bytes))
     if tables[0].num_columns:
         return pa.concat_tables(tables)
-    # A table without columns knows how many rows it has, but put together they forget.
+    # A table without columns knows its number of rows, but concatenation loses it.
     return _only_rows(sum(table.num_rows for table in tables))
 
 

@@ -1,4 +1,4 @@
-"""A writer schema compiled into a flat program and a tree of Arrow nodes.
+"""Compile a writer schema into a flat program and a tree of Arrow nodes.
 
 Between the container and the kernels: the program is what the kernels interpret row by row, the tree is how the columns
 they fill become Arrow arrays (and how Arrow arrays become columns to encode). Compiling is memoised per schema text and
@@ -151,11 +151,11 @@ class _Compiler:
         return at
 
     def selected(self, path: str) -> bool:
-        """Whether the column itself or something that contains it is asked for."""
+        """Whether the column itself or something that contains it is projected."""
         return self.columns is None or path in self.columns
 
     def reached(self, path: str) -> bool:
-        """Whether something inside the column is asked for."""
+        """Whether something inside the column is projected."""
         return self.columns is None or any(column.startswith(path + ".") for column in self.columns)
 
     def holds_record(self, schema: Schema, space: str) -> bool:
@@ -231,7 +231,7 @@ class _Compiler:
     def record(self, schema: dict[str, Any], space: str, path: str, wanted: bool, null: int) -> tuple[Node, int]:
         inner = self.define(schema, space)
         self.open.append(id(schema))
-        # A record is kept if it or anything inside it is asked for; then its validity is kept too.
+        # A record is kept if it or anything inside it is projected; then its validity is kept too.
         kept = wanted or self.reached(path)
         valid = self.slot(1, 1) if kept and path and (null >= 0 or self.encoder) else -1
         at = self.emit(RECORD, valid=valid, null=null) if null >= 0 or valid >= 0 else -1

@@ -1,13 +1,13 @@
-"""Compiles a function with numba and keeps the machine code on disk, wherever the code of Lakelet comes from.
+"""Compile a function with numba and cache the machine code on disk, also when Lakelet is imported from an archive.
 
 numba keeps machine code beside the source file, else in the user's cache folder. On a Spark executor there may be neither:
-Lakelet is imported out of a wheel or a zip in a folder that goes with the application, and HOME cannot be written. Then the
+Lakelet is imported from a wheel or a zip in a folder that is deleted with the application, and HOME cannot be written. Then the
 source of the function's module is copied to a folder of this user,
 
     <temporary folder>/lakelet-<user id>/<hash of the source>/<module>.py
                                                              /__pycache__/<machine code>
 
-and numba is told that the function stands there. As the folder is named by content, every executor and every application on
+and numba is told that the function is defined there. As the folder is named by content, every executor and every application on
 the machine finds what the first one compiled. `NUMBA_CACHE_DIR`, where it is set, is used instead of the temporary folder.
 Machine code is run as it is found, so a folder that belongs to, or can be written by, anybody else is never used.
 Where nothing can be kept, the function is compiled for this process alone.
@@ -43,8 +43,8 @@ def compiled(function: Function, signature: Any, **options: Any) -> Function:
 
 
 def _candidates(function: Function) -> Iterator[Function]:
-    # numba has a way of its own with zip files, but it files the machine code under the path of the zip, which is another
-    # one for each application, and it knows no wheels.
+    # numba supports zip files, but it caches the machine code under the path of the zip, which differs for each application,
+    # and it does not support wheels.
     if os.path.exists(function.__code__.co_filename):
         yield function
     copy = _as_if_in_a_file(function)
@@ -53,7 +53,7 @@ def _candidates(function: Function) -> Iterator[Function]:
 
 
 def _as_if_in_a_file(function: Function) -> Function | None:
-    """The same function, of which numba believes that it stands in the copy of its module; None if there can be no copy."""
+    """The same function, for numba defined in the copy of its module; None if there can be no copy."""
     loader: Any = function.__globals__.get("__loader__")
     text = loader.get_source(function.__module__) if hasattr(loader, "get_source") else None
     if text is None:
@@ -73,7 +73,7 @@ def _as_if_in_a_file(function: Function) -> Function | None:
 
 
 def _copied(text: str, module: str) -> Path | None:
-    """Where the source of a module stands in the cache folder from now on; None if that folder is not safe."""
+    """Copy the source of a module into the cache folder and return its path; None if that folder is not safe."""
     content = text.encode()
     path = _root() / hashlib.sha256(content).hexdigest()[:32] / f"{module}.py"
     for folder in (path.parents[1], path.parent):

@@ -1,4 +1,4 @@
-"""Loops over bytes that numba compiles once they have enough to do.
+"""Loops over bytes that numba compiles lazily, once the work at hand pays for it.
 
 Each loop has a twin in numpy that gives the same result, more slowly. Loading numba takes about a second,
 so the twins run until compiled loops would have saved half of that in this process; a command that touches
@@ -24,7 +24,7 @@ LOADED_AFTER_SECONDS = 0.05
 
 @dataclass(slots=True)
 class _Lost:
-    """What this process has lost to the twins of all its loops so far: the compiler has to be loaded only once for all."""
+    """The time this process has lost to the numpy twins of all its loops: the compiler is loaded only once for all."""
 
     seconds: float = 0.0
 
@@ -45,7 +45,7 @@ class CompiledLoop:
         self.enabled = os.environ.get("LAKELET_NO_NUMBA") != "1" and importlib.util.find_spec("numba") is not None
 
     def for_bytes(self, count: int) -> Callable[..., None] | None:
-        """The compiled function if it is there or pays off by now, counting the `count` bytes to do next; else None."""
+        """The compiled function if it is loaded or pays off by now, with the next `count` bytes; else None."""
         if not self.enabled:
             return None
         if self._compiled is None:
@@ -61,12 +61,12 @@ class CompiledLoop:
         return self._compiled
 
     def load_if_enabled(self) -> None:
-        """Makes sure that the compiled function is used from now on, where it can be."""
+        """Load the compiled function now, unless numba is absent or disabled."""
         if self.enabled:
             self.load()
 
     def load(self) -> None:
-        """Compiles the function, or fetches the machine code that an earlier process kept."""
+        """Compile the function, or load the machine code that an earlier process cached."""
         with self._lock:
             if self._compiled is not None:
                 return

@@ -28,7 +28,7 @@ from lakelet.model.types import STRINGS, TIMESTAMPS, Array, Atomic, DataType, Fi
 from lakelet.storage.store import ObjectStore, OutputFile
 
 NAME = "avro"
-# So much of a file, encoded, is decoded at a time.
+# The encoded bytes of a file that are decoded at a time.
 _DECODED_BYTES = 16 << 20
 _TIME_DIGITS, _TIMESTAMP_DIGITS = 3, 6
 # Java Paimon carries no library for Avro's other codecs.

@@ -1,7 +1,7 @@
-"""What goes wrong while a data file is read, told apart.
+"""Classify errors of data-file reads: missing file, unavailable store, corrupt bytes.
 
-Arrow reports a file that is not there, a store that does not answer and bytes that make no sense through the same few
-exceptions. Readers open a file with `open_input` and put `decoding` around everything that looks into it.
+Arrow reports a missing file, a store that does not answer and bytes that do not decode through the same few
+exceptions. Readers open a file with `open_input` and wrap every read of it in `decoding`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def open_input(store: ObjectStore, path: str) -> pa.NativeFile:
 
 
 def store_failed(error: BaseException) -> bool:
-    """Whether the store is to blame: decoders report bad bytes as an OSError without a number, the operating system's
+    """Whether the store failed: decoders report bad bytes as an OSError without a number, the operating system's
     have one, S3's have a text."""
     is_missing = isinstance(error, FileNotFoundError)
     return (

@@ -1,4 +1,4 @@
-"""The seam between data files and the rest: what a file format must be able to do.
+"""The protocol of data file formats.
 
 A format turns batches in the table's Arrow types into a file and back. It knows nothing of partitions, buckets,
 snapshots or schema evolution: `fields` are those of the schema the file was written under, and columns are asked for by

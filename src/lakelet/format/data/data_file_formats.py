@@ -1,4 +1,4 @@
-"""The formats of data files, by name and by the ending of a file's name."""
+"""The registry of data file formats, by name and by file extension."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def data_file_format(name: str) -> DataFileFormat:
 
 
 def format_of_file(file_name: str) -> DataFileFormat:
-    """The format of a data file, by the ending of its name."""
+    """The format of a data file, by its extension."""
     return data_file_format(file_name.rsplit(".", 1)[-1])

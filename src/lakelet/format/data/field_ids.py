@@ -1,7 +1,7 @@
 """Field ids in data files, by Paimon's rule.
 
 A column carries its schema's field id. The element of an ARRAY and the key and value of a MAP have no field of their
-own; their ids are derived from the enclosing field's id and how deep they stand in it:
+own; their ids are derived from the enclosing field's id and their nesting depth in it:
 
     element, value   BASE + id * 1024 + depth        key   BASE - (id * 1024 + depth)        BASE = (2^31 - 1) / 4
 """

@@ -1,4 +1,4 @@
-"""What a table's options say about new data files: their names, format, size and statistics."""
+"""The settings of new data files from a table's options: names, format, size and statistics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KEY_STATS_MODE = "truncate(128)"
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """Names, format, size and statistics of new data files of one level. `block_bytes` is None unless it was asked for."""
+    """Names, format, size and statistics of new data files of one level. `block_bytes` is None unless it is set."""
 
     file_format: str
     encoding: WriteSettings
@@ -52,7 +52,7 @@ class FileSettings:
 
     @staticmethod
     def of(schema: TableSchema, *, level: int = 0) -> FileSettings:
-        """The settings a table's options ask for."""
+        """The settings of a table's options."""
         options = TableOptions(schema.options)
         file_format = options.get(FILE_FORMAT_PER_LEVEL).get(level) or options.get(FILE_FORMAT)
         compression = options.get(FILE_COMPRESSION_PER_LEVEL).get(level) or options.get(FILE_COMPRESSION)
@@ -77,8 +77,8 @@ class FileSettings:
         return replace(self, file_format=file_format, suffix=suffix)
 
     def collector(self, fields: Sequence[Field], *, keys: Sequence[str] = ()) -> StatsCollector:
-        """A fresh collector of a file's statistics. The columns `keys` have bounds whatever is said of all columns, and do
-        not count among the first ones."""
+        """A new collector of a file's statistics. The columns `keys` have bounds whatever the mode of all columns is, and are
+        not among the first n columns."""
         counted = [field.name for field in fields if field.name not in keys or field.name in self.field_stats_modes]
         kept = counted if self.stats_first_columns < 0 else counted[: self.stats_first_columns]
         modes = (

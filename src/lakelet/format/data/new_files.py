@@ -1,9 +1,9 @@
-"""The data files that one writer makes for one commit.
+"""Create the data files of one writer for one commit, and remove them on abort.
 
     name    <prefix><uuid>-<n><suffix>        data-6d2c…-0.parquet
 
-Names are nobody else's, and every file is remembered: files that are not committed are nobody's, so a writer that gives
-up removes them. What a crash leaves behind is for orphan removal to find.
+Names are unique, and every file is recorded: a writer that aborts removes its uncommitted files. Those of a crash are left to
+orphan removal.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class NewFiles:
             _LOG.warning("%d uncommitted files stay behind in %s: %s", len(self._paths), where, error)
 
     def note_closed(self, file: NewFile) -> None:
-        """From now on the file is there under its name."""
+        """Record that the file exists under its name."""
         self._open.discard(file)
         self._paths.append(file.path)
 
@@ -102,8 +102,8 @@ class NewFile:
 
 
 class _Output(SequentialOutput):
-    """The output of a file, which swallows what is written after it was given up: Arrow's writers end their file when they
-    are collected, whether or not anybody wants it."""
+    """The output of a file, which ignores writes after it was discarded: Arrow's writers finish their file when they
+    are garbage-collected, also after an abort."""
 
     def __init__(self, output: OutputFile) -> None:
         self._to = output

@@ -10,8 +10,8 @@ comes back as it was written. ORC's own CHAR, which Java writes, is padded to it
 value. Stripes are written as of the time zone UTC.
 
 Two limits are Arrow's. Its writer stores a fraction of a second before 1970 as a negative number, at which Java fails,
-so such timestamps are refused when written (in ORC itself the last second before 1970 cannot be told from the first one
-after it, and Java shifts it). Its reader knows nanoseconds only, so timestamps outside 1677-09-21 to 2262-04-11 are
+so such timestamps are refused when written (in ORC itself the last second before 1970 cannot be distinguished from the first
+one after it, and Java shifts it). Its reader knows nanoseconds only, so timestamps outside 1677-09-21 to 2262-04-11 are
 refused, when written as when read.
 """
 
@@ -90,7 +90,7 @@ class OrcFormat:
 class _Sink(io.RawIOBase):
     """Hands bytes on to the output while it is open.
 
-    Arrow's writer, when it is given up, still writes the end of its file, and takes the process down if that fails.
+    Arrow's writer, when it is discarded, still writes the end of its file, and crashes the process if that fails.
     """
 
     def __init__(self, output: OutputFile) -> None:

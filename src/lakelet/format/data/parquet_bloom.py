@@ -1,12 +1,12 @@
-"""Bloom filters of Parquet files: whether a value can be in a column of a row group.
+"""Read the bloom filters of Parquet files: whether a value can be in a column of a row group.
 
-Arrow writes them and tells where they stand, but does not ask them. A filter is a header in Thrift's compact protocol and, right
-behind it, a whole number of blocks of eight 32-bit words, little-endian:
+Arrow writes them and gives their offsets, but does not evaluate them. A filter is a header in Thrift's compact protocol and,
+right behind it, a whole number of blocks of eight 32-bit words, little-endian:
 
     header      1: i32 bytes of the blocks | 2: algorithm {1: split blocks} | 3: hash {1: XXH64} | 4: compression {1: none}
     blocks      32 bytes each
 
-A value is hashed as it stands in a PLAIN page, without the length in front: an INT32 is 4 bytes, an INT64 is 8, text its
+A value is hashed in its PLAIN encoding, without the length in front: an INT32 is 4 bytes, an INT64 is 8, text its
 UTF-8 bytes. The upper half of the hash picks the block, (upper * blocks) >> 32; the lower half one bit in each
 word, (lower * SALT[word]) >> 27. A value can be in the column only if all eight bits are set.
 """

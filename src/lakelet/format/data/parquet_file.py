@@ -99,8 +99,8 @@ class _Writer:
         writer.write_table(rows, row_group_size=rows.num_rows or None)
 
     def _begin(self, first: pa.Table) -> pq.ParquetWriter:
-        """Starts the file; which columns are worth a dictionary is told from its first rows."""
-        # Ranges of INT96 are in no order that anybody agreed on.
+        """Start the file; its first rows decide which columns get a dictionary."""
+        # The order of INT96 statistics is undefined.
         unordered = {field.name for field in self._raw_schema or () if pa.types.is_fixed_size_binary(field.type)}
         excluded = self._without_ranges | unordered
         dictionary = _dictionary(self._schema, self._settings.extra, first)
@@ -156,7 +156,7 @@ def _dictionary(schema: pa.Schema, extra: Mapping[str, str], first: pa.Table) ->
 
 
 def _stored_as_differences(schema: pa.Schema, asked: frozenset[str], dictionary: bool | list[str]) -> list[str]:
-    """The columns to store as differences of neighbours: those asked for that are whole numbers and have no dictionary.
+    """The columns to delta-encode: those requested that are integers and have no dictionary.
 
     Sequence numbers and sorted keys take less than half the space and the time that plain values take.
     """
@@ -176,7 +176,7 @@ def _is_whole_number(arrow: pa.DataType) -> bool:
 
 
 def bloom_filters(schema: pa.Schema, extra: Mapping[str, str], rows: int) -> dict[str, dict[str, float]]:
-    """The bloom filters that options ask for, in the words of pyarrow.
+    """The bloom filters of a table's options, as pyarrow's arguments.
 
     `parquet.bloom.filter.enabled#<column>` asks for one column, `parquet.bloom.filter.enabled` for all that can have one. A
     filter is sized for a row group like the first unless `parquet.bloom.filter.expected.ndv#<column>` says otherwise.

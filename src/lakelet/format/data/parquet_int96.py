@@ -7,7 +7,7 @@ Below `parquet_file`. An INT96 is the nanoseconds of a day and the Julian number
 Java and Arrow write times before 1970 with nanoseconds below zero, counted back from a later day. Arrow's reader takes
 them for unsigned when it reads in milliseconds or microseconds (1969-12-31 23:59:59 becomes the year 2554), and overflows
 silently in nanoseconds. So the file is read under a footer in which INT96 columns are FIXED_LEN_BYTE_ARRAY(12), which have
-the same bytes, and the numbers are put together here. A footer is Thrift's compact protocol:
+the same bytes, and the timestamps are computed here. A footer is Thrift's compact protocol:
 
     struct = field* | 0        field = (step << 4 | type) [id:varint if step is 0] value
     list   = (count << 4 | type) [count:varint if 15] value*            bytes = length:varint | byte{length}
@@ -50,7 +50,7 @@ def metadata_with_raw_int96(source: pa.NativeFile) -> pq.FileMetaData:
             column = chunk[3][1]
             if column.get(1) == (_I32, _INT96):
                 column[1] = (_I32, _FIXED)
-                # Ranges of INT96 are in no order that anybody agreed on.
+                # The order of INT96 statistics is undefined.
                 column.pop(12, None)
     patched = _write_struct(footer)
     return pq.read_metadata(pa.BufferReader(b"PAR1" + patched + len(patched).to_bytes(4, "little") + b"PAR1"))

@@ -1,4 +1,4 @@
-"""INT96 timestamps of Parquet files, written for the columns that need them and for no others.
+"""Write INT96 timestamps to Parquet files, for nanosecond columns only.
 
 Below `parquet_file`. Arrow's writer makes all timestamps of a file INT96 or none; but Java looks for TIMESTAMP(0) to (6) as
 INT64 when it filters, and most readers take INT96 for nanoseconds, which hold fewer years. So nanoseconds go to Arrow as
@@ -64,7 +64,7 @@ def _encode(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_list(target):
         return pa.Array.from_buffers(target, length, buffers[:2], nulls, 0, [_encode(array.values, target.value_type)])
     cells = np.empty(length, _CELL)
-    # Whatever stands below a NULL is encoded too, and hidden by the validity again.
+    # Values below a NULL are encoded too, and masked by the validity again.
     days, nanos = np.divmod(np.frombuffer(buffers[1] or b"", np.int64)[:length], _DAY_NS)
     cells["nanos"], cells["day"] = nanos, days + EPOCH_DAY
     return pa.Array.from_buffers(_RAW, length, [buffers[0], pa.py_buffer(cells.tobytes())], nulls)

@@ -1,4 +1,4 @@
-"""Columns that a file format gave back, in the table's types.
+"""Restore the table's types of columns that a file format returned.
 
 No format knows all of a type: Avro has no TINYINT, ORC has no NOT NULL and no units of time, Parquet has timestamps of
 two kinds, and each names the inside of lists in its own way. What is stored alike is relabelled without copying, numbers are cast

@@ -1,9 +1,9 @@
-"""Deletion vectors: which rows of a data file are gone, as positions counted from 0.
+"""Encode and decode deletion vectors: the deleted rows of a data file, as positions counted from 0.
 
-Bytes to sorted positions and back; which index file holds the vector of a data file is told by the index
+Bytes to sorted positions and back; which index file holds the vector of a data file is recorded in the index
 manifest. An index file is the byte 0x01 and then one vector after the other. The manifest's offset
 points at `size`; its length counts magic and bitmap for 32 bits, and the whole vector for 64, so a reader
-fetches `length + READ_SLACK` bytes and hands over what it got.
+fetches `length + READ_SLACK` bytes and decodes what it got.
 
     32 bits:    size u32 BE | magic 1581511376 u32 BE | bitmap | CRC-32 of magic and bitmap, u32 BE
     64 bits:    size u32 BE | magic 1681511377 u32 LE | count u64 LE, count x (key u32 LE, bitmap) | CRC-32 u32 BE
@@ -160,7 +160,7 @@ def _decode_container(reader: _Reader, count: int, is_run: bool) -> Positions:
 
 
 def encode(positions: NDArray[np.integer]) -> bytes:
-    """A 32-bit vector of these positions, in any order, as it stands in an index file.
+    """A 32-bit vector of these positions, in any order, as it is stored in an index file.
 
     The length that the manifest gives is `READ_SLACK` less than that of the result.
     """

@@ -1,4 +1,4 @@
-"""Hash indexes: which keys a dynamic bucket holds.
+"""Encode and decode hash indexes: the key hashes of a dynamic bucket.
 
     int32 big-endian, int32 big-endian, …        one hash of a trimmed primary key each, nothing before, between or after
 

@@ -1,9 +1,9 @@
-"""The directory of a manifest's blocks: which partitions each one is about.
+"""The directory of a manifest's blocks: the partition range of each.
 
 A large manifest of a partitioned table is written in the order of its partitions, in small Avro blocks, and its header says of
 each block what a manifest list says of a whole manifest. A plan with a partition filter then decompresses and decodes
-only the blocks that may matter, so that its cost follows what it finds and not what the table holds. Other
-readers pass over the key, and manifests of other writers, which lack it, are read whole.
+only the blocks that may match, so that its cost grows with the result and not with the table. Other
+readers ignore the key, and manifests of other writers, which lack it, are read whole.
 
     header["lakelet.blocks"] = JSON [[entries, min, max, [null count, …]], …]     one element per block, in their order
     min, max                 = base64 of a BinaryRow: the least and the greatest value of each partition column
@@ -29,7 +29,7 @@ Describer = Callable[[pa.Table, Sequence[int]], Sequence[Stats]]
 
 
 def encode_directory(entries: pa.Table, counts: Sequence[int], describe: Describer) -> dict[str, bytes]:
-    """The header entry for blocks of so many entries each, of which `describe` gives the partition statistics."""
+    """The header entry for blocks with these entry counts; `describe` gives the partition statistics of each."""
     rows = [
         [count, b64encode(stats.min_values).decode(), b64encode(stats.max_values).decode(), stats.null_counts]
         for count, stats in zip(counts, describe(entries, counts), strict=True)

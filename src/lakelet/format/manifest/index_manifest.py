@@ -4,7 +4,7 @@
      _DELETIONS_VECTORS_RANGES [{f0 data file, f1 offset, f2 length, _CARDINALITY}], _EXTERNAL_PATH, _GLOBAL_INDEX}
 
 Unlike data manifests an index manifest is whole: it names every live index file, and a commit that changes one
-writes a new index manifest. Global indexes are passed over, since nothing here searches them.
+writes a new index manifest. Global indexes are ignored, since nothing here searches them.
 """
 
 from __future__ import annotations

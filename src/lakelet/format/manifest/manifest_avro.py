@@ -160,7 +160,7 @@ def encode_entries(
 ) -> bytes:
     """A manifest file of these entries; `describe` gives the partition statistics of each block, for a directory of them."""
     if table.num_rows <= MOST_ROWS and describe is None:
-        # A value that is missing where it must not is for the columns below to complain of.
+        # A missing required value is reported by the column encoder below.
         with suppress(TypeError, AttributeError):
             return _FEW_ENTRIES.encode(_entry_rows(table), codec=codec, sync=sync)
     files = pa.StructArray.from_arrays(

@@ -1,8 +1,8 @@
 """Manifest entries as Arrow columns, the form in which plans and commits handle them.
 
 A manifest of 10,000 files is a table of 10,000 rows, not 10,000 objects: partitions are pruned, statistics
-compared and removed files taken away on columns, and only the files that are left become `DataFile`s.
-The column names are those of the Avro fields; the members of `_FILE` stand beside the entry's own.
+compared and removed files subtracted on columns, and only the remaining files become `DataFile`s.
+The column names are those of the Avro fields; the members of `_FILE` are columns beside the entry's own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Manifest files of either format.
+"""Encode and decode manifests and manifest lists, in Avro or JSON.
 
-A file is written as the table's `manifest.format` says and read as its first bytes say, so that the option can be
-switched on a live table and old and new manifests stand side by side.
+A file is written in the table's `manifest.format` and read by its first bytes, so that the option can be changed on a live
+table, which then has manifests of both formats.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _text(value: object, data_type: DataType) -> str:
 
 
 def _value(text: str, data_type: DataType) -> object:
-    # No text stands for NULL here.
+    # No text means NULL here.
     return parse_partition_value(text, data_type, default_name="\0")
 
 

@@ -1,4 +1,4 @@
-"""JSON as it lies in a warehouse, which anybody may have written."""
+"""Parse JSON files of a warehouse, whose contents are untrusted."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     {"tableUuid": "…", "createTime": ms, "modifyTime": ms, "schemaId": 0, "snapshotId": -1}
 
-It tells a recreated table from the one that stood at the same path before. Paimon does not write it, so readers do
-without where it is absent.
+It distinguishes a recreated table from an earlier one at the same path. Paimon does not write it, so it is optional for
+readers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakelet.format.metadata.stored_json import load_json
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """Who the table is and when it was made and last altered."""
+    """The table's UUID, and when it was created and last altered."""
 
     table_uuid: str
     create_time_ms: int

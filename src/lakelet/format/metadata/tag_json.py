@@ -5,7 +5,7 @@
                                                                  without seconds and nanoseconds where these are 0
      "tagTimeRetained": 93600.500000000}                         seconds
 
-A tag is made from the bytes of the snapshot file, so that members which only newer versions know live on in it.
+A tag is made from the bytes of the snapshot file, so that members of newer versions are preserved.
 """
 
 from __future__ import annotations

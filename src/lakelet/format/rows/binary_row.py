@@ -71,11 +71,11 @@ _ARITY = struct.Struct(">i")
 
 
 class _Damaged(ValueError):
-    """The bytes are not a row; the caller says where."""
+    """The bytes are not a row; the caller adds the place to the message."""
 
 
 def header_bytes(arity: int) -> int:
-    """How long the header of a row with so many fields is."""
+    """The header length of a row of `arity` fields."""
     return (arity + _WORD_BITS - 1 + _KIND_BITS) // _WORD_BITS * _SLOT
 
 

@@ -62,7 +62,7 @@ _UNSIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A column taken apart: slots, and what goes into the tail.
+    """A column split into slots and tails.
 
     `room` is how many bytes of tail each row takes (one number where all take the same). A slot gets
     the offset of its tail in the upper half wherever `tailed` says so. `spans` are bytes still to be
@@ -430,7 +430,7 @@ class _RowReader:
         unit = timestamp_unit(data_type.precision)
         per_milli = _UNITS_PER_MILLI[unit]
         within = nanos // (_NANOS_OF_MILLI // per_milli)
-        # The first and the last millisecond are not all there.
+        # The first and the last millisecond are only partly representable.
         most, left = divmod(2**63 - 1, per_milli)
         least, first = divmod(-(2**63), per_milli)
         beyond = (

@@ -1,6 +1,6 @@
-"""Murmur3 with 32 bits over BinaryRow bodies: what decides the bucket of a row.
+"""Murmur3 with 32 bits over BinaryRow bodies: the hash of keys and buckets.
 
-Bytes to numbers and nothing else; which bytes to hash is the matter of `binary_row_columns`. The hash
+Bytes to numbers and nothing else; which bytes to hash is decided by `binary_row_columns`. The hash
 is the common one with two settings: the seed is 42, and the input, always a whole number of 4-byte
 little-endian words, never has a tail.
 

@@ -1,4 +1,4 @@
-"""BinaryRow bodies with rows and arrays inside them, as files are described where they travel between processes.
+"""BinaryRow bodies with nested rows and arrays, for file metadata that is sent between processes.
 
 `binary_row` knows the flat rows of manifests; here a field may also be a row or an array. A body without the arity, as
 drawn there, whose tail then also has
@@ -37,7 +37,7 @@ _COUNT = struct.Struct("<i")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A field on its way into a row: the bytes of its slot, or `data` for the tail; neither is NULL."""
+    """An encoded field: the bytes of its slot, or `data` for the tail; NULL has neither."""
 
     slot: bytes | None = None
     data: bytes | None = None

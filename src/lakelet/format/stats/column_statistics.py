@@ -1,4 +1,4 @@
-"""Statistics of the columns of a table, gathered from its rows batch by batch.
+"""Collect the column statistics of a table from its rows, batch by batch.
 
 NULLs, minimum and maximum come from the same collector as those of data files (NaN is the greatest value), different values
 from `distinct_count`, lengths as Spark counts them: characters of text and bytes of binaries, on average (rounded up) and at

@@ -1,4 +1,4 @@
-"""How many different values a column has: exactly while they are few, then by a HyperLogLog sketch.
+"""Count distinct values of a column: exactly while they are few, then by a HyperLogLog sketch.
 
 Up to 16,384 different values are kept as they are. Beyond that their hashes (the 32-bit Murmur3 that also finds buckets) go
 into 16,384 registers, and the count is an estimate with a standard error of 0.8 %. Either way memory is bounded, whatever

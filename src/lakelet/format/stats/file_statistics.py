@@ -1,7 +1,7 @@
-"""Statistics of a data file, gathered while it is written: what a later plan prunes by.
+"""Collect the statistics of a data file while it is written; plans prune by them.
 
-Fed with every batch of a file, gives the file's `Stats`. Which columns have which statistics is a matter
-of options (`metadata.stats-mode`, `fields.<name>.stats-mode`, `metadata.stats-keep-first-n-columns`,
+Takes every batch of a file, gives the file's `Stats`. Which columns have which statistics is decided by
+options (`metadata.stats-mode`, `fields.<name>.stats-mode`, `metadata.stats-keep-first-n-columns`,
 `metadata.stats-dense-store`):
 
     none            nothing
@@ -85,7 +85,7 @@ class StatsCollector:
             column.update(array)
 
     def finish(self) -> tuple[Stats, tuple[str, ...] | None]:
-        """The statistics, and the names of the columns they speak of (None: of all)."""
+        """The statistics, and the names of the columns they cover (None: all)."""
         kept = [column for column in self._columns if column.mode.counts or not self._dense]
         names = None if len(kept) == len(self._columns) else tuple(column.field.name for column in kept)
         if not kept:
@@ -182,7 +182,7 @@ def _decimal_bounds(array: pa.Array) -> tuple[pa.Scalar, pa.Scalar] | None:
 
 
 def truncated_bounds(low: str, high: str, characters: int) -> tuple[str | None, str | None]:
-    """Bounds of text cut to so many characters: still a lower and an upper bound, or unknown."""
+    """Bounds of text truncated to a number of characters: still a lower and an upper bound, or unknown."""
     if len(high) > characters:
         rounded = round_up(high[:characters])
         if rounded is None:

@@ -1,4 +1,4 @@
-"""Which columns hold a NaN: their ranges must not stand in a file's footer."""
+"""Find columns that hold a NaN: their ranges must not be written to a file's footer."""
 
 from __future__ import annotations
 

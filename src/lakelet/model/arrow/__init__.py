@@ -1,1 +1,1 @@
-"""Values and types between Arrow, Python and the model."""
+"""Conversion of values and types between Arrow, Python and the model."""

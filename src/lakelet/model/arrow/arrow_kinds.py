@@ -1,4 +1,4 @@
-"""Arrow types that hold the same kind of values, however they lay them out."""
+"""Classify Arrow types as text or bytes, whatever their layout."""
 
 from __future__ import annotations
 

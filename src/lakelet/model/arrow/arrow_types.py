@@ -1,7 +1,7 @@
-"""Logical types to Arrow's and back.
+"""Convert logical types to Arrow types and back.
 
-`to_arrow` gives the one Arrow type in which a column travels through Lakelet; `from_arrow` is how a
-schema that a user hands over is understood. Neither touches data.
+`to_arrow` gives the one Arrow type that a column has inside Lakelet; `from_arrow` reads a schema that a
+user provides. Neither touches data.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def timestamp_unit(precision: int) -> str:
 
 
 def precision_step(data_type: DataType) -> int:
-    """By how many of its Arrow units two neighbouring values of a time type differ: 1000 for TIMESTAMP(0), kept in
+    """The number of Arrow units between two neighbouring values of a time type: 1000 for TIMESTAMP(0), kept in
     milliseconds; 1 for types that are no times."""
     match data_type:
         case Atomic(Kind.TIMESTAMP | Kind.TIMESTAMP_LTZ, precision):

@@ -1,4 +1,4 @@
-"""A column's type as callers give it: text, an Arrow type, or the type itself."""
+"""Parse a column's type as callers give it: text, an Arrow type, or the type itself."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Python values that Arrow would change to fit a type without a word: 1.5 becomes the integer 1, 0.1 the nearest 32-bit
-number, a datetime loses its time or its zone, a dict the members that a ROW does not have.
+"""Detect Python values that Arrow would convert to a type lossily, without an error.
 
-Rows handed over as dicts and values of a partition spec are looked at before Arrow takes them. What Arrow refuses by itself
-(text for a number, a number out of range) is left to it. Times are datetimes, never bare numbers, whose unit nobody told;
-one with a zone is an instant, one without is not, and neither stands in for the other.
+Arrow makes 1.5 the integer 1 and 0.1 the nearest 32-bit number; a datetime loses its time or its zone, a dict the members that
+a ROW does not have.
+
+Rows given as dicts and values of a partition spec are checked before Arrow converts them. What Arrow refuses by itself
+(text for a number, a number out of range) is left to it. Times are datetimes, never bare numbers, whose unit is unknown;
+one with a zone is an instant, one without is not, and neither is accepted for the other.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _FINEST_US = {"s": 1_000_000, "ms": 1000}
 
 
 def is_kept(value: Any, arrow: pa.DataType) -> bool:
-    """Whether an Arrow value of this type would be the value itself, at every depth."""
+    """Whether the conversion to this Arrow type keeps the value unchanged, at every depth."""
     if value is None:
         return True
     types = pa.types
@@ -73,7 +75,7 @@ def without_uuids(value: Any, arrow: pa.DataType) -> Any:
 
 def _members(pairs: Iterable[Any]) -> dict[Any, Any]:
     """A ROW given as pairs of name and value."""
-    return {name: member for name, member in pairs}  # noqa: C416 - each pair is taken apart, so that others fail here.
+    return {name: member for name, member in pairs}  # noqa: C416 - each pair is unpacked, so that others fail here.
 
 
 def _is_number(value: Any) -> bool:
@@ -85,7 +87,7 @@ def _is_whole(value: Any) -> bool:
         return value.is_finite() and value == value.to_integral_value()
     if isinstance(value, (float, np.floating)):
         return float(value).is_integer()
-    # What only turns into a number when asked to, such as a uuid or a fraction, is none. Text is Arrow's to refuse.
+    # Values that are merely convertible to a number, such as a uuid or a fraction, are not numbers. Arrow refuses text.
     return hasattr(value, "__index__") or not hasattr(value, "__int__")
 
 

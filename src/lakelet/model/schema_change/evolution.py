@@ -1,7 +1,7 @@
 """Schema changes as pure functions: the schema before, the change, the schema after or the reason why not.
 
-What is allowed is what leaves every old file readable by field id. A column is named by its name or, inside nested types, by
-a dotted path in which `element` stands for what an ARRAY holds and `key` and `value` for what a MAP holds:
+A change is allowed if every old file stays readable by field id. A column is identified by its name or, inside nested types, by
+a dotted path in which `element` is the element of an ARRAY and `key` and `value` those of a MAP:
 `address.city`, `items.element.price`, `labels.value.since`.
 """
 
@@ -32,7 +32,7 @@ def add_column(
     after: str | None = None,
     first: bool = False,
 ) -> TableSchema:
-    """With a new column; rows written before have NULL in it."""
+    """Add a column; rows written before have NULL in it."""
     parents, name = _split(schema, path, new=True)
     if not data_type.nullable:
         raise InvalidError(
@@ -68,7 +68,7 @@ def add_column(
 
 
 def rename_column(schema: TableSchema, path: Path, new_name: str) -> TableSchema:
-    """With a column under another name; its values stay."""
+    """Rename a column; its values stay."""
     parents, name = _split(schema, path)
     if not parents:
         _refuse_key(schema, name, "renamed", (schema.partition_keys, "partition"))
@@ -87,7 +87,7 @@ def rename_column(schema: TableSchema, path: Path, new_name: str) -> TableSchema
 
 
 def drop_column(schema: TableSchema, path: Path) -> TableSchema:
-    """Without a column; its id is never used again, so old values do not come back under a new column's name."""
+    """Drop a column; its id is never reused, so old values do not reappear in a new column of that name."""
     parents, name = _split(schema, path)
     if not parents:
         _refuse_key(
@@ -113,7 +113,7 @@ def drop_column(schema: TableSchema, path: Path) -> TableSchema:
 
 
 def change_type(schema: TableSchema, path: Path, data_type: DataType) -> TableSchema:
-    """With a column of a wider type; nullability stays as it is unless the new type is spelt NOT NULL. Inside a nested type
+    """Widen a column's type; nullability stays as it is unless the new type is spelt NOT NULL. Inside a nested type
     `nested_evolution` says what may change."""
     parents, name = _split(schema, path)
     if not parents:
@@ -139,7 +139,7 @@ def change_type(schema: TableSchema, path: Path, data_type: DataType) -> TableSc
 
 
 def change_nullability(schema: TableSchema, path: Path, *, nullable: bool) -> TableSchema:
-    """With a column that may be NULL; the other way round is refused."""
+    """Make a column nullable; the reverse is refused."""
     parents, name = _split(schema, path)
     if nullable and not parents:
         _refuse_key(schema, name, "made nullable", (schema.primary_keys, "primary"))
@@ -153,12 +153,12 @@ def change_nullability(schema: TableSchema, path: Path, *, nullable: bool) -> Ta
 
 
 def change_comment(schema: TableSchema, path: Path, comment: str | None) -> TableSchema:
-    """With another comment on a column."""
+    """Change the comment of a column."""
     return _change_field(schema, path, lambda field: replace(field, description=comment))
 
 
 def change_default(schema: TableSchema, path: Path, default: str | None) -> TableSchema:
-    """With another default on a column, for rows written from now on."""
+    """Change the default of a column, for rows written from now on."""
     parents, name = _split(schema, path)
     if parents:
         raise InvalidError(
@@ -174,7 +174,7 @@ def change_default(schema: TableSchema, path: Path, default: str | None) -> Tabl
 
 
 def change_default_expression(schema: TableSchema, path: Path, expression: str) -> TableSchema:
-    """With an expression as the default of a column, for rows written from now on. Whether it is one is not asked here."""
+    """Set a default expression of a column, for rows written from now on; its syntax is not checked here."""
     parents, name = _split(schema, path)
     if parents:
         raise InvalidError(
@@ -185,7 +185,7 @@ def change_default_expression(schema: TableSchema, path: Path, expression: str) 
 
 
 def move_column(schema: TableSchema, path: Path, *, after: str | None = None, first: bool = False) -> TableSchema:
-    """With a column at another place among its siblings."""
+    """Move a column to another position among its siblings."""
     parents, name = _split(schema, path)
     if not first and after is None:
         raise InvalidError(f"column {_text(path)!r}: say where to move it, first or after which column")
@@ -203,7 +203,7 @@ def move_column(schema: TableSchema, path: Path, *, after: str | None = None, fi
 
 
 def change_options(schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
-    """With options set, or taken away where the value is None."""
+    """Set options, or remove those whose value is None."""
     merged = {**schema.options, **changes}
     changed = replace(schema, options={key: text for key, text in merged.items() if text is not None})
     check_schema(changed)
@@ -211,14 +211,14 @@ def change_options(schema: TableSchema, changes: Mapping[str, str | None]) -> Ta
 
 
 def change_table_comment(schema: TableSchema, comment: str | None) -> TableSchema:
-    """With another comment on the table."""
+    """Change the comment of the table."""
     changed = replace(schema, comment=comment)
     check_schema(changed)
     return changed
 
 
 def _without_expression(schema: TableSchema, name: str) -> TableSchema:
-    """Without the expression that a column has as its default."""
+    """Remove the default expression of a column."""
     key = default_expression_key(name)
     return replace(schema, options={other: text for other, text in schema.options.items() if other != key})
 

@@ -1,4 +1,4 @@
-"""Types that hold both what a column has and what comes in, as far as nothing is narrowed."""
+"""Merge a column's type with that of incoming rows, without narrowing anything."""
 
 from __future__ import annotations
 

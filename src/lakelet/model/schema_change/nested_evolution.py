@@ -1,11 +1,11 @@
-"""A nested type in place of another: what may change inside ARRAY, MAP and ROW while every old file stays readable.
+"""Evolution of nested types: what may change inside ARRAY, MAP and ROW while every old file stays readable.
 
     ROW<a INT, b STRING>  ->  ROW<a BIGINT, c DATE, b STRING>     a is wider, c is new: NULL in rows written before
     ARRAY<INT>            ->  ARRAY<BIGINT>
     MAP<STRING, INT>      ->  MAP<STRING, BIGINT>                 keys stay as they are
 
 Fields of a ROW are the same ones if they have the same name, and keep their ids and their order; new ones get ids that were
-never used. None goes away by being left out: `drop_column` drops it. Pure functions on types, used by `model.evolution`.
+never used. Leaving a field out does not drop it: `drop_column` does. Pure functions on types, used by `evolution`.
 """
 
 from __future__ import annotations

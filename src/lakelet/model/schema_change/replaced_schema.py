@@ -1,7 +1,7 @@
-"""The schema of a table that is replaced: whether its history can stay, and how the columns are numbered if it does.
+"""The schema of CREATE OR REPLACE TABLE: whether the history can be kept, and which field ids the columns get.
 
-Versions from before are read in the schema they had, so only what decides where files lie and how their rows are merged must
-stay: the keys, the buckets and the options that a live table cannot change.
+Older snapshots are read in their own schema, so only what decides the location of files and the merge of their rows must
+stay: the keys, the buckets and the options that are immutable on a live table.
 """
 
 from __future__ import annotations
@@ -44,6 +44,6 @@ def replaced_schema(old: TableSchema, target: TableSchema) -> TableSchema | None
 
 
 def _same_type(before: Field, after: Field) -> bool:
-    """Whether two columns have one type, however their inner fields are numbered; NOT NULL does not count."""
+    """Whether two columns have the same type, ignoring the ids of inner fields and NOT NULL."""
     types = [renumber(with_nullable(field.type, True), 0)[0] for field in (before, after)]
     return types[0] == types[1]

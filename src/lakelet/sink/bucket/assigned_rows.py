@@ -1,16 +1,16 @@
-"""Rows that carry where they go: in a column beside the table's own, the bucket in which their key stands.
+"""Rows with a precomputed bucket, in a column beside the table's own.
 
     bucket          the row goes there
-    -1              the key is new: a bucket with room, one of those that this writer alone opens
+    -1              the key is new: a bucket with room, one of those assigned to this writer
     -2              another row of the same key is in the write, and none of them is the last: refused
     -3 - bucket     no row, but the delete of one that moves to another partition; the partition columns are the old ones
 
-Where engines blur values of partition columns, the column is a struct of that bucket and of the BinaryRow of the partition to
-which the row goes, NULL where its partition columns tell it.
+Where engines change values of partition columns, the column is a struct of that bucket and of the BinaryRow of the row's
+partition, NULL where its partition columns are exact.
 
-Whoever routed the rows looked keys up, by what one snapshot tells, and sent all rows of a bucket, and all new keys that may
-be put into it, to one writer. Buckets of new keys are chosen here, where their rows are written: an attempt that
-is repeated chooses for all of them again, and only one attempt counts.
+The shuffle has looked keys up in one snapshot, and sent all rows of a bucket, and all new keys that may be assigned to it,
+to one writer. Buckets of new keys are assigned here, where their rows are written: an attempt that is retried assigns
+all of them again, and only one attempt is committed.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ BUCKET, PARTITION = "bucket", "partition"
 @dataclass(frozen=True, slots=True)
 class LookedUp:
     """The snapshot (0: none) in which keys were looked up over all partitions, and the write that did so; None and None where
-    nothing that the table holds counts."""
+    the write replaces everything in the table."""
 
     at: int | None
     assigner: str | None
 
 
 class AssignedRows:
-    """Takes the places of rows from the column `carried`. `new_keys` gives buckets to keys that nobody knows, and hands over the
-    hash indexes, unless keys were `looked_up` in the rows of the table."""
+    """Reads the buckets of rows from the column `carried`. `new_keys` assigns buckets to new keys, and adds the hash indexes
+    to the messages, unless keys were `looked_up` in the rows of the table."""
 
     def __init__(
         self, schema: TableSchema, carried: str, new_keys: DynamicBucketAssigner, looked_up: LookedUp | None = None
@@ -69,7 +69,7 @@ class AssignedRows:
         return self._extractor.total_buckets
 
     def place(self, batch: pa.RecordBatch, kinds: Kinds | None) -> Iterator[Placed]:
-        """The rows without the column that they carried."""
+        """The rows with their places, without the bucket column."""
         told = batch.column(self._carried)
         rows = batch.drop_columns([self._carried])
         if pa.types.is_struct(told.type):
@@ -94,7 +94,7 @@ class AssignedRows:
         yield Placed(rows, kinds, self._extractor.extract(rows).assigned(buckets))
 
     def complete(self, messages: tuple[CommitMessage, ...]) -> tuple[CommitMessage, ...]:
-        """The messages with what the choice of buckets rests on."""
+        """The messages with what the assignment of buckets depends on."""
         if self._repeated:
             raise repeated_keys(self._repeated, self._examples)
         if self._looked_up is None:
@@ -107,7 +107,7 @@ class AssignedRows:
         self._new_keys.abort()
 
     def _in_partitions(self, rows: pa.RecordBatch, partitions: pa.Array) -> pa.RecordBatch:
-        """The rows with the partition columns that these BinaryRows tell; those without one keep their own."""
+        """The rows with the partition columns of these BinaryRows; rows without one keep their own."""
         if partitions.null_count == len(partitions):
             return rows
         encoded, is_told = partitions.dictionary_encode(), partitions.is_valid()

@@ -1,11 +1,11 @@
-"""How dynamic buckets of a partition fill up: which buckets the next new keys go to.
+"""Assign new keys to the dynamic buckets of a partition, by how full each bucket is.
 
     1. the buckets there are, the lowest first, each until it holds its target
     2. new buckets, the lowest free number first, each until it holds its target
     3. once there may be no more buckets: the one with the fewest keys, of equals the lowest
 
-The rule looks at one key after the other, so that n keys and then m get the same buckets as n + m at once. Buckets are
-shared out among assigners: assigner `first` of `step` has the buckets first, first + step, …, and never touches another.
+The rule is applied key by key, so that n keys and then m get the same buckets as n + m at once. Buckets are
+divided among assigners: assigner `first` of `step` has the buckets first, first + step, …, and never touches another.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BucketRoom:
         self._step = step
 
     def take(self, keys: int) -> Buckets:
-        """The buckets of so many new keys, in their order."""
+        """The buckets of the next new keys, in their order."""
         parts: list[tuple[int, int]] = []
         left = keys
         for bucket, count in self._counts.items():
@@ -74,7 +74,7 @@ class BucketRoom:
         buckets = np.array(sorted(self._counts), np.int32)
         counts = np.array([self._counts[bucket] for bucket in buckets.tolist()], np.int64)
         ordered = np.sort(counts)
-        # The level that the emptiest buckets reach together, found where lifting them up uses up the keys.
+        # The key count that the emptiest buckets reach together, found where raising them to it uses up the keys.
         lifted = ordered * np.arange(1, len(ordered) + 1) - np.cumsum(ordered)
         together = int(np.searchsorted(lifted, keys, side="left")) or 1
         level = int(-(-(int(ordered[:together].sum()) + keys) // together))

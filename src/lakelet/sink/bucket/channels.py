@@ -1,7 +1,7 @@
-"""Which of several writers or assigners a row goes to: one function for every engine that spreads rows over tasks.
+"""Channel selection of the shuffle: which writer or assigner each row is sent to, for every distributed engine.
 
     writers      (|hash(partition)| % n + bucket) % n      buckets of a partition on neighbouring channels, partitions staggered
-                 bucket % n                                where partitions do not matter
+                 bucket % n                                where partitions are ignored
     assigners    (|hash(partition) % n| + |hash(key) % a|) % n      a key has one assigner, a partition at most `a` of them
 
 The arithmetic is that of 32-bit numbers in Java, whose remainder takes the sign of the dividend. |-2^31| is no such
@@ -35,14 +35,14 @@ Converted = TypeVar("Converted")
 
 
 class ChannelComputer(Protocol[Rows_contra]):
-    """Which of so many channels each row of a batch goes to, whatever shape the batch has."""
+    """Computes the channel of each row of a batch."""
 
     def __call__(self, rows: Rows_contra, channels: int, /) -> Ints: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TransformedChannels(Generic[Rows, Converted]):
-    """A computer for batches that are converted first. Picklable where both of its parts are."""
+    """A channel computer for batches that are converted first. Picklable where both of its parts are."""
 
     computer: ChannelComputer[Converted]
     converter: Callable[[Rows], Converted]
@@ -54,7 +54,7 @@ class TransformedChannels(Generic[Rows, Converted]):
 def transform(
     computer: ChannelComputer[Converted], converter: Callable[[Rows], Converted]
 ) -> TransformedChannels[Rows, Converted]:
-    """Adapts a computer to rows of another shape: each goes where the computer sends what the converter makes of it."""
+    """Adapt a channel computer to rows of another shape: it sees each batch after the converter."""
     return TransformedChannels(computer, converter)
 
 

@@ -1,18 +1,18 @@
-"""KEY_DYNAMIC: the key alone decides where its row stands, in whatever partition that is.
+"""KEY_DYNAMIC: assign buckets by keys that are unique across partitions.
 
-    the key stands …        deduplicate                            partial-update, aggregation        first-row
+    the key exists …        deduplicate                            partial-update, aggregation        first-row
     nowhere                 a bucket with room                     a bucket with room                 a bucket with room
     in the same partition   its bucket                             its bucket                         its bucket
     in another partition    -D there, then a bucket with room      the old partition and bucket       the row is left out
 
-The -D is the new row with the partition columns of the old place. Rows count in the order in which they come, many of one
-key in one batch included: a key's rows are looked at together, in their order, and all keys at once. (Schemas allow no
-`sequence.field` here: an older row in another partition would meet nothing that hides it.)
+The -D is the new row with the partition columns of the old place. Rows are applied in arrival order, several of one key in one
+batch included: a key's rows are processed together, in their order, and all keys at once. (Schemas allow no `sequence.field`
+here: nothing would supersede an older row in another partition.)
 
-Where keys stand is asked for once per distinct key: the table's keys, as of the base snapshot, stream by and are looked up
-among the keys that came in, so that memory grows with the write and not with the table. Each call of `assign` that brings
-new keys costs a pass over the table's keys: whoever can go over the rows twice hands all of them to `announce` first, which
-takes one pass, and whoever cannot had better bring large batches.
+The place of a key is looked up once per distinct key: the table's keys, as of the base snapshot, are streamed and probed
+against the incoming keys, so that memory grows with the write and not with the table. Each call of `assign` that brings new
+keys costs a pass over the table's keys: a caller that can iterate over the rows twice gives all of them to `announce` first,
+which takes one pass; a caller that cannot should use large batches.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Ints = NDArray[np.int32]
 
 
 class Crossing(Enum):
-    """What happens to a row whose key stands in another partition."""
+    """What happens to a row whose key exists in another partition."""
 
     MOVES = "deduplicate"
     STAYS = "partial-update, aggregation"
@@ -55,7 +55,7 @@ class Crossing(Enum):
 
     @staticmethod
     def of(schema: TableSchema) -> Crossing:
-        """What the table's merge engine asks for; InvalidError where its options contradict that."""
+        """The behaviour of the table's merge engine; InvalidError where its options contradict it."""
         options = TableOptions(schema.options)
         engine = str(options.get(MERGE_ENGINE))
         found = next((crossing for crossing in Crossing if engine in crossing.value.split(", ")), Crossing.SKIPS)
@@ -69,7 +69,7 @@ class Crossing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LiveKeys:
-    """Some rows of one bucket that a snapshot shows, in the columns of the primary key."""
+    """Some visible rows of one bucket in a snapshot, in the columns of the primary key."""
 
     partition: bytes
     bucket: int
@@ -82,7 +82,7 @@ KeyScan = Callable[[pa.Table], Iterator[LiveKeys]]
 
 @dataclass(frozen=True, slots=True)
 class _Grouped:
-    """The rows of a batch by key, rows of a key in their order. `order` leads back to the batch."""
+    """The rows of a batch grouped by key, in their order within a key. `order` maps back to the batch."""
 
     order: Longs
     keys: Longs
@@ -94,8 +94,8 @@ class _Grouped:
 class CrossPartitionAssigner:
     """Assigns the rows of one write on top of `snapshot`.
 
-    `scan` gives the keys that the snapshot shows. A `fresh` assigner ignores what the table holds, for a write that replaces
-    it. `counts` says how many rows the buckets of the table hold about, so that new keys go where there is room.
+    `scan` gives the visible keys of the snapshot. A `fresh` assigner ignores existing rows, for a write that replaces
+    them. `counts` gives the approximate row counts of the table's buckets, so that new keys are assigned where there is room.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class CrossPartitionAssigner:
 
     @property
     def written_partitions(self) -> frozenset[bytes]:
-        """The partitions that rows came in for, which a dynamic overwrite replaces; those that only lost rows are not."""
+        """The partitions that rows were written to, which a dynamic overwrite replaces; those that only lost rows are not."""
         return frozenset(self._partitions[number] for number in self._written)
 
     def assign(self, batch: pa.RecordBatch, kinds: Kinds | None = None) -> Placed:
@@ -151,11 +151,11 @@ class CrossPartitionAssigner:
         return self._stayed(batch, rows, kinds)
 
     def place(self, batch: pa.RecordBatch, kinds: Kinds | None) -> Iterator[Placed]:
-        """The same, as writers ask for it."""
+        """The same, as `Placed`."""
         yield self.assign(batch, kinds)
 
     def complete(self, messages: tuple[CommitMessage, ...]) -> tuple[CommitMessage, ...]:
-        """Messages that tell the snapshot in which keys were looked up, and who assigned their rows."""
+        """The messages with the snapshot in which keys were looked up, and the assigner of their rows."""
         if self._fresh:
             return messages
         return tuple(replace(message, assigned_at=self._assigned_at, assigner=self._name) for message in messages)
@@ -164,7 +164,7 @@ class CrossPartitionAssigner:
         """Nothing was written."""
 
     def announce(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Looks up the keys of all these batches in one pass over the table; only the columns of the primary key are needed."""
+        """Look up the keys of all these batches in one pass over the table; only the columns of the primary key are needed."""
         before = len(self._seen)
         new: list[pa.RecordBatch] = []
         for batch in batches:
@@ -174,7 +174,7 @@ class CrossPartitionAssigner:
         self._look_up(new, before)
 
     def _number(self, batch: pa.RecordBatch, extracted: Extracted) -> Longs:
-        """The number of each row's key; where keys that are new to this write stand is looked up."""
+        """The number of each row's key; looks up the places of keys that are new to this write."""
         before = len(self._seen)
         keys = self._seen.number(extracted.primary_keys)
         if len(self._seen) > before:
@@ -191,7 +191,7 @@ class CrossPartitionAssigner:
         return columns.take(pa.array(first))
 
     def _look_up(self, wanted: Sequence[pa.RecordBatch], before: int) -> None:
-        """Finds where the keys stand that were numbered from `before` on."""
+        """Look up the places of the keys that were numbered from `before` on."""
         count = len(self._seen) - before
         if not count:
             return
@@ -206,14 +206,14 @@ class CrossPartitionAssigner:
 
     def _meet(self, live: LiveKeys, before: int) -> None:
         numbers = self._seen.find(self._encoded(live.keys))
-        # What this write has decided about earlier keys is newer than what the snapshot says.
+        # The places that this write assigned to earlier keys are newer than those of the snapshot.
         numbers = numbers[numbers >= before]
         if len(numbers):
             self._at_partition[numbers] = self._partition(live.partition)
             self._at_bucket[numbers] = live.bucket
 
     def _moved(self, batch: pa.RecordBatch, rows: _Grouped, kinds: Kinds | None) -> Placed:
-        """The key follows its row, and is deleted where it was. A stay is a stretch of rows of a key in one partition."""
+        """Move each key with its row, and delete it at its old place. A stay is a run of rows of a key in one partition."""
         previous = np.concatenate([[ABSENT], rows.partitions[:-1]]).astype(np.int32)
         previous[rows.is_first] = self._at_partition[rows.keys[rows.is_first]]
         moves = previous != rows.partitions
@@ -243,7 +243,7 @@ class CrossPartitionAssigner:
         return Placed(moved, every[order], self._places(places[0][order], places[1][order]))
 
     def _stayed(self, batch: pa.RecordBatch, rows: _Grouped, kinds: Kinds | None) -> Placed:
-        """A key stays where it first stood: rows for another partition join it there, or are left out."""
+        """Keep each key at its first place: rows for another partition are redirected there, or dropped."""
         group = np.cumsum(rows.is_first) - 1
         first_keys = rows.keys[rows.is_first]
         partitions, buckets = self._at_partition[first_keys], self._at_bucket[first_keys]
@@ -271,7 +271,7 @@ class CrossPartitionAssigner:
         *,
         replaced: bool,
     ) -> Placed:
-        """Rows back in the order in which they came, in their places."""
+        """The rows in arrival order, with their places."""
         back = np.argsort(order)
         order = order[back]
         whole = len(order) == batch.num_rows
@@ -296,7 +296,7 @@ class CrossPartitionAssigner:
         return rows
 
     def _open(self, rows: _Grouped, opening: Mask) -> Ints:
-        """Buckets for the rows that begin anew in a partition, shared out in the order in which the rows came."""
+        """Assign buckets to the rows that start a stay in a partition, in arrival order."""
         at = np.flatnonzero(opening)
         buckets = np.empty(len(at), np.int32)
         partitions = rows.partitions[at]

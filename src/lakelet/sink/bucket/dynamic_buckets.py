@@ -1,15 +1,15 @@
-"""HASH_DYNAMIC: buckets by an index of key hashes, opened as the keys of a partition grow in number.
+"""HASH_DYNAMIC: assign buckets by an index of key hashes; a partition gets new buckets as its keys grow in number.
 
-    key hash ──► known in the partition ──► its bucket, for ever
+    key hash ──► known in the partition ──► its bucket, permanently
             └──► new ──► the assigner of the hash ──► `bucket_room`: a bucket of that assigner with room
 
 A hash belongs to one of `assigners`, and so does a bucket, so that several assigners of one partition never give a
-key two buckets; one process may play all of them or just one. There are as many as `dynamic-bucket.initial-buckets` says, else
+key two buckets; one process may run all of them or just one. There are as many as `dynamic-bucket.initial-buckets` says, else
 `dynamic-bucket.assigner-parallelism`, else one, but never more than `dynamic-bucket.max-buckets`.
 
-What decides: the indexes of the snapshot, and the order in which distinct hashes first come in. Where batches begin and end
-never matters. Whoever has all hashes of a write together calls `announce` first; then order does not matter either, and the
-assignment is a function of the snapshot and the set of keys alone.
+The assignment is a function of the snapshot's indexes and of the arrival order of distinct hashes, independent of batch
+boundaries. A caller that has all hashes of a write calls `announce` first; then it is independent of the order too, a function
+of the snapshot and the set of keys alone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ROW_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class AssignerSettings:
-    """How many keys a bucket takes, how many buckets there may be, and among how many assigners they are shared out."""
+    """The target number of keys per bucket, the maximum number of buckets, and the number of assigners that share them."""
 
     target: int
     most: int = UNBOUNDED
@@ -60,7 +60,7 @@ class AssignerSettings:
 
     @staticmethod
     def of(schema: TableSchema, assigners: int | None = None) -> AssignerSettings:
-        """What a table's options ask for; `assigners` overrides their number."""
+        """The settings of a table's options; `assigners` overrides their number."""
         options = TableOptions(schema.options)
         most = options.get(DYNAMIC_BUCKET_MAX_BUCKETS)
         asked = options.get(DYNAMIC_BUCKET_INITIAL_BUCKETS) or options.get(DYNAMIC_BUCKET_ASSIGNER_PARALLELISM)
@@ -76,7 +76,7 @@ class AssignerSettings:
 
 @dataclass(slots=True)
 class _Partition:
-    """The index of one partition as it grows: sorted hashes of each bucket in the snapshot, and those that came in since."""
+    """The index of one partition: sorted hashes of each bucket in the snapshot, and those added by this write."""
 
     hash: np.int32
     counts: dict[int, int] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class _Partition:
     def find(self, hashes: Hashes) -> NDArray[np.int64]:
         """The buckets of hashes, which are ascending; ABSENT for new ones."""
         found = self.added_hashes.find(hashes)
-        # numpy lets go of the interpreter while it searches.
+        # numpy releases the GIL while it searches.
         with ThreadPoolExecutor(_SEARCHES) as pool:
             hits = pool.map(lambda one: _members(one[1], hashes), self.indexed)
             for (bucket, _), hit in zip(self.indexed, hits, strict=True):
@@ -98,12 +98,12 @@ class _Partition:
 
 
 class DynamicBucketAssigner:
-    """Assigns the rows of one write. `fresh` ignores what the table holds, for a write that replaces its partitions.
+    """Assigns the rows of one write. `fresh` ignores existing keys, for a write that replaces its partitions.
 
-    Two ways spare a task of an engine the indexes of whole partitions. Where somebody else looks known keys up, an assigner is
-    asked for new ones alone: `counts` says how many keys the buckets have, and no index is read to assign them. Where the
-    table is `aligned`, every key standing in a bucket of its own assigner, only the buckets of assigners that rows come in for
-    are read.
+    A distributed task need not read the indexes of whole partitions in two cases. Where known keys were looked up before the
+    shuffle, an assigner gets new ones alone: `counts` gives the key counts of the buckets, and no index is read to assign them.
+    Where the table is `aligned`, every key being in a bucket of its own assigner, only the buckets of assigners with incoming
+    rows are read.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class DynamicBucketAssigner:
         return extracted.assigned(buckets)
 
     def announce(self, partition: bytes, hashes: Hashes) -> None:
-        """Assigns hashes before their rows come, the least first: the outcome is that of the set, in whatever order."""
+        """Assign hashes before their rows arrive, in ascending order, so that the result does not depend on arrival order."""
         self._assign(partition, ascending(hashes))
 
     def complete(self, messages: Sequence[CommitMessage]) -> tuple[CommitMessage, ...]:
@@ -180,7 +180,7 @@ class DynamicBucketAssigner:
         state = self._partitions.get(partition)
         if state is None:
             state = self._partitions[partition] = self._load(partition)
-        # Sorted together with their rows, equal hashes stand side by side, the one that came first in front.
+        # Sorted together with their rows, equal hashes are adjacent, the first arrival in front.
         packed = np.sort(hashes.astype(np.int64) << _ROW_BITS | np.arange(len(hashes)))
         ordered, rows = (packed >> _ROW_BITS).astype(np.int32), packed & ((1 << _ROW_BITS) - 1)
         heads = np.ones(len(hashes), bool)
@@ -224,7 +224,7 @@ class DynamicBucketAssigner:
         return select_assigners(np.full(len(hashes), state.hash), hashes, channels=count, assigners=count)
 
     def _load_owners(self, partition: bytes, state: _Partition, hashes: Hashes) -> None:
-        """Reads the buckets of assigners that keys come in for the first time."""
+        """Read the buckets of assigners that get their first keys."""
         new = set(np.unique(self._owners(state, hashes)).tolist()) - state.owners
         for bucket in self._indexes.buckets(partition) if new else ():
             if bucket % self._settings.assigners in new:
@@ -250,13 +250,13 @@ class DynamicBucketAssigner:
             return state
         loaded = self._indexes.load(partition)
         state.counts = {bucket: len(hashes) for bucket, hashes in loaded.buckets.items()}
-        # The least bucket has the last word, should a hash stand in two.
+        # The least bucket wins, should a hash be in two.
         state.indexed = [(bucket, ascending(loaded.buckets[bucket])) for bucket in sorted(loaded.buckets, reverse=True)]
         return state
 
 
 def is_aligned(partition: bytes, bucket: int, hashes: Hashes, assigners: int) -> bool:
-    """Whether a bucket holds only keys that so many assigners would put into it, or into others of the same one."""
+    """Whether all keys of a bucket belong to the bucket's own assigner, among `assigners`."""
     owners = select_assigners(
         np.full(len(hashes), partition_hashes([partition])[0]), hashes, channels=assigners, assigners=assigners
     )
@@ -272,7 +272,7 @@ def by_partition(counts: Mapping[Place, int]) -> dict[bytes, dict[int, int]]:
 
 
 def _ranking(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The places of distinct rows out of `count` in ascending order, without sorting."""
+    """The argsort of distinct row numbers below `count`, in linear time."""
     marked = np.zeros(count, bool)
     marked[rows] = True
     ranking = np.empty(len(rows), np.int64)

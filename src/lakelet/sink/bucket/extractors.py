@@ -1,12 +1,12 @@
-"""Where rows belong: the partition, the bucket and the primary key of every row of a batch, in each bucket mode.
+"""Extract the partition, the bucket and the primary key of every row of a batch, in each bucket mode.
 
     batch ──► KeyAndBucketExtractor.extract ──► Extracted
                 partitions, partition_codes    the distinct BinaryRows, and which of them is each row's
                 buckets                        one per row; None where an assigner decides
-                primary_keys, key_hashes       of the trimmed primary key, when asked for
+                primary_keys, key_hashes       of the trimmed primary key, computed lazily
 
-Everything is computed for whole batches and once: a batch is asked for its hashes by the bucket and by the assigner, but
-hashed only the first time. Which file the rows end up in is the matter of the writers; nothing here keeps state between
+Everything is computed for whole batches and once: the hashes of a batch are used by the bucket and by the assigner, but
+hashed only the first time. Which file the rows are written to is decided by the writers; nothing here keeps state between
 batches.
 """
 
@@ -33,7 +33,7 @@ Buckets = NDArray[np.int32]
 
 
 class Extracted:
-    """What was found out about the rows of one batch."""
+    """The partitions, buckets and keys of the rows of one batch."""
 
     __slots__ = ("_hashes", "_key_columns", "_key_types", "_primary_keys", "buckets", "partition_codes", "partitions")
 
@@ -95,7 +95,7 @@ class Extracted:
 
 
 class KeyAndBucketExtractor(Protocol):
-    """What tells the place of rows in one bucket mode."""
+    """Extracts partition, bucket and key of rows in one bucket mode."""
 
     @property
     def total_buckets(self) -> int:
@@ -108,7 +108,7 @@ class KeyAndBucketExtractor(Protocol):
 
 
 def extractor_for(schema: TableSchema) -> KeyAndBucketExtractor:
-    """The extractor of the mode that a table's keys and options add up to."""
+    """The extractor of a table's bucket mode."""
     return _EXTRACTORS[bucket_mode(schema)](schema)
 
 
@@ -159,7 +159,7 @@ class RowPartitionKeyExtractor:
 
 
 class FixedBucketRowKeyExtractor(RowPartitionKeyExtractor):
-    """HASH_FIXED: the hash of the bucket key, spread over as many buckets as the table says."""
+    """HASH_FIXED: the hash of the bucket key, modulo the table's number of buckets."""
 
     def __init__(self, schema: TableSchema) -> None:
         super().__init__(schema)
@@ -193,7 +193,7 @@ class PostponeBucketRowKeyExtractor(RowPartitionKeyExtractor):
 
 
 class AppendTableRowKeyExtractor(RowPartitionKeyExtractor):
-    """BUCKET_UNAWARE: all rows of a partition stand in one bucket."""
+    """BUCKET_UNAWARE: all rows of a partition are in one bucket."""
 
     def _buckets(self, batch: pa.RecordBatch, extracted: Extracted) -> Buckets:
         return np.full(batch.num_rows, UNAWARE_BUCKET, np.int32)

@@ -1,8 +1,8 @@
-"""The hash indexes of a table's partitions, read as of one snapshot and written for the next.
+"""Read the hash indexes of a table's partitions in one snapshot, and write those of the next.
 
-An index names the keys of one dynamic bucket by their hashes. A bucket with rows but without an index is one that another
-program left so: its index is made again from the keys in its files, for a key that nobody knows of would get a second
-bucket. (Paimon takes such a bucket for empty.)
+An index lists the keys of one dynamic bucket by their hashes. A bucket with rows but without an index was written by another
+program: its index is rebuilt from the keys in its files, for an unindexed key would be assigned a second
+bucket. (Paimon treats such a bucket as empty.)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class PartitionHashes:
-    """What the buckets of one partition hold. `names` are the index files that this was read from."""
+    """The key hashes of one partition by bucket. `names` are the index files that they were read from."""
 
     buckets: Mapping[int, Hashes]
     names: tuple[str, ...]
@@ -40,7 +40,7 @@ class PartitionHashes:
 class HashIndexes:
     """Reads indexes of a snapshot and writes new ones.
 
-    `live` are the places that have files in the snapshot; `keys_of` gives the hashes of all keys of a place and is asked
+    `live` are the places that have files in the snapshot; `keys_of` gives the hashes of all keys of a place and is called
     where an index is missing.
     """
 
@@ -89,7 +89,7 @@ class HashIndexes:
         return self._restore(partition, bucket) if missing else np.empty(0, np.int32)
 
     def counts(self) -> dict[Place, int]:
-        """About how many keys each bucket has an index of; nothing is read for it."""
+        """The approximate number of indexed keys per bucket; nothing is read for it."""
         return {
             (partition, bucket): file.row_count
             for partition, files in self._entries.items()
@@ -103,7 +103,7 @@ class HashIndexes:
     def complete(
         self, messages: Sequence[CommitMessage], hashes: Mapping[Place, Hashes], *, fresh: bool = False
     ) -> tuple[CommitMessage, ...]:
-        """Messages with the new index of each bucket that got new keys, and with what the assignment rests on.
+        """The messages with the new index of each bucket that got new keys, and with the indexes that the assignment read.
 
         `hashes` are of keys that went to each place, known ones among them or not. A `fresh` index replaces whatever the
         partition had, for it is overwritten.

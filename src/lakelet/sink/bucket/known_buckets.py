@@ -1,8 +1,8 @@
-"""Which bucket the keys of a table stand in, for tasks that send rows to the writer of their bucket.
+"""Look up the buckets of existing keys, for the shuffle of rows to the writer of their bucket.
 
-    partition ──► hashes ascending, and the bucket of each      6 bytes a key, read when the partition is first asked for
+    partition ──► hashes ascending, and the bucket of each      6 bytes a key, read when the partition is first used
 
-It tells what one snapshot knows and never changes: asked again, in another task or another attempt, it answers the same.
+The result depends on one snapshot alone: it is the same in every task and every attempt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KnownBuckets:
         self._partitions: dict[bytes, tuple[Hashes, NDArray[np.int16]]] = {}
 
     def find(self, partition: bytes, hashes: Hashes) -> Buckets:
-        """The bucket of each hash in a partition, ABSENT for those it does not know."""
+        """The bucket of each hash in a partition, ABSENT for unknown ones."""
         known, buckets = self._load(partition)
         if not len(known) or not len(hashes):
             return np.full(len(hashes), ABSENT, np.int32)
@@ -50,7 +50,7 @@ class KnownBuckets:
 
 
 def _merged(buckets: Mapping[int, Hashes]) -> tuple[Hashes, NDArray[np.int16]]:
-    """All hashes of a partition. The least bucket has the last word, should a hash stand in two."""
+    """All hashes of a partition. The least bucket wins, should a hash be in two."""
     if not buckets:
         return np.empty(0, np.int32), np.empty(0, np.int16)
     parts = [hashes.astype(np.int64) << _BUCKET_BITS | bucket for bucket, hashes in buckets.items()]

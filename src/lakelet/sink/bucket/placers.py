@@ -1,7 +1,7 @@
-"""Which bucket every row goes to, and what a commit must know of that choice.
+"""Placers: assign a bucket to every row, and report to the commit what the assignment depends on.
 
-A placer is asked batch by batch and may remember what it chose. Where rows alone decide, `ExtractedPlacer` does; tables with
-dynamic buckets have placers that look keys up in an index, and hand the changed index over with the commit.
+A placer gets batch after batch and may keep state. Where the bucket is a function of the row, `ExtractedPlacer` is used; tables
+with dynamic buckets have placers that look keys up in an index, and commit the changed index with the rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COUNTED = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Rows, what they do (None: all are inserts), and where they go."""
+    """Rows with their row kinds (None: all are inserts), partitions and buckets."""
 
     rows: pa.RecordBatch
     kinds: Kinds | None
@@ -36,7 +36,7 @@ class Placed:
 
 
 class RowPlacer(Protocol):
-    """Gives rows their buckets."""
+    """Assigns buckets to rows."""
 
     @property
     def total_buckets(self) -> int:
@@ -44,11 +44,11 @@ class RowPlacer(Protocol):
         ...
 
     def place(self, batch: pa.RecordBatch, kinds: Kinds | None) -> Iterator[Placed]:
-        """The rows of a batch with their places. Rows may be left out, and retracts of older rows may come before them."""
+        """The rows of a batch with their places. Rows may be dropped, and retracts of older rows inserted before them."""
         ...
 
     def complete(self, messages: tuple[CommitMessage, ...]) -> tuple[CommitMessage, ...]:
-        """The messages with what the choice of buckets rests on, once all rows are written."""
+        """The messages with what the assignment depends on, once all rows are written."""
         ...
 
     def abort(self) -> None:
@@ -57,7 +57,7 @@ class RowPlacer(Protocol):
 
 
 class ExtractedPlacer:
-    """The placer of the modes in which the rows alone decide."""
+    """The placer of the modes in which the bucket is a function of the row."""
 
     def __init__(self, schema: TableSchema) -> None:
         self._extractor = extractor_for(schema)
@@ -80,7 +80,7 @@ class ExtractedPlacer:
 
 
 def rows_by_place(extracted: Extracted) -> Sequence[tuple[Place, NDArray[np.int64] | None]]:
-    """The numbers of the rows of every place, ascending; None stands for all rows."""
+    """The row numbers of every place, ascending; None means all rows."""
     if extracted.buckets is None:
         raise InternalError("rows were sorted into buckets before they had any")
     if not len(extracted):

@@ -1,6 +1,6 @@
-"""Rows to partitions and buckets: one pass over a batch, no row looked at on its own.
+"""Split batches by partition and bucket, vectorised.
 
-Where each row belongs is told by an extractor, and by an assigner where buckets are dynamic. The rows of every
+The place of each row comes from an extractor, or from an assigner where buckets are dynamic. The rows of every
 (partition, bucket) are then gathered, in their order.
 """
 
@@ -19,7 +19,7 @@ from lakelet.sink.bucket.placers import rows_by_place
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """Rows of one bucket of one partition, and what each does (None: all are inserts)."""
+    """Rows of one bucket of one partition with their row kinds (None: all are inserts)."""
 
     partition: bytes
     bucket: int
@@ -28,7 +28,7 @@ class Routed:
 
 
 class Router:
-    """Splits batches of a table's columns by partition and bucket, where the rows alone decide both."""
+    """Splits batches of a table's columns by partition and bucket, where both are functions of the row."""
 
     def __init__(self, schema: TableSchema) -> None:
         self._extractor = extractor_for(schema)

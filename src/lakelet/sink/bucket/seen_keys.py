@@ -1,4 +1,4 @@
-"""Numbers for keys: every distinct key of a write gets the next number when it first comes in.
+"""Number the distinct keys of a write, in the order of their first arrival.
 
 Keys are BinaryRow bytes. They are looked up by a fingerprint of 64 bits and then compared byte by byte, so that two keys
 with one fingerprint stay two keys: the later one lives in a dictionary of its own. Memory is that of the keys that came in
@@ -38,7 +38,7 @@ class SeenKeys:
         return self._count
 
     def number(self, keys: pa.Array) -> Numbers:
-        """The number of each key; those not seen before get the next ones, in the order in which they come."""
+        """The number of each key; new ones get the next numbers, in arrival order."""
         encoded = keys.dictionary_encode()
         distinct = encoded.dictionary
         prints = self._fingerprint(distinct)
@@ -81,7 +81,7 @@ class SeenKeys:
         self._tidy()
 
     def _tidy(self) -> None:
-        """Keeps the pieces few: the last two become one while they are of like size and one array can hold them."""
+        """Keep the pieces few: the last two are merged while they are of similar size and one array can hold them."""
         while len(self._keys) > 1 and len(self._keys[-2]) < 2 * len(self._keys[-1]):
             if self._keys[-2].nbytes + self._keys[-1].nbytes > _MAX_BYTES:
                 return

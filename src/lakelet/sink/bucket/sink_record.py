@@ -1,4 +1,4 @@
-"""One row on its way to its bucket, for engines that move rows one at a time. Batches travel as `routing.Routed`."""
+"""A single row with its partition and bucket, for engines that shuffle row by row. Batches are `router.Routed`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SinkRecord:
     kind: RowKind = RowKind.INSERT
 
     def channel(self, channels: int) -> int:
-        """Which of so many writers takes the record."""
+        """The channel, among `channels` writers, that takes the record."""
         hashes = partition_hashes([self.partition])
         return int(select_channels(hashes, np.array([self.bucket], np.int32), channels)[0])
 

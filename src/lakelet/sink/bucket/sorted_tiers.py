@@ -1,4 +1,4 @@
-"""A map from numbers to numbers that grows by batches: a few sorted arrays, merged as they grow alike in size.
+"""A map from integers to integers that grows by batches: a few sorted arrays, merged when they reach similar sizes.
 
 Looking up a sorted batch walks each array once and mostly forwards, which caches like; there is one array per doubling of
 the size. Eight bytes a key or twelve, no Python object among them.

@@ -1,1 +1,1 @@
-"""Rows as they come in: cast, checked, completed with defaults."""
+"""Incoming rows: cast, checked, completed with defaults."""

@@ -1,4 +1,4 @@
-"""Rows as they come in, checked and turned into the table's columns.
+"""Cast incoming rows to the table's columns, with only lossless conversions.
 
 Columns are matched by name. A type is converted only where every value survives (checked by value, in `sink/rows/conversion`):
 numbers into a type that holds them, times without rounding, dates to the timestamp of their midnight and back, text and binary
@@ -34,7 +34,7 @@ from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 from lakelet.sink.rows.value_checks import check_values, shown_value
 
 _TYPES = pa.types
-# A type that tables do not have, and what its values can be kept as.
+# Types that tables do not support, and the types that their values can be stored as.
 _HINTS: dict[Callable[[pa.DataType], bool], str] = {
     _TYPES.is_duration: "; tables have no durations: cast it to a whole number of its units, for BIGINT, or to text",
     _TYPES.is_interval: "; tables have no intervals: cast it to a whole number of its units, for BIGINT, or to text",
@@ -191,7 +191,7 @@ def _convert(array: pa.Array, target: pa.DataType, field: Field, first_row: int)
 
 
 def _check_nulls(array: pa.Array, target: pa.DataType, field: Field, first_row: int) -> None:
-    """Names the NULL that kept an array from converting, if that was the reason."""
+    """Raise an error that names the NULL which kept an array from converting, if that was the reason."""
     try:
         relaxed = array.cast(_nullable(target), safe=True)
     except pa.ArrowException:

@@ -1,11 +1,11 @@
-"""Arrow arrays brought to another type where every value survives; ArrowInvalid for the first that does not.
+"""Lossless conversion of Arrow arrays to another type; ArrowInvalid for the first value that would change.
 
-The one rule by which rows enter tables, Lakelet's own and Iceberg's, wherever they come from. Arrow's safe cast does most of
-it; where it lets digits go, they are looked at here:
+The conversion of all incoming rows, of Lakelet's own tables and Iceberg's. Arrow's safe cast does most of it; where that loses
+digits, they are checked here:
 
     to FLOAT, DOUBLE    from FLOAT and DOUBLE what is held exactly; from integers and decimals the nearest number, and beyond
                         ±2^53 (FLOAT ±2^24), where whole numbers begin to be left out, what is held exactly
-    to an integer       whole numbers; from FLOAT and DOUBLE within the same bounds, beyond which one stands for several
+    to an integer       whole numbers; from FLOAT and DOUBLE within the same bounds, beyond which one represents several
     to DECIMAL          numbers that are the same when they are read back
     to DATE             timestamps at midnight
     uuids               their text, or their sixteen bytes
@@ -149,7 +149,7 @@ def _check_kept(before: pa.Array, after: pa.Array) -> None:
         _check_same(before, after.cast(pa.string()).cast(before.type))
     elif _TYPES.is_integer(after.type):
         limit = float(_WHOLE[before.type.bit_width])
-        _refuse(before, pc.greater(pc.abs(before), limit), "stands for several whole numbers")
+        _refuse(before, pc.greater(pc.abs(before), limit), "represents several whole numbers")
     elif _TYPES.is_date(after.type):
         _check_same(before, after.cast(before.type))
     else:

@@ -1,7 +1,7 @@
-"""Defaults of columns, filled in when rows are written without them: literals of the schema, and expressions of an option.
+"""Fill in column defaults of incoming rows: literals of the schema, and expressions of an option.
 
-The time that expressions ask for is one moment for a whole write, the caller's: rows that are cast again, in another process or
-because a commit came second, get the same. What gives every row another value is asked once for every row.
+The current time of expressions is one moment for a whole write, the caller's: rows that are cast again, in another process or
+because a commit is retried after a conflict, get the same. Volatile expressions are evaluated for every row.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ColumnDefaults:
 
     @classmethod
     def now(cls, schema: TableSchema, clock: Clock) -> ColumnDefaults:
-        """The defaults of a schema at this moment; who has no expressions is not asked for the time."""
+        """The defaults of a schema at this moment; the clock is read only where there are expressions."""
         expressions = default_expressions(schema)
         return cls(expressions, clock.now_ms()) if expressions else LITERALS
 
@@ -97,7 +97,7 @@ class ColumnDefaults:
         ]
 
     def filled(self, batch: pa.RecordBatch, columns: Sequence[Field]) -> pa.RecordBatch:
-        """The rows with those columns which they lack and which have expressions."""
+        """The rows with the missing columns that have default expressions added."""
         for one in columns:
             if one.name in self.expressions and one.name not in batch.schema.names:
                 values = self.array(one, batch.num_rows)
@@ -116,7 +116,7 @@ LITERALS = ColumnDefaults()
 
 
 def check_default_expressions(schema: TableSchema) -> None:
-    """InvalidError for an expression that is none, reaches beyond values, or gives none of its column's type."""
+    """InvalidError for a default expression that does not parse, is not allowed, or is not of its column's type."""
     wrong = misplaced_expression(schema)
     if wrong is not None:
         raise InvalidError(wrong)
@@ -126,12 +126,12 @@ def check_default_expressions(schema: TableSchema) -> None:
 
 
 def checked_expression(column: Field, text: str) -> DefaultExpression:
-    """The expression of a column; InvalidError where it is none, or gives values of a type that does not fit."""
+    """Parse the expression of a column; InvalidError where it does not parse or has a type that does not fit."""
     return _checked(column.name, column.type, text)
 
 
 def folded(column: Field, text: str) -> str | None:
-    """The literal that an expression without time and chance stands for, which all engines understand; None where there is none.
+    """The literal that a constant expression folds to, which all engines understand; None where it is not constant.
     InvalidError where the expression does not fit the column."""
     if not checked_expression(column, text).constant:
         return None
@@ -152,7 +152,7 @@ def _checked(name: str, data_type: DataType, text: str) -> DefaultExpression:
     if not isinstance(data_type, Atomic):
         raise InvalidError(f"{where}: a column of type {data_type} takes no default")
     expression = DefaultExpression.parse(name, text)
-    # Of two rows, so that what sums rows up or makes rows is told from a value.
+    # Of two rows, so that aggregates and set-returning functions are distinguished from scalar values.
     found = evaluated(expression.bound(0), 2, where).type
     if not _fits(found, data_type):
         raise InvalidError(

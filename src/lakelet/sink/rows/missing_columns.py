@@ -1,11 +1,11 @@
 """Columns of a table that incoming rows lack, and what an upsert does about them.
 
-    error      InvalidError that names them: a row takes the place of the whole stored row, so that their values would be lost
+    error      InvalidError that names them: a row replaces the whole stored row, so that their values would be lost
     default    the column's default, else NULL
     keep       the values that are stored for the key
 
-Only an upsert puts values at stake. Appends, overwrites and tables that keep the first row of a key fill in defaults; rows that
-take others away ("-U", "-D") need nothing but their key.
+Only an upsert can lose values. Appends, overwrites and tables that keep the first row of a key fill in defaults; retracts
+("-U", "-D") need nothing but their key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN = 5
 
 
 def missing_policy(asked: str | None, schema: TableSchema, *, replaces: bool) -> str:
-    """What a write does about missing columns: what its caller asks for, else what the table's option says for upserts."""
+    """The policy of a write for missing columns: the caller's, else that of the table's option for upserts."""
     if asked is not None and asked not in POLICIES:
         raise InvalidError(f"missing {asked!r}: expected one of {', '.join(POLICIES)}")
     if asked == KEEP and not schema.primary_keys:
@@ -45,8 +45,8 @@ def missing_policy(asked: str | None, schema: TableSchema, *, replaces: bool) ->
 
 
 def rows_apart(policy: str, kinds: object) -> Apart:
-    """How dicts that leave out different columns are told apart. Where they keep stored values they have different keys, so that
-    their order does not matter, unless kinds stand beside them in a list."""
+    """How dicts that leave out different columns are separated into batches. Where they keep stored values they have different
+    keys, so that their order is irrelevant, unless row kinds are given in a parallel list."""
     if policy == DEFAULT:
         return Apart.NEVER
     listed = kinds is not None and not isinstance(kinds, str)
@@ -54,7 +54,7 @@ def rows_apart(policy: str, kinds: object) -> Apart:
 
 
 def missing_columns(found: pa.Schema, fields: Sequence[Field]) -> tuple[str, ...]:
-    """The columns that rows lack, and as `column.field` the fields that their ROWs lack."""
+    """The columns that rows lack, and as `column.field` the fields that their ROW values lack."""
     names: list[str] = []
     for field in fields:
         index = found.get_field_index(field.name)
@@ -87,7 +87,7 @@ def missing_fields(found: pa.DataType, wanted: DataType, where: str) -> Iterator
 
 
 def missing_error(names: Sequence[str], *, first_row: int = 0) -> InvalidError:
-    """The error that names missing columns and the ways out."""
+    """The error that names missing columns and the possible policies."""
     more = len(names) - _SHOWN
     shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
     from_row = f" from row {first_row} on" if first_row else ""

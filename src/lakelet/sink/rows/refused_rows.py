@@ -1,4 +1,4 @@
-"""Rows that a write refuses, counted instead of named one by one: where many tasks look at rows, none of them knows all."""
+"""Errors about refused rows, with their number and some examples, so that those of parallel tasks can be merged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHOWN = 5
 
 
 class RefusedRowsError(InvalidError):
-    """So many rows have something wrong with them; some of them are shown. Those of several tasks can be put together."""
+    """Counts refused rows and shows some of them. Those of several tasks can be merged."""
 
     def __init__(self, what: str, count: int, examples: Sequence[str], advice: str = "") -> None:
         self.what = what
@@ -25,8 +25,8 @@ class RefusedRowsError(InvalidError):
         return type(self), (self.what, self.count, self.examples, self.advice)
 
 
-def together(errors: Sequence[RefusedRowsError]) -> RefusedRowsError:
-    """One error for the rows of all that have the same thing wrong with them as the first."""
+def merged_errors(errors: Sequence[RefusedRowsError]) -> RefusedRowsError:
+    """Merge the errors that have the same reason as the first into one."""
     first = errors[0]
     same = [error for error in errors if error.what == first.what]
     examples = [example for error in same for example in error.examples]

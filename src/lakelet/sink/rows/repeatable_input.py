@@ -1,7 +1,7 @@
-"""Rows that can be handed out again, for a write that has to be done again on a newer snapshot.
+"""Input rows that can be iterated again, for a write that is retried on a newer snapshot.
 
-What stands in memory anyway is simply read again. A stream can be read once, so it is kept on local disk as it passes, and
-a second reading comes from there; the disk is not touched where a repetition cannot be needed.
+Rows in memory are simply read again. A stream can be read once, so it is spilled to local disk as it is read, and
+the retry reads that; nothing is spilled where no retry can be needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lakelet.storage.spill_folder import SpillFolder, spill_root
 
 
 class RepeatableInput:
-    """The batches of whatever people hand to `write`. `repeatable` says whether they may be asked for again, `apart` whether
+    """The batches of the input of `write`. `repeatable` says whether they may be iterated again, `apart` whether
     dicts that leave out different columns come in batches of their own."""
 
     def __init__(
@@ -48,7 +48,7 @@ class RepeatableInput:
         self._complete = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, from the first one on. A reading that was broken off is gone on from by the next one."""
+        """The rows, from the first one on. The next iteration continues one that was interrupted."""
         if self._in_memory or not self._spills:
             yield from self._read()
             return
@@ -110,7 +110,7 @@ def _keeping() -> Iterator[None]:
 
 
 def stays_in_memory(data: Any) -> bool:
-    """Whether a second reading gives the same rows: tables, batches and frames do, streams do not."""
+    """Whether a second iteration gives the same rows: tables, batches and frames do, streams do not."""
     if isinstance(data, (list, tuple)):
         return all(isinstance(part, dict) or stays_in_memory(part) for part in data)
     if isinstance(data, (pa.Table, pa.RecordBatch)):

@@ -1,4 +1,4 @@
-"""Whatever people hand to `write`, as a stream of record batches.
+"""Convert the input of `write` to a stream of record batches.
 
 What is no table fails here, with its kind; whether columns and values fit is checked by the caster that comes next. Dicts
 are the exception: they are read as the table's types, so that their values are checked here.
@@ -22,8 +22,8 @@ from lakelet.sink.rows.defaults import LITERALS, ColumnDefaults
 
 
 class Apart(Enum):
-    """Whether rows that leave out different columns come in batches of their own: in the order of the rows, or all alike
-    together, which makes fewer batches."""
+    """Whether rows that leave out different columns come in batches of their own: in the order of the rows, or grouped by their
+    columns, which makes fewer batches."""
 
     NEVER = "never"
     IN_ORDER = "in order"
@@ -32,7 +32,7 @@ class Apart(Enum):
 
 _Gaps = frozenset[tuple[str, ...]]
 _NO_GAPS: _Gaps = frozenset()
-# What Arrow raises for Python values that are not of a type.
+# The errors that Arrow raises for Python values that are not of a type.
 _REFUSALS = (pa.ArrowException, TypeError, OverflowError, ValueError)
 
 

@@ -1,4 +1,4 @@
-"""What each incoming row does: from a column of the data, or from a list beside it.
+"""The row kinds of incoming rows: from a column of the data, or from a parallel list.
 
 Spellings are those of change streams, in either case: `I` `+I`, `-U`, `U` `+U`, `D` `-D`. They become the numbers that data
 files store.
@@ -47,7 +47,7 @@ class RowKindGenerator:
         return None if name is None else RowKindGenerator(name)
 
     def kinds(self, batch: pa.RecordBatch, *, first_row: int = 0) -> Kinds:
-        """What each row of a batch does; rows are counted from `first_row` in errors."""
+        """The row kind of each row of a batch; rows are counted from `first_row` in errors."""
         return _spelled(batch.column(self.field), f"column {self.field!r}", first_row)
 
 

@@ -1,4 +1,4 @@
-"""What a column's type asks of its values beyond their Arrow type: NOT NULL, lengths, digits, and a place in time.
+"""Check values against their column's type beyond the Arrow type: NOT NULL, lengths, digits, and the range of times.
 
 The last step before rows are written, on columns that are in the table's types. Every error names the column, with its path
 inside of nested types, and the first row.
@@ -40,8 +40,8 @@ _SHOWN_CHARACTERS = 100
 
 
 def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:
-    """Refuses NULL in NOT NULL columns and fields, text or bytes longer than the type allows, times with more digits, and
-    times and dates that nobody can show."""
+    """Refuse NULL in NOT NULL columns and fields, text or bytes longer than the type allows, times with more digits, and
+    times and dates outside the supported range."""
     _check_inside(array, data_type, where, lambda row: first_row + row)
 
 
@@ -62,7 +62,7 @@ def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Call
         case Atomic(kind) if kind in _TIMES:
             _check_times(array, data_type, where, row_of)
         case Row(fields) if _needs_check(data_type):
-            # Values below a NULL struct do not count.
+            # Values below a NULL struct are ignored.
             present, inner_row = _present(array, row_of)
             for index, field in enumerate(fields):
                 _check_inside(present.field(index), field.type, f"{where}.{field.name}", inner_row)
@@ -99,7 +99,7 @@ def _check_times(array: pa.Array, data_type: DataType, where: str, row_of: Calla
 
 
 def first_unshowable(array: pa.Array) -> int | None:
-    """The place of the first time or date that is outside of what can be shown."""
+    """The position of the first time or date outside the supported range."""
     least, greatest = _reach(array.type)
     units = _units(array)
     low, high = pc.min_max(units).values()
@@ -110,7 +110,7 @@ def first_unshowable(array: pa.Array) -> int | None:
 
 
 def reach_text(arrow: pa.DataType) -> str:
-    """What times and dates of a type may be."""
+    """The supported range of times and dates of a type, as text."""
     if _TYPES.is_time(arrow):
         return "00:00:00 up to 24:00:00"
     is_nanos = _TYPES.is_timestamp(arrow) and arrow.unit == "ns"
@@ -128,7 +128,7 @@ def _reach(arrow: pa.DataType) -> tuple[int, int]:
     if _TYPES.is_date32(arrow):
         return _FIRST_DAY, _LAST_DAY
     if arrow.unit == "ns":
-        # All that 64 bits hold but for the least, which libraries take for no time at all.
+        # All that 64 bits hold but for the least, which libraries use as NaT.
         return -(2**63) + 1, 2**63 - 1
     return _FIRST_DAY * _DAY[arrow.unit], (_LAST_DAY + 1) * _DAY[arrow.unit] - 1
 
@@ -161,7 +161,7 @@ def _present(array: pa.Array, row_of: Callable[[int], int]) -> tuple[pa.Array, C
 
 
 def _owner(offsets: pa.Array, row_of: Callable[[int], int]) -> Callable[[int], int]:
-    """Which row an element belongs to, told by where the lists begin."""
+    """The row of each list element, by the offsets of the lists."""
     starts = offsets.to_numpy() - offsets[0].as_py()
     return lambda index: row_of(int(np.searchsorted(starts, index, side="right")) - 1)
 

@@ -1,9 +1,9 @@
-"""Writing the files of an append table: batches in, commit messages out.
+"""Write the files of an append table: batches in, commit messages out.
 
-Rows are routed to (partition, bucket), gathered there, and written as row groups once enough are together. Memory is
+Rows are routed to (partition, bucket), buffered there, and written as row groups once there are enough. Memory is
 bounded whatever the input: a bucket writes when it holds a row group's worth, and when all buckets together
 hold more than the budget the fullest write first. A file is closed at its target size and the next one begun.
-Files that are not committed are nobody's: `abort` removes them, a crash leaves them to orphan removal.
+Uncommitted files are invisible: `abort` removes them, a crash leaves them to orphan removal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lakelet.sink.write.sequences import CommittedSequences
 from lakelet.sink.write.settings import SinkSettings
 from lakelet.storage.home import TableHome
 
-# Chunks smaller than this on average are put together before they are encoded and measured.
+# Chunks smaller than this on average are concatenated before they are encoded and measured.
 _SMALL_CHUNK_ROWS = 8192
 
 
@@ -58,7 +58,7 @@ class AppendWriter:
         self._folders = PartitionFolders(home.paths, schema)
         self._buckets: dict[tuple[bytes, int], BucketWriter] = {}
         self._sequences = sequences or CommittedSequences(home, schema)
-        # Rows that take the place of all others have nothing to follow.
+        # Rows that replace all others continue no sequence.
         self._replaces = replaces
         self._buffered = 0
         self._files = NewFiles(home, self._settings.files)
@@ -77,7 +77,7 @@ class AppendWriter:
             self._limit_open_files()
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
-        """Closes all files and says what was written."""
+        """Close all files and return their commit messages."""
         self._life.check()
         messages = []
         for (partition, bucket), writer in self._buckets.items():
@@ -114,7 +114,7 @@ class AppendWriter:
 class BucketWriter:
     """The files of one bucket of one partition. `add` rows, then `finish`.
 
-    Whoever knows that there will be NaN in some `nan_columns` says so at once, so that no file is closed because of the first.
+    A caller that knows of NaN in some `nan_columns` says so at the start, so that no file is closed because of the first NaN.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Writing a primary-key table: batches and row kinds in, commit messages with level-0 files out.
+"""Write a primary-key table: batches and row kinds in, commit messages with level-0 files out.
 
     write            ignored kinds dropped ─► placed ─► WriteBuffer
     (buffer full)    of every bucket a sorted run ─► SpilledRuns
@@ -46,8 +46,7 @@ from lakelet.sink.write.sequences import CommittedSequences
 from lakelet.sink.write.settings import SinkSettings
 from lakelet.storage.home import TableHome
 
-# Arrow and numba let go of the interpreter, so buckets are sorted and encoded side by side; small ones mostly wait for
-# their store.
+# Arrow and numba release the GIL, so buckets are sorted and encoded in parallel; small ones mostly wait for their store.
 _THREADS = min(2, os.cpu_count() or 1)
 _THREADS_OF_SMALL = 8
 _SMALL_ROWS = 16_384
@@ -59,9 +58,9 @@ _Refusal = Callable[[int, Sequence[str]], RefusedRowsError]
 class KeyValueWriter:
     """Collects rows for one commit. `write` as often as needed, then `prepare_commit` once or `abort`.
 
-    `first_sequence` tells the first free sequence number of a bucket: those of the newest snapshot unless given. With
-    `one_row_per_key` several rows of a key are an error, for a caller whose rows come in no order. Files of a `level` above 0
-    are for one whose rows take the place of all that the buckets hold.
+    `first_sequence` gives the first free sequence number of a bucket: those of the newest snapshot unless given. With
+    `one_row_per_key` several rows of a key are an error, for a caller whose rows have no order. Files of a `level` above 0
+    are for a caller whose rows replace all rows of the buckets.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class KeyValueWriter:
         self._life = OneCommit(home)
 
     def write(self, batch: pa.RecordBatch, kinds: Kinds | None = None) -> None:
-        """Takes rows in the table's columns, and what each does: all are inserts unless told."""
+        """Take rows in the table's columns with their row kinds: all are inserts unless given."""
         self._life.check()
         if kinds is not None and len(kinds) != batch.num_rows:
             raise InvalidError(f"{len(kinds)} row kinds were given for {batch.num_rows} rows")
@@ -112,11 +111,11 @@ class KeyValueWriter:
                 start = end
 
     def refuse_repeated_keys(self, refusal: _Refusal) -> None:
-        """Makes several rows of a key an error, also of rows that came before; it is found out when files are written."""
+        """Make several rows of a key an error, rows already written included; it is detected when files are written."""
         self._repeated = self._repeated or refusal
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
-        """Writes and closes all files and says what was written."""
+        """Write and close all files and return their commit messages."""
         self._life.check()
         with self._all_or_nothing():
             files = self._finish_waiting() if self._postpones else self._finish_sorted()
@@ -195,7 +194,7 @@ class KeyValueWriter:
         rows: BufferedRows,
         refusal: _Refusal,
     ) -> None:
-        """A row less than came in is one that another row of its key took the place of."""
+        """Detect repeated keys: a bucket has fewer rows than came in if one row superseded another of its key."""
         count, examples = 0, list[str]()
         for place, new_files in files:
             lost = self._buffer.taken(place) - sum(file.row_count for file in new_files)
@@ -248,7 +247,7 @@ class KeyValueWriter:
 
 
 def ignored_kinds(options: TableOptions) -> tuple[int, ...]:
-    """The kinds of rows that a table takes no notice of."""
+    """The row kinds that a table's options ignore."""
     if options.get(IGNORE_DELETE):
         return (RowKind.UPDATE_BEFORE, RowKind.DELETE)
     return (RowKind.UPDATE_BEFORE,) if options.get(IGNORE_UPDATE_BEFORE) else ()

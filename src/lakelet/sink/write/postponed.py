@@ -1,8 +1,8 @@
-"""Files of postpone tables, whose rows wait in arrival order until compaction gives them buckets.
+"""Files of postpone tables, which hold rows in arrival order until compaction assigns their buckets.
 
     <prefix>-u-<user>-s-<number>-w-<uuid>-<n>.avro      in bucket-postpone/
 
-Compaction reads the files of one writer in their order, told by the number between `-s-` and `-w-`. The files hold
+Compaction reads the files of one writer in their order, given by the number between `-s-` and `-w-`. The files hold
 `_KEY_` columns, all rows and all kinds; sequence numbers are all -1. They are Avro, which is read from front to back anyway,
 and have no statistics; tables with a type that Avro cannot hold use their own format and statistics.
 """
@@ -22,7 +22,7 @@ UNNUMBERED = -1
 
 
 def postponed_spec(spec: SortedFileSpec, home: TableHome) -> SortedFileSpec:
-    """How files are written that wait for compaction, by what holds for other files of the table."""
+    """The settings of postponed files, derived from those of the table's other files."""
     number = zlib.crc32(home.ids.uuid().encode()) & 0x7FFFFFFF
     settings = replace(spec.settings, prefix=f"{spec.settings.prefix}-u-{home.ids.uuid()}-s-{number}-w-")
     try:

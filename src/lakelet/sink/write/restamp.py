@@ -1,8 +1,8 @@
-"""Moving uncommitted files above the rows of a writer that came first.
+"""Restamp uncommitted files: move their sequence numbers above those of a concurrent commit.
 
-Of two commits the later one's rows win, so its sequence numbers must be the greater ones. The files are written again, one
-batch in memory at a time, with all sequence numbers of a bucket moved by the same distance: which row of theirs wins over which
-stays as it was, and so does everything that manifests say of the files but their names, sizes and sequence ranges.
+Of two commits the later one's rows win, so its sequence numbers must be the greater ones. The files are rewritten, one
+batch in memory at a time, with all sequence numbers of a bucket moved by the same distance: the winning rows among them stay
+the same, and so does all metadata of the files but their names, sizes and sequence ranges.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Moving:
         self.files = NewFiles(home, spec.settings)
 
     def moved(self, message: CommitMessage, above: int | None) -> CommitMessage:
-        """A message with its files moved above a sequence number, as far as they are not."""
+        """A message with its files moved above a sequence number, those excepted that already are."""
         if above is None or not message.new_files:
             return message
         distance = above + 1 - min(file.min_sequence for file in message.new_files)

@@ -1,4 +1,4 @@
-"""Batches put together into row groups."""
+"""Regroup batches into tables of one row group each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def row_groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of so many rows, the last of what is left."""
+    """The same rows in tables of one row group each; the last one may be smaller."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -26,7 +26,7 @@ def row_groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
 
 
 def ahead(groups: Iterator[pa.Table], pool: ThreadPoolExecutor | None) -> Iterator[pa.Table]:
-    """The same; with a pool, the next one is made while the one before is used."""
+    """Prefetch: with a pool, the next table is made while the one before is used."""
     if pool is None:
         yield from groups
         return

@@ -1,4 +1,4 @@
-"""Where sequence numbers of a bucket go on.
+"""The first free sequence number of each bucket.
 
 In a table with fixed buckets or a primary key the files of a bucket are ordered by sequence number, so a writer continues after
 what is committed. Bucket-unaware tables have no such order; their files count from 0 each.
@@ -22,12 +22,12 @@ from lakelet.model.schema import TableSchema
 from lakelet.options import BUCKET, TableOptions
 from lakelet.storage.home import TableHome
 
-# After so many partitions were looked up one by one, the rest of the table is read at once.
+# After this many partitions were looked up one by one, the rest of the table is read at once.
 _SINGLE_LOOKUPS = 4
 
 
 class CommittedSequences:
-    """First free sequence numbers, looked up when a partition is first asked for: in these manifests of a snapshot, else in
+    """First free sequence numbers, looked up when a partition is first used: in these manifests of a snapshot, else in
     the newest one.
 
     Where buckets are fixed in number, rows of a partition with another number would end up in other buckets than rows of the
@@ -56,7 +56,7 @@ class CommittedSequences:
     def all_of(
         home: TableHome, schema: TableSchema, manifests: Sequence[ManifestFile], *, replaces: bool = False
     ) -> CommittedSequences:
-        """Those of all buckets, read now: to be pickled for writers that then read nothing."""
+        """The numbers of all buckets, read now, to be pickled for writers, which then read no manifests."""
         found = CommittedSequences(home, schema, manifests, replaces=replaces)
         if not found._has_all:
             found._read(None)
@@ -74,7 +74,7 @@ class CommittedSequences:
         return self._known.get(partition, {}).get(bucket, 0)
 
     def runs(self, place: Place) -> int:
-        """How many sorted runs a bucket had whose number was asked for: its files of level 0, and the levels above."""
+        """The number of sorted runs of a bucket that was looked up: its files of level 0, and the levels above."""
         return self._runs.get(place, 0)
 
     def _look_up(self, partition: bytes) -> None:
@@ -104,7 +104,7 @@ class CommittedSequences:
         try:
             entries = read()
         except SnapshotExpiredError:
-            # Numbers after those of a newer version are as good: the commit compares them with what is there then.
+            # Numbers after those of a newer version are valid too: the commit compares them with the newest snapshot.
             self._manifests = _latest_manifests(self._home)
             entries = read()
         keys = ["_PARTITION", "_BUCKET", "_TOTAL_BUCKETS"]
@@ -130,7 +130,7 @@ class CommittedSequences:
             folder = PartitionFolders(self._home.paths, self._schema).partition_path(partition)
             raise InvalidError(
                 f"the table has {fixed} buckets, but rows of {folder or 'it'} were written for {min(others)}: rows of one key "
-                "would stand in two buckets; rescale or overwrite them first"
+                "would be in two buckets; rescale or overwrite them first"
             )
 
 

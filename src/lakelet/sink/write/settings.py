@@ -1,4 +1,4 @@
-"""What a table's options say about gathering rows before they become files."""
+"""The write settings of a table's options: files, row groups and buffer memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _KEYED_GROUP_BYTES = 16 * _MB
 _KEYED_GROUP_ROWS = 128 * 1024
 _ANY_ROWS = 2**31 - 1
 _MAX_OPEN_FILES = 256
-# Arrow's text columns address two gigabytes, and the rows of a buffer are put together before they are sorted.
+# Arrow's text columns address two gigabytes, and the rows of a buffer are concatenated before they are sorted.
 _MAX_SORTED_BYTES = 1024 * _MB
 
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """New files of level 0, how large their row groups are, and how much memory rows may take until they are written."""
+    """Settings of new level-0 files, the size of their row groups, and the memory of the write buffer."""
 
     files: FileSettings
     row_group_bytes: int

@@ -1,8 +1,8 @@
-"""Empty data files written to memory, to find out whether a schema can be written before a table has it.
+"""Check that a schema can be written, by writing empty data files to memory before a table has it.
 
 What a file format refuses (names, types, compressions, settings of its own) is decided by the format alone, when it begins a
-file: asking it leaves nothing to keep in step. Every level may have a format and a compression of its own, and rows that wait
-for their buckets have another.
+file: so no second list of rules has to be maintained. Every level may have a format and a compression of its own, and postponed
+rows have another.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from lakelet.iceberg.write.leftovers import remove_files_of_job
 from lakelet.iceberg.write.write_plan import WritePlan
 from lakelet.ids import RandomIds
 from lakelet.model.schema import TableSchema
-from lakelet.sink.rows.refused_rows import RefusedRowsError, together
+from lakelet.sink.rows.refused_rows import RefusedRowsError, merged_errors
 from lakelet.spark.iceberg.insert import check_columns
 from lakelet.spark.iceberg.insert_task import InsertTask, TaskFiles
 from lakelet.spark.iceberg.source_options import IcebergSourceOptions
@@ -78,7 +78,7 @@ class IcebergSourceWriter(DataSourceArrowWriter):
         if errors:
             remove_files_of_job(self._plan, ())
             refused = [error for error in errors if isinstance(error, RefusedRowsError)]
-            raise together(refused) if refused else errors[0]
+            raise merged_errors(refused) if refused else errors[0]
         files = [file for task in tasks if task.written is not None for file in task.written.files]
         remove_files_of_job(self._plan, {file.file_path for file in files})
         try:

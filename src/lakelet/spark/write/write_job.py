@@ -20,7 +20,7 @@ from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.sink.rows.refused_rows import RefusedRowsError, together
+from lakelet.sink.rows.refused_rows import RefusedRowsError, merged_errors
 from lakelet.sink.write.restamp import restamp
 from lakelet.spark.arrow_tasks import Task, mapped
 from lakelet.spark.failures import readable
@@ -50,7 +50,7 @@ def raise_first(outcomes: Sequence[TaskOutcome[Any]]) -> None:
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     refused = [error for error in errors if isinstance(error, RefusedRowsError)]
     if refused:
-        raise together(refused)
+        raise merged_errors(refused)
     if errors:
         raise errors[0]
 

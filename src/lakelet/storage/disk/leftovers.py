@@ -1,11 +1,11 @@
-"""What interrupted writes leave on a disk, and its removal.
+"""Find and remove the temporary files and folders that interrupted writes leave on a disk.
 
     .tmp-<uuid>              an object that was being written
     .deleted-<uuid>          a folder that was being deleted
     .<name>.<uuid>.tmp       an object that another of Paimon's writers was writing
 
-Only these very names are leftovers. Users choose how names of data files and folders begin, so that a name which merely begins
-like one of these may be live.
+Only these exact names are leftovers. Users choose the prefixes of data files and folders, so that a name with such a prefix
+alone may be live.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_leftover(name: str) -> bool:
 
 
 def find_leftovers(full: str, folder: str, *, older_than_ms: int, keep: Collection[str]) -> Iterator[ObjectInfo]:
-    """The leftovers at any depth below `full` that were last changed before that time, by paths that begin with `folder`.
+    """The leftovers at any depth below `full` that were last modified before `older_than_ms`, as paths below `folder`.
 
     Links are neither followed nor leftovers: no write makes one.
     """
@@ -51,7 +51,7 @@ def find_leftovers(full: str, folder: str, *, older_than_ms: int, keep: Collecti
 
 
 def remove_leftover(full: str) -> None:
-    """Removes a leftover; one that is gone meanwhile is fine."""
+    """Remove a leftover; one that was removed concurrently is fine."""
     with suppress(FileNotFoundError):
         shutil.rmtree(full) if os.path.isdir(full) else os.unlink(full)
 

@@ -17,7 +17,7 @@ from lakelet.storage.paths import database_of_folder
 
 
 class BehindLinkError(InvalidError):
-    """Files were left in place since a symbolic link leads to them; all others of the call are gone."""
+    """Files were left in place since a symbolic link leads to them; all others of the call are deleted."""
 
     @staticmethod
     def of(paths: Sequence[str], link: str) -> BehindLinkError:
@@ -40,7 +40,7 @@ def link_above(root: str, path: str) -> str | None:
 
 
 def deletable(root: str, paths: Sequence[str]) -> tuple[list[str], BehindLinkError | None]:
-    """Where the paths are on disk that may be deleted, and the error for those that a link leads to."""
+    """The paths on disk that may be deleted, and the error for those that a link leads to."""
     links: dict[str, str | None] = {}
     fulls: list[str] = []
     behind: list[str] = []

@@ -41,7 +41,7 @@ from lakelet.errors import (
 from lakelet.ids import RandomIds
 from lakelet.storage.disk.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
 from lakelet.storage.disk.links import BehindLinkError, deletable, link_above
-from lakelet.storage.disk.parallel_sync import do_together
+from lakelet.storage.disk.parallel_sync import run_parallel
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
 
 _ids = RandomIds()
@@ -119,7 +119,7 @@ class LocalStore:
         if self._durable:
             unsettled = {folder for full in files for folder in self._unsettled(os.path.dirname(full))}
             folders = {os.path.dirname(name) for name in (*files, *unsettled)}
-            do_together(self._fsync, [*(full for full in files if self._unsynced[full]), *sorted(folders)])
+            run_parallel(self._fsync, [*(full for full in files if self._unsynced[full]), *sorted(folders)])
             self._settled.update(unsettled)
         for full in files:
             self._unsynced.pop(full, None)
@@ -284,7 +284,7 @@ class LocalStore:
         return os.path.join(self._root, checked_folder(folder)) if folder else self._root
 
     def _entries(self, full: str, folder: str) -> tuple[tuple[str, ObjectInfo | None, bool], ...]:
-        """Visible names with their sizes (None: a folder) and whether they are links, in the order of their full paths."""
+        """Visible names with their sizes (None: a folder) and whether they are links, ordered by full path."""
         entries: list[tuple[str, ObjectInfo | None, bool]] = []
         with _errors(full):
             try:
@@ -298,7 +298,7 @@ class LocalStore:
                     if entry.is_dir():
                         entries.append((entry.name, None, entry.is_symlink()))
                         continue
-                    # A file can be deleted between the scan and the look at it.
+                    # A file can be deleted between the scan and its stat.
                     with suppress(FileNotFoundError):
                         status = entry.stat()
                         path = f"{folder}/{entry.name}" if folder else entry.name
@@ -343,7 +343,7 @@ class LocalStore:
     def _name(self, temporary: str, full: str, *, deferred: bool) -> None:
         """Give a written temporary its final name."""
         if deferred:
-            # Noted first, so that no other thread can find the file and take it for a durable one.
+            # Recorded first, so that no other thread can find the file and take it for a durable one.
             self._unsynced[full] = True
         os.replace(temporary, full)
         if not deferred:
@@ -351,7 +351,7 @@ class LocalStore:
             self._unsynced.pop(full, None)
 
     def _settle(self, folder: str) -> None:
-        """Make the folder and its parents, and fsync the entry of each, whoever made it.
+        """Make the folder and its parents, and fsync the entry of each, whichever process made it.
 
         A folder that another process has just made may not be durable yet; a file acknowledged inside it
         would be lost with it.
@@ -383,7 +383,7 @@ class LocalStore:
         return folder != self._root and not folder.startswith(self._root.rstrip(os.sep) + os.sep)
 
     def _forget(self, folder: str) -> None:
-        # Other threads settle folders meanwhile, so that the set is copied before it is looked through, and never replaced.
+        # Other threads add folders concurrently, so that the set is copied before it is iterated, and never replaced.
         for known in self._settled.copy():
             if known == folder or known.startswith(folder + os.sep):
                 self._settled.discard(known)
@@ -439,7 +439,7 @@ def _errors(full: str) -> Iterator[None]:
     except PermissionError as error:
         raise PermissionDeniedError(f"{full}: the file system refused access ({error.strerror})") from error
     except NotADirectoryError as error:
-        raise NotFoundError(f"{full} does not exist: a file stands where a folder was expected") from error
+        raise NotFoundError(f"{full} does not exist: expected a folder, found a file") from error
     except IsADirectoryError as error:
         raise NotFoundError(f"{full} is a folder; expected a file") from error
     except OSError as error:
@@ -467,7 +467,7 @@ def _make_folders(folder: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise AlreadyExistsError(f"{folder}: a file stands where a folder was expected") from error
+        raise AlreadyExistsError(f"{folder}: expected a folder, found a file") from error
 
 
 def _fsync_path(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Whether a path of this machine is among the files of a lake, where only the lake's own writers may write."""
+"""Refuse local output paths inside a lake, where only the lake's own writers may write."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Waiting for the disk once: many fsyncs at the same time.
+"""Run many fsyncs in parallel.
 
-Place in the data path: below the local store, which hands over the files and folders of one `sync`. A journaling file system
+Place in the data path: below the local store, which passes the files and folders of one `sync`. A journaling file system
 answers fsyncs that arrive together with one write of its journal, so that ten of them take little more than one; one after
 the other they take ten. It owns the process's threads for that, which are started when they are first needed and live on: a
 pool made for each commit costs as much as the fsyncs. A forked child starts threads of its own.
@@ -15,8 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 _THREADS = 8
 
 
-def do_together(action: Callable[[str], None], paths: Sequence[str]) -> None:
-    """Calls `action` for every path, side by side; the first error is raised once all of them are done."""
+def run_parallel(action: Callable[[str], None], paths: Sequence[str]) -> None:
+    """Call `action` for every path in parallel; the first error is raised once all of them are done."""
     if not paths:
         return
     futures: list[Future[None]] = []
@@ -28,7 +28,7 @@ def do_together(action: Callable[[str], None], paths: Sequence[str]) -> None:
                 futures.append(pool.submit(action, left[-1]))
                 left.pop()
         except RuntimeError:
-            # The interpreter is shutting down and starts no threads any more: the rest is done here.
+            # The interpreter is shutting down and starts no more threads: the rest is done here.
             pass
     failures: list[BaseException | None] = []
     for path in (paths[0], *left):

@@ -1,4 +1,4 @@
-"""What AWS's own variables and files say about a bucket, for options that a connection leaves out.
+"""S3 endpoint, region and credentials from AWS's environment variables and profile files.
 
     endpoint      AWS_ENDPOINT_URL_S3, else AWS_ENDPOINT_URL; neither with AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true
     region        AWS_REGION, else AWS_DEFAULT_REGION, else that of the profile
@@ -6,8 +6,9 @@
     profile       AWS_PROFILE, else "default", in AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials) and
                   AWS_CONFIG_FILE (~/.aws/config)
 
-The two S3 clients each know some of this, and not the same. So it is read here, once, and both are told. Credentials of the
-environment are the exception: both clients read these themselves, so that they travel in no pickled task.
+They apply where the connection's options leave a setting out. The two S3 clients each support a different part of this, so it is
+resolved here, once, for both. Credentials of the environment are the exception: both clients read these themselves, so that no
+pickled task contains them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lakelet.errors import InvalidError
 
 @dataclass(frozen=True, slots=True)
 class AwsEnvironment:
-    """Where the environment points; the keys are those of a profile, None where clients find credentials themselves."""
+    """The resolved settings; the keys are those of a profile, None where clients find credentials themselves."""
 
     endpoint: str | None = None
     region: str | None = None
@@ -32,7 +33,7 @@ class AwsEnvironment:
 
     @staticmethod
     def of(environ: Mapping[str, str], *, needs_keys: bool) -> AwsEnvironment:
-        """Reads variables and, where keys or a region are still missing, the profile's files."""
+        """Read the variables and, where keys or a region are still missing, the profile's files."""
         endpoint = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL") or None
         if environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
             endpoint = None

@@ -119,7 +119,7 @@ class S3Store:
             try:
                 obstore.put(self._client_without_retries, key, data, mode="create")
             except s3_errors.AlreadyExistsError as error:
-                # 409: a competing request was in flight. The object may or may not stand afterwards.
+                # 409: a concurrent request was in flight. The object may or may not exist afterwards.
                 if _status(error) == 409 and self.head(path) is None:
                     raise UnavailableError(
                         f"{self._name(path)}: the store answered 409 to a conditional PUT and no object is there"
@@ -199,7 +199,7 @@ class S3Store:
                 copied.append(target + path[len(source) :])
                 self.copy(path, copied[-1])
         except Exception:
-            # The source is whole: take back the half-made target, so that the move can be run again.
+            # The source is complete: the partial target is removed, so that the move can be retried.
             with suppress(UnavailableError, PermissionDeniedError):
                 self.delete(copied)
             raise

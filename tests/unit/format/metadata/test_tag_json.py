@@ -27,7 +27,7 @@ def test_a_tag_without_retention_is_the_snapshot() -> None:
     assert json.loads(encode_tag(DATA)) == SNAPSHOT
     tag = decode_tag(encode_tag(DATA), name="x", path="tag-x")
     assert (tag.name, tag.snapshot_id, tag.time_ms, tag.create_time, tag.time_retained) == ("x", 2, 5, None, None)
-    assert not tag.is_past(datetime(9999, 1, 1))
+    assert not tag.is_expired(datetime(9999, 1, 1))
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_times_are_spelled_as_java_spells_them(moment: datetime, numbers: str) -
     tag = decode_tag(data, name="x", path="tag-x")
     assert (tag.create_time, tag.time_retained) == (moment, timedelta(hours=26, milliseconds=500))
     assert json.loads(tagged_snapshot_bytes(data)) == SNAPSHOT
-    assert not tag.is_past(moment + timedelta(hours=26))
-    assert tag.is_past(moment + timedelta(hours=26, seconds=1))
+    assert not tag.is_expired(moment + timedelta(hours=26))
+    assert tag.is_expired(moment + timedelta(hours=26, seconds=1))
 
 
 def test_what_is_no_tag_is_named() -> None:
