@@ -1,6 +1,6 @@
 """The rules of the commit, by number: creates that were kept and not answered, late creates, repeated commits.
 
-Rule 8 (Java and pypaimon may alternate with us, not commit at the same moment) is a matter of documentation; rule 11 is held by
+Rule 8 (Java and pypaimon may alternate with us, not commit at the same moment) is documented; rule 11 is held by
 tests/unit/storage/test_probe.py.
 """
 

@@ -2,12 +2,16 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 70
+MAX_FOLDER_MODULES = 20
 
+# A module is named after the thing it defines. These end like gerunds and are nouns of the field.
+NOUNS_IN_ING = frozenset({"listing", "nothing", "pruning", "sorting", "spelling", "string", "testing", "widening"})
 BANNED_MODULES = frozenset({"utils", "util", "helpers", "helper", "common", "misc"})
 BANNED_CLASS_WORDS = re.compile(r"(Manager|Impl|Base|Abstract)(?=[A-Z0-9_]|$)")
 UNNAMED_ERRORS = frozenset({"Exception", "BaseException", "ValueError", "RuntimeError"})
@@ -41,6 +45,18 @@ MACHINE = re.compile(
     r"|(?<!emit-)index-ur[l]"
 )
 
+# Phrases that must be translated back into the field's words, and what to say instead. A phrase joins once no file has it any
+# more, so that it cannot come back; each is written with a bracket in it, as above.
+RIDDLES = (
+    (r"come[s]? and go(?:es)?", "is added and removed"),
+    (r"matter o[f]", "drop it"),
+    (r"count[s]? any ?more", "superseded, deleted"),
+)
+# A line may end inside a phrase, and the next one begin with the mark of a comment.
+RIDDLE_PATTERNS = tuple(
+    (re.compile(rf"\b{phrase}\b".replace(" ", r"\s+(?:#\s+)?"), re.IGNORECASE), better) for phrase, better in RIDDLES
+)
+
 
 def too_long(text: str) -> Iterator[str]:
     lines = text.count("\n")
@@ -60,6 +76,20 @@ def banned_module_name(path: PurePath) -> Iterator[str]:
     for part in (*path.parent.parts, path.stem):
         if part in BANNED_MODULES or part.rsplit("_", 1)[-1] in {"utils", "helpers", "v2"}:
             yield f"the name {part} says nothing about what is inside"
+
+
+def gerund_module_name(path: PurePath) -> Iterator[str]:
+    last = path.stem.rsplit("_", 1)[-1]
+    if last.endswith("ing") and last not in NOUNS_IN_ING:
+        yield f"the name {path.stem} says what is done, not what is defined; name the thing"
+
+
+def crowded_folders(paths: Iterable[PurePath]) -> Iterator[str]:
+    """Folders that a reader cannot take in at one look."""
+    modules = Counter(path.parent for path in paths if path.suffix == ".py" and path.name != "__init__.py")
+    for folder, count in sorted(modules.items()):
+        if count > MAX_FOLDER_MODULES:
+            yield f"{folder} has {count} modules, {MAX_FOLDER_MODULES} is the ceiling; sub-folders are named after subjects"
 
 
 def banned_names(tree: ast.Module) -> Iterator[str]:
@@ -107,6 +137,14 @@ def unfinished(text: str) -> Iterator[str]:
 
 def machine_details(text: str) -> Iterator[str]:
     yield from _matches(MACHINE, text)
+
+
+def riddles(text: str) -> Iterator[str]:
+    """Phrases that a reader has to translate into the field's words, also where a line breaks them in two."""
+    for pattern, better in RIDDLE_PATTERNS:
+        for match in pattern.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{line}: {' '.join(match.group().split())!r}; say: {better}"
 
 
 def _matches(pattern: re.Pattern[str], text: str) -> Iterator[str]:

@@ -69,6 +69,10 @@ def test_left_alone_in_code(rule: TreeRule, code: str) -> None:
         (rules.machine_details, "see ../sha|red/notes.md"),
         (rules.machine_details, "https://py|pi.org/simple"),
         (rules.machine_details, "--index|-url https://example.com"),
+        (rules.riddles, "Which files co|me and go."),
+        (rules.riddles, "Snapshots co|mes\n    and goes with them."),
+        (rules.riddles, "# That is a mat|ter\n    # of taste."),
+        (rules.riddles, "Rows that do not cou|nt any more."),
     ],
 )
 def test_found_in_text(rule: TextRule, text: str) -> None:
@@ -80,6 +84,7 @@ def test_found_in_text(rule: TextRule, text: str) -> None:
     [
         (rules.too_long, "\n" * 500),
         (rules.unfinished, "todos los días"),
+        (rules.riddles, "Files that are added; it does not matter, of course, how many. Anything more counts."),
         (rules.machine_details, "s3://bucket/work/orders, $HOME/work/x, ~/.cache, --no-emit-index|-url"),
     ],
 )
@@ -92,3 +97,21 @@ def test_module_names() -> None:
     assert list(rules.banned_module_name(PurePath("src/lakelet/row_helpers.py")))
     assert list(rules.banned_module_name(PurePath("src/lakelet/scan_v2.py")))
     assert not list(rules.banned_module_name(PurePath("src/lakelet/scan/rows.py")))
+
+
+def test_modules_are_named_after_things() -> None:
+    assert list(rules.gerund_module_name(PurePath("src/lakelet/storage/trying.py")))
+    assert list(rules.gerund_module_name(PurePath("src/lakelet/scan/file_packing.py")))
+    for noun in ("scan/key_pruning", "model/string", "storage/retry", "compact/all_or_nothing", "scan/ingest"):
+        assert not list(rules.gerund_module_name(PurePath(f"src/lakelet/{noun}.py")))
+
+
+def test_crowded_folders() -> None:
+    modules = [PurePath(f"src/lakelet/scan/m{number}.py") for number in range(rules.MAX_FOLDER_MODULES)]
+    beside = [
+        PurePath("src/lakelet/scan/__init__.py"),
+        PurePath("src/lakelet/scan/plan/splits.py"),
+        PurePath("src/lakelet/scan/x.md"),
+    ]
+    assert not list(rules.crowded_folders([*modules, *beside]))
+    assert len(list(rules.crowded_folders([*modules, PurePath("src/lakelet/scan/one_more.py")]))) == 1

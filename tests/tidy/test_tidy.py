@@ -59,6 +59,20 @@ def test_modules_have_telling_names() -> None:
     assert_none((path, finding) for path in python_files() for finding in rules.banned_module_name(path))
 
 
+def test_modules_are_named_after_things() -> None:
+    assert_none((path, finding) for path in python_files("src") for finding in rules.gerund_module_name(path))
+
+
+def test_folders_are_small() -> None:
+    assert not list(rules.crowded_folders(python_files("src")))
+
+
+def test_words_are_the_fields_own() -> None:
+    """The changelog tells history, in the words that it had."""
+    read = (path for path in project_files() if path.suffix in (".md", *CODE_SUFFIXES) and path.name != "CHANGELOG.md")
+    assert_none(in_texts(read, rules.riddles))
+
+
 @pytest.mark.parametrize(
     "rule", [rules.banned_names, rules.unnamed_errors, rules.no_docstring], ids=lambda rule: rule.__name__
 )

@@ -2,7 +2,7 @@
 
 Everything here is computed anew at each attempt, since another writer may have come first. A file that the commit
 takes away must be live in the snapshot it lands on; an overwrite takes whatever is live then. What else may have changed under a
-primary-key table is the matter of `conflicts`.
+primary-key table is checked in `conflicts`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 A partition that has buckets keeps their number; the first compaction of one gives it `postpone.default-bucket-num` of them.
 Waiting rows are read in the order in which their files were committed, and get the sequence numbers that follow those of their
 bucket, so that of two rows of a key the later commit's wins. (Java goes by the time at which files were made, and so by the
-clocks and time zones of their writers.) The new files are of level 0: whether they are merged with others is the matter of the
+clocks and time zones of their writers.) The new files are of level 0: whether they are merged with others is decided by the
 compaction that follows.
 
 Rows that are written meanwhile go on waiting. Where somebody else gave rows of a partition their buckets first, this work on it

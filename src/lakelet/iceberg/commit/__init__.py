@@ -1,6 +1,6 @@
 """The driver's commit: a change of files becomes one snapshot of a branch, or nothing.
 
-change           which files come and go, and what kind of snapshot that is
+change           which files are added and removed, and what kind of snapshot that is
 overwrite        which files an overwrite replaces, worked out from a head
 overlap          whether a file of another partition spec may hold rows of a partition
 snapshot_files   writes manifests and the list of them

@@ -39,7 +39,7 @@ def added_file(data: CommitData) -> DataFile:
 
 
 def operation_of(added: int, removed: int) -> Operation:
-    """The kind of a snapshot that rows come and go with: readers of appended rows rely on `append` having removed nothing."""
+    """The kind of a snapshot that adds or removes rows: readers of appended rows rely on `append` having removed nothing."""
     if not removed:
         return Operation.APPEND
     return Operation.OVERWRITE if added else Operation.DELETE

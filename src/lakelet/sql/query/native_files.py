@@ -1,9 +1,9 @@
 """Which files of a plan DuckDB's own Parquet reader may read, and which go through ours.
 
 A file goes to DuckDB only where it surely gives the same rows as `table.scan()`: Parquet, under a path that DuckDB takes as it is
-written, every column stored in a type that both read alike. Rows that do not count any more, because a deletion vector hides
-them or a newer row of their key stands in another file, are left out by their positions; where files are merged, these are found
-out once from the keys alone and kept. Everything else goes through our reader.
+written, every column stored in a type that both read alike. Rows that a deletion vector deletes, or that a newer row of
+their key in another file supersedes, are left out by their positions; where files are merged, these are found out once from the
+keys alone and cached. Everything else goes through our reader.
 """
 
 from __future__ import annotations

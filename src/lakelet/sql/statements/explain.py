@@ -70,7 +70,8 @@ def _pruning(view: TableView) -> str:
         f"manifests: {plan.manifests_read} of {plan.manifests_total}",
         f"files: {len(native) + merged} of {plan.files_total} ({len(native)} read by DuckDB, {merged} by Lakelet)",
         f"row groups: {sum(read for read, _ in groups)} of {sum(total for _, total in groups)} of the files read by DuckDB",
-        f"rows: {rows - left_out} at most" + (f", {left_out} left out that do not count any more" if left_out else ""),
+        f"rows: {rows - left_out} at most"
+        + (f", {left_out} left out that are superseded or deleted" if left_out else ""),
     ]
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@
           ↑             │                          └─ conflict: the files go
           └─────────────┴─ the snapshot is expired meanwhile ──┘
 
-This owns the loop and what happens to files that do not make it; what is looked up and written is the matter of whoever
+This owns the loop and what happens to files that do not make it; what is looked up and written is decided by whoever
 `prepare`s. Nothing is visible before the commit, and a crash on the way leaves files that nobody names.
 """
 

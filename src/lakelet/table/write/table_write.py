@@ -56,7 +56,7 @@ _MOST_BATCH_ROWS = 1 << 20
 class TableWrite:
     """Writes files for one commit; nothing is visible until the messages are committed.
 
-    `replaces` says which partitions the commit will overwrite, for then their rows and keys do not count any more. A `base`
+    `replaces` says which partitions the commit will overwrite, for then their rows and keys are ignored. A `base`
     and `settings` are for engines whose tasks share the work. `carried` names a column of the data that the placer of the
     settings takes, beside the table's own. `missing` says what an upsert does about columns that its rows lack: the table's
     option unless given. `now_ms` is the time that defaults ask for, that of each call of `write` unless given.
