@@ -199,13 +199,16 @@ def _changes(demo: _Demo, number: int) -> str:
 
 def _merge(demo: _Demo, number: int) -> str:
     output, orders, totals = demo.output, demo.orders.name, f"{DATABASE}.totals"
-    output.note(f"[bold]{number}. Merge[/bold] in SQL: totals of the first version, brought up to date; a view of them")
+    output.note(
+        f"[bold]{number}. Merge[/bold] in SQL: totals of the first version, updated from a temporary table; a view of them"
+    )
     summed = "SELECT country, CAST(sum(amount) AS DECIMAL(20, 2)) AS amount FROM"
     demo.lake.sql(
         f"CREATE TABLE {totals} (PRIMARY KEY (country)) AS {summed} {orders} FOR VERSION AS OF 1 GROUP BY ALL"
     )
+    demo.lake.sql(f"CREATE OR REPLACE TEMP TABLE newest AS {summed} {orders} GROUP BY ALL")
     changed = demo.lake.sql(
-        f"MERGE INTO {totals} t USING ({summed} {orders} GROUP BY ALL) s ON t.country = s.country "
+        f"MERGE INTO {totals} t USING newest s ON t.country = s.country "
         "WHEN MATCHED AND t.amount <> s.amount THEN UPDATE SET amount = s.amount "
         "WHEN NOT MATCHED THEN INSERT VALUES (s.country, s.amount) WHEN NOT MATCHED BY SOURCE THEN DELETE "
         "RETURNING merge_action, country, amount"
