@@ -1,4 +1,4 @@
-"""The command line: thin edges over the same calls that Python users make."""
+"""The command line: thin wrappers around the public Python API."""
 
 from lakelet.cli.main import commands, main
 

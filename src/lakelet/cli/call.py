@@ -1,11 +1,11 @@
-"""One call of a command: where its lake is, where its results go. The lake is opened when it is asked for.
+"""The invocation of a command: its warehouse and its output. The lake is opened lazily.
 
     @app.command("tables")
     @command
     def tables(call: Call, database: Annotated[str | None, Argument()] = None) -> None: …
 
-`command` gives a function the options that every command has. Modules of commands hold signatures and texts only; what
-they do is imported when they run, so that `lakelet --help` and the completion of the user's shell load nothing else.
+`command` adds the options common to all commands to a function. Command modules hold signatures and help only; their
+implementations are imported when they run, so that `lakelet --help` and the completion of the user's shell load nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFAULT_WAREHOUSE = "./warehouse"
 
 @dataclass(frozen=True)
 class Call:
-    """What every command gets beside its own arguments."""
+    """The context of a command: what every one gets besides its own arguments."""
 
     warehouse: str
     options: Mapping[str, str]
@@ -41,7 +41,7 @@ class Call:
 
     @cached_property
     def lake(self) -> Lake:
-        """The lake, opened at the first use."""
+        """The lake, opened on first use."""
         from lakelet.cli.deferred_pandas import defer_pandas  # noqa: PLC0415 - only commands that run need it.
 
         defer_pandas()
@@ -51,7 +51,7 @@ class Call:
 
     @property
     def existing_lake(self) -> Lake:
-        """The lake, for commands that make nothing: NotFoundError where there is no folder of that name."""
+        """The lake, for commands that create nothing: NotFoundError if the warehouse folder does not exist."""
         lake = self.lake
         if "://" not in lake.location and not os.path.isdir(lake.location):
             from lakelet.errors import NotFoundError  # noqa: PLC0415 - as above.
@@ -97,7 +97,7 @@ _DEBUG = Annotated[
 
 
 def command(run: Callable[Concatenate[Call, P], None]) -> Callable[..., None]:
-    """The same function with the options of every command in the place of its `Call`."""
+    """Wrap a command function: its `Call` parameter is replaced by the options common to all commands."""
     signature = inspect.signature(run, eval_str=True)
     own = list(signature.parameters.values())[1:]
 
@@ -123,7 +123,7 @@ def command(run: Callable[Concatenate[Call, P], None]) -> Callable[..., None]:
 
 
 def pairs_of(pairs: list[str] | None, name: str, form: str) -> dict[str, str]:
-    """What a repeated option of the form KEY=VALUE says."""
+    """Parse a repeated option of the form KEY=VALUE."""
     wrong = [pair for pair in pairs or () if "=" not in pair]
     if wrong:
         raise typer.BadParameter(f"expected {form}, found {wrong[0]!r}", param_hint=f"'{name}'")

@@ -1,8 +1,8 @@
-"""Pyarrow without pandas, until somebody asks for pandas.
+"""Keep pyarrow from importing pandas until other code imports it.
 
 Nearly every call into pyarrow (a scalar, an array, `to_numpy`) first looks for pandas and loads it where it is installed, which
-takes as long as all the rest of a small query. A command makes no frames: pyarrow is told that there is no pandas. Should other
-code of the process import pandas after all, a callback's say, pyarrow looks again, so that a series is still a series to it.
+takes as long as all the rest of a small query. A command makes no frames, so an import hook hides pandas from pyarrow. If other
+code of the process imports pandas later (a callback, for example), pyarrow looks again and recognises its series.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def defer_pandas() -> None:
     sys.meta_path.insert(0, watch)
     import pyarrow as pa  # noqa: PLC0415 - what is loaded before may be all that a command needs.
 
-    # The first call looks for pandas and remembers that it is not there.
+    # The first call looks for pandas and caches that it is missing.
     pa.scalar(0)
     watch.is_hidden = False
 
 
 class _Watch(MetaPathFinder):
-    """Hides pandas at first, and tells pyarrow when it is loaded."""
+    """An import hook that hides pandas at first, and makes pyarrow look for it again when it is imported."""
 
     def __init__(self) -> None:
         self.is_hidden = True
@@ -39,7 +39,7 @@ class _Watch(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of pandas; None for all other modules, which are none of ours."""
+        """The spec of pandas; None for all other modules."""
         if fullname != _PANDAS:
             return None
         if self.is_hidden:
@@ -52,17 +52,17 @@ class _Watch(MetaPathFinder):
 
 
 class _Telling(Loader):
-    """Loads pandas and has pyarrow look for it once more."""
+    """A loader that imports pandas and makes pyarrow look for it again."""
 
     def __init__(self, inner: Loader) -> None:
         self._inner = inner
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """The module as its own loader makes it."""
+        """The module, created by the wrapped loader."""
         return self._inner.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Runs the module."""
+        """Execute the module."""
         self._inner.exec_module(module)
         from pyarrow.lib import _pandas_api  # noqa: PLC0415 - it is loaded already.
 

@@ -14,7 +14,7 @@ from lakelet.sql.session import Session
 
 
 def run_export(call: Call, source: str, target: Target) -> None:
-    """Writes the file, and says how many rows are in it."""
+    """Writes the file and reports its row count."""
     session = Session(call.lake)
     try:
         # Only the name of a table is looked up: a query names its own.

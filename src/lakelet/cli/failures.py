@@ -1,9 +1,9 @@
-"""What a command that fails says and which code it ends with.
+"""Error output and exit codes of failed commands.
 
-0  done      2  the command line makes no sense
-130  Ctrl-C      141  nobody reads the results any more, as in `lakelet sql … | head`
+0  done      2  the command line is invalid
+130  Ctrl-C      141  the output pipe is closed, as in `lakelet sql … | head`
 
-The code of an error, which is said in one line with its kind, is that of the table in `lakelet.error_codes`.
+An error is printed on one line with its kind; its exit code is that of `lakelet.error_codes`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def reported(output: Output, *, debug: bool) -> Iterator[None]:
 
 
 def tell(error: Exception, output: Output, *, debug: bool = False) -> None:
-    """Says what went wrong, in one line; a wrong statement is shown with a mark at its place."""
+    """Print an error on one line; for an invalid statement with a caret at the position."""
     if debug:
         traceback.print_exception(error)
     if not isinstance(error, LakeletError):
@@ -74,13 +74,13 @@ def tell(error: Exception, output: Output, *, debug: bool = False) -> None:
 
 
 def silence() -> None:
-    """Keeps Python from writing to a closed pipe when it ends."""
+    """Keep Python from writing to a closed pipe at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
 
 
 def _place(error: LakeletError) -> dict[str, object]:
-    """Where in a statement the error is. Errors of SQL are told by what they have, for their module loads much."""
+    """The position of an error in a statement. SQL errors are recognised by their attributes: importing their module is slow."""
     if hasattr(error, "line") and hasattr(error, "column"):
         return {"line": error.line, "column": error.column}
     return {}

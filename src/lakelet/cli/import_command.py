@@ -1,4 +1,4 @@
-"""`lakelet import`: files into a table, with a bar at a terminal."""
+"""`lakelet import`: load files into a table, with a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelet.table import Table
 
 
 def run_import(call: Call, name: str, request: ImportFiles) -> None:
-    """Writes all rows of the files, and says how many."""
+    """Imports all rows of the files and reports how many."""
     session = Session(call.lake)
     try:
         target = _existing(call, name) if request.new is None else name

@@ -1,7 +1,7 @@
-"""Ctrl-C while a statement runs.
+"""Interrupt a running statement on Ctrl-C.
 
-Python hears of a signal only between its own steps, and DuckDB may work for minutes between two of them. So a thread waits for
-the signal and stops the query; the main thread then comes back and raises KeyboardInterrupt as ever.
+Python handles a signal only between bytecode instructions, and DuckDB may run for minutes between two of them. So a thread
+waits for the signal and stops the query; the main thread then returns and raises KeyboardInterrupt as usual.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def stopped_by_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """Calls `stop` from another thread when Ctrl-C is pressed within the block, which then ends with KeyboardInterrupt, whatever
-    error the stopped work makes of it."""
+    """Calls `stop` from another thread when Ctrl-C is pressed within the block, which then raises KeyboardInterrupt, whatever
+    error the interrupted work raises."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

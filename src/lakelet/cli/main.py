@@ -1,4 +1,4 @@
-"""`lakelet COMMAND …`: all commands, and how a call of one ends (`failures` has the exit codes)."""
+"""`lakelet COMMAND …`: the command-line application and its entry point (`failures` has the exit codes)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lakelet(
 
 
 def commands() -> dict[str, list[str]]:
-    """The names of all commands, each with those of its options."""
+    """The names of all commands, each with its option names."""
     group: Any = get_command(app)
     return {
         name: [
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # What a terminal of another encoding cannot show is shown by its number.
+            # Characters outside the terminal's encoding are shown as escapes.
             stream.reconfigure(errors="backslashreplace")
     code = _run(sys.argv[1:] if argv is None else list(argv))
     try:
@@ -98,6 +98,6 @@ def _run(arguments: list[str]) -> int:
             show()
         return error.exit_code
     if not arguments:
-        # Help was not asked for, but is what is needed.
+        # Called without a command: the help was printed, but the command line is invalid.
         return SENSELESS
     return code if isinstance(code, int) else 0

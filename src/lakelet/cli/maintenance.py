@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape: `compact`, `expire`, `orphans`, `check`. They ask `lakelet.operations` and print."""
+"""Implementations of `compact`, `expire`, `orphans` and `check`: each calls `lakelet.operations` and prints the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 20
 
 
 def compact_table(table: Table, output: Output, *, full: bool, partition: dict[str, str] | None) -> None:
-    """Compacts, with a bar in the terminal."""
+    """Compacts a table, with a progress bar on a terminal."""
     request = compaction.Compact(full, None if partition is None else (partition,))
     before = compaction.file_totals(table)
     with compaction_bar(output) as progress:
@@ -59,7 +59,7 @@ def expire_table(
 
 
 def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bool) -> None:
-    """Removes files that nothing points at."""
+    """Removes orphan files."""
     with spinner(output, "looking for files that nothing points at"):
         (removed,) = remove_orphan_files([table], RemoveOrphanFiles(older_than, dry_run))
     found = removed.report
@@ -73,7 +73,7 @@ def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bo
 def check_table(
     table: Table, output: Output, *, version: int | None, tag: str | None, branch: str | None, quick: bool
 ) -> None:
-    """Checks a table; a CorruptionError, once everything is told, where something is damaged."""
+    """Checks a table; raises CorruptionError after printing the report if a file is damaged."""
     with spinner(output, "checking files"):
         (checked,) = check([table], Check(version, tag, branch, quick))
     report = checked.report
@@ -96,7 +96,7 @@ def check_table(
 
 @contextmanager
 def compaction_bar(output: Output) -> Iterator[Progress | None]:
-    """A bar for people at a terminal; nothing for programs."""
+    """A progress bar on a terminal; nothing for programs."""
     if not watched(output):
         yield None
         return

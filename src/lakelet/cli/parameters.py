@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and what the user's shell completes them with."""
+"""Arguments shared by several commands, and their shell completion."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lakelet.errors import LakeletError
 
 
 def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The tables of the warehouse that the command line names, for the completion of the user's shell."""
+    """The tables of the warehouse named on the command line, for shell completion."""
     from lakelet.catalog import connect  # noqa: PLC0415 - only a completion of tables needs it.
 
     found: list[str] = []
-    # Whoever presses the tabulator wants names or nothing, no errors.
+    # Completion gives names or nothing, never errors.
     with suppress(LakeletError, OSError):
         pairs = [pair.split("=", 1) for pair in ctx.params.get("option") or () if "=" in pair]
         lake = connect(ctx.params.get("warehouse") or "./warehouse", dict(pairs))

@@ -1,4 +1,4 @@
-"""`lakelet sql`: statements one after another, each result in the form asked for; the first error ends it."""
+"""`lakelet sql`: run statements in order and print each result in the chosen format; the first error ends it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_sql(
 
 
 def given_text(statement: str | None, files: Sequence[str]) -> str:
-    """The text of the argument, of files, or of standard input where `-` stands for it."""
+    """The SQL text of the argument, of files, or of standard input for `-`."""
     parts = [read_text(path) for path in files]
     if statement is not None:
         parts.append(read_text("-") if statement == "-" else statement)

@@ -1,4 +1,4 @@
-"""SQL text cut into statements, with the places of errors in the whole text and the values of parameters for each."""
+"""Split SQL text into statements, with error positions in the whole text and the parameter values of each."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lakelet.errors import InvalidError
 from lakelet.sql.lexer.errors import SqlError, UnknownNameError, nearest
 from lakelet.sql.lexer.words import Word, statements_of, words_of
 
-# Errors that know their place in the text.
+# Errors with a position in the text.
 PlacedError: TypeAlias = SqlError | UnknownNameError
 PLACED_ERRORS = (SqlError, UnknownNameError)
 
 
 @dataclass(frozen=True, slots=True)
 class StatementText:
-    """One statement of a text: where it begins, what it says, which parameters it has."""
+    """One statement of a text: its offset, its text and its parameters."""
 
     start: int
     text: str
@@ -26,12 +26,12 @@ class StatementText:
 
 
 def cut(text: str) -> list[StatementText]:
-    """The statements of a text; SqlError where a literal, a name or a comment has no end."""
+    """Split a text into statements; SqlError at an unterminated literal, name or comment."""
     return [_statement(text, words) for words in statements_of(text)]
 
 
 def complete_part(text: str) -> tuple[str, str]:
-    """What of a text that is being typed can run, up to its last semicolon, and what has yet to end."""
+    """Split partial input into the complete statements, up to the last semicolon, and the incomplete rest."""
     try:
         words = words_of(text)
     except SqlError:
@@ -41,7 +41,7 @@ def complete_part(text: str) -> tuple[str, str]:
 
 
 def placed_error(error: PlacedError, whole: str, statement: StatementText) -> PlacedError:
-    """The same error with its place in the whole text."""
+    """The same error with its position in the whole text."""
     lines = statement.text.split("\n")
     inside = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
     placed = type(error)(error.reason, whole, statement.start + inside)
@@ -63,7 +63,7 @@ def parameter_values(pairs: Mapping[str, str]) -> dict[str, object]:
 
 
 def values_for(statement: StatementText, values: Mapping[str, object]) -> dict[str, object] | None:
-    """The values a statement asks for; None where it has no parameters."""
+    """The parameter values of a statement; None where it has no parameters."""
     missing = sorted(statement.parameters - set(values))
     if missing:
         raise InvalidError(f"parameter ${missing[0]} has no value: give --param {missing[0]}=VALUE")
@@ -71,7 +71,7 @@ def values_for(statement: StatementText, values: Mapping[str, object]) -> dict[s
 
 
 def check_all_used(statements: list[StatementText], values: Mapping[str, object]) -> None:
-    """InvalidError for a value that no statement asks for."""
+    """InvalidError for a value that no statement uses."""
     asked = frozenset[str]().union(*(statement.parameters for statement in statements))
     unknown = sorted(set(values) - asked)
     if unknown:
@@ -84,7 +84,7 @@ def _statement(text: str, words: list[Word]) -> StatementText:
 
 
 def _before_unended(text: str) -> tuple[str, str]:
-    """The complete statements before a literal or comment that goes on: the longest start of the text that ends in `;`."""
+    """The complete statements before an unterminated literal or comment: the longest prefix of the text that ends in `;`."""
     for place in _semicolons(text):
         try:
             words_of(text[: place + 1])

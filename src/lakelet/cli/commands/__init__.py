@@ -1,1 +1,1 @@
-"""The commands: their names, arguments and help. What they do is elsewhere and loaded when they run."""
+"""The commands: names, arguments and help. Their implementations are imported when they run."""

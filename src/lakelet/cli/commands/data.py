@@ -12,7 +12,7 @@ from lakelet.cli.parameters import TableArgument, table_names
 
 
 class FileFormat(StrEnum):
-    """What a file holds; the formats of `file_formats`."""
+    """The format of a file; those of `file_formats`."""
 
     csv = "csv"
     json = "json"
@@ -21,7 +21,7 @@ class FileFormat(StrEnum):
 
 
 class Mode(StrEnum):
-    """What happens to the rows that are there."""
+    """The write mode: what happens to existing rows."""
 
     append = "append"
     overwrite = "overwrite"
@@ -29,7 +29,7 @@ class Mode(StrEnum):
 
 
 class Missing(StrEnum):
-    """What an upsert does about columns that the files lack; the policies of `sink.missing_columns`."""
+    """How an upsert treats columns that the files lack; the policies of `sink.missing_columns`."""
 
     error = "error"
     default = "default"

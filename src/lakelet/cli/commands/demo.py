@@ -11,7 +11,7 @@ from lakelet.cli.call import Call, command
 
 
 class Engine(StrEnum):
-    """Who loads and upserts."""
+    """The engine that loads and upserts."""
 
     spark = "spark"
     local = "local"

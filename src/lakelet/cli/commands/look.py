@@ -1,4 +1,4 @@
-"""Commands that look at tables: `tables`, `describe`, `inspect`, `history`, `files`."""
+"""Commands that inspect tables: `tables`, `describe`, `inspect`, `history`, `files`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from lakelet.cli.call import Call, command
 from lakelet.cli.parameters import TableArgument, table_names
 
-# What can be inspected, and whether that needs a name or a number, may have one, or has none.
+# The aspects that can be inspected, and whether each needs a name or a number, may have one, or has none.
 ASPECTS = {
     "schema": "may",
     "schemas": "none",
@@ -65,10 +65,10 @@ def inspect(
         typer.Argument(help="The id of a schema or snapshot, or the name of a manifest or file.", show_default=False),
     ] = None,
 ) -> None:
-    """Show what stands in a table's files of metadata, and in its data files."""
+    """Show the contents of a table's metadata files and data files."""
     first = what
     if what not in ASPECTS:
-        # The older form has the table first, and then what is looked at.
+        # The older form has the table first, then the aspect.
         what, table = table or "schema", what
     if what not in ASPECTS:
         wrong = first if "." in what else what
@@ -112,7 +112,7 @@ def files(
     tree: Annotated[bool, typer.Option("--tree", help="Draw partitions, buckets and levels as a tree.")] = False,
     version: Annotated[int | None, typer.Option("--version", help="The files of an older snapshot.")] = None,
 ) -> None:
-    """List a table's live data files, or draw where they stand."""
+    """List a table's live data files, or draw them as a tree of partitions, buckets and levels."""
     from lakelet.cli.look.file_tree import show_files  # noqa: PLC0415
 
     show_files(call.table(table), call.output, tree=tree, version=version)

@@ -11,7 +11,7 @@ from lakelet.cli.call import Call, command, pairs_of
 
 
 class Form(StrEnum):
-    """How results look; the forms of `result_forms`."""
+    """The output format of results; those of `result_forms`."""
 
     table = "table"
     vertical = "vertical"

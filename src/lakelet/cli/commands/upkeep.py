@@ -1,4 +1,4 @@
-"""Commands that keep a table in shape: `compact`, `expire`, `orphans`, `check`."""
+"""Table maintenance commands: `compact`, `expire`, `orphans`, `check`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def expire(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Let go of old snapshots and of the files that only they need."""
+    """Expire old snapshots and delete the files that only they need."""
     from lakelet.cli.maintenance import expire_table  # noqa: PLC0415
 
     expire_table(call.table(table), call.output, retain_last=retain_last, older_than=older_than, dry_run=dry_run)
@@ -57,7 +57,7 @@ def orphans(
     ] = "1d",
     dry_run: DryRunOption = False,
 ) -> None:
-    """Remove files that nothing points at."""
+    """Remove orphan files, which no snapshot, tag or branch refers to."""
     from lakelet.cli.maintenance import remove_orphans  # noqa: PLC0415
 
     remove_orphans(call.table(table), call.output, older_than=older_than, dry_run=dry_run)
@@ -76,7 +76,7 @@ def check(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only look whether files are there in their sizes.")] = False,
 ) -> None:
-    """Say whether every file of a table is there, decodes and agrees with its metadata, and which rows are lost if not."""
+    """Check that every file of a table exists, decodes and agrees with its metadata; report the rows lost otherwise."""
     from lakelet.cli.maintenance import check_table  # noqa: PLC0415
 
     check_table(call.table(table), call.output, version=version, tag=tag, branch=branch, quick=quick)

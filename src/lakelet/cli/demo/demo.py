@@ -32,7 +32,7 @@ _BATCH_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class _Demo:
-    """What every step gets: the lake and the table, where results go, how many orders there are at first, and who writes them."""
+    """The context of every step: the lake, the table, the output, the number of initial orders, and the engine that writes."""
 
     lake: Lake
     orders: Table

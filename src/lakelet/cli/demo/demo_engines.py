@@ -1,4 +1,4 @@
-"""Who writes in the demo: Spark, as a pipeline would, or this process alone."""
+"""The engines that write in the demo: Spark, as a pipeline would, or this process alone."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _CONFIG = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"}
 
 
 class Engine(Protocol):
-    """What the demo asks of whoever writes."""
+    """The writes of the demo."""
 
     def load(self, orders: Table, rows: Iterator[pa.RecordBatch]) -> Snapshot | None:
         """Writes new orders in one commit."""
         ...
 
     def double_amounts(self, orders: Table, up_to: int, new: Iterator[pa.RecordBatch]) -> Snapshot | None:
-        """Doubles the amounts of the first orders, and puts new ones in, in one commit."""
+        """Doubles the amounts of the first orders and inserts new ones, in one commit."""
         ...
 
     def insert_iceberg(self, lake: Lake, orders: Table, name: str) -> None:
-        """Puts big orders into a table of the lake's own Iceberg catalog, as one snapshot."""
+        """Inserts big orders into a table of the lake's own Iceberg catalog, as one snapshot."""
         ...
 
 
@@ -58,13 +58,13 @@ class LocalEngine:
         return orders.write([changed.set_column(place, "amount", amounts), pa.Table.from_batches(new)])
 
     def insert_iceberg(self, lake: Lake, orders: Table, name: str) -> None:
-        """A statement does it."""
+        """Runs an INSERT statement."""
         columns = ", ".join(_ICEBERG_COLUMNS)
         lake.sql(f"INSERT INTO iceberg.{name} SELECT {columns} FROM {orders.name} WHERE {_BIG}")
 
 
 class SparkEngine:
-    """A load of Parquet files, and an upsert of what a query gives, both as Spark jobs."""
+    """A load of Parquet files, and an upsert of a query's rows, both as Spark jobs."""
 
     def __init__(self, spark: Any, warehouse: str, options: Mapping[str, str], output: Output) -> None:
         self._spark = spark
@@ -73,7 +73,7 @@ class SparkEngine:
         self._output = output
 
     def load(self, orders: Table, rows: Iterator[pa.RecordBatch]) -> Snapshot | None:
-        """Writes the orders as Parquet files first, as they come from elsewhere, and loads these."""
+        """Writes the orders as Parquet files first, as an external source would, and loads these."""
         from lakelet.spark.jobs.bulk_load import bulk_load  # noqa: PLC0415 - Spark loads only where it is asked for.
 
         with tempfile.TemporaryDirectory(prefix="lakelet-demo-") as folder:
@@ -100,7 +100,7 @@ class SparkEngine:
         return made
 
     def insert_iceberg(self, lake: Lake, orders: Table, name: str) -> None:
-        """The plan is made here, executors find each row's partition and write, and one snapshot is committed here."""
+        """The driver plans, executors compute each row's partition and write, and the driver commits one snapshot."""
         from lakelet.spark.iceberg.insert import insert_iceberg  # noqa: PLC0415 - as above.
         from lakelet.spark.read.table_frame import table  # noqa: PLC0415
 
@@ -157,7 +157,7 @@ def _started(output: Output) -> Iterator[Any]:
 def shown_progress(
     output: Output, doing: str, watch: Callable[[Callable[[int, int], None]], AbstractContextManager[object]]
 ) -> Iterator[None]:
-    """A bar on a terminal, a line at the end elsewhere; nothing for programs. `watch` tells tasks finished and known."""
+    """A progress bar on a terminal, else a line at the end; nothing for programs. `watch` reports finished and known tasks."""
     last = (0, 0)
 
     def remember(done: int, tasks: int) -> None:

@@ -1,1 +1,1 @@
-"""Commands that show tables, files and history."""
+"""Implementations of the commands that show tables, files and history."""

@@ -1,4 +1,4 @@
-"""Sizes, counts and times as people read them."""
+"""Format sizes, counts and times for people."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def shown_count(count: int, what: str) -> str:
 
 
 def shown_second(milliseconds: int) -> str:
-    """A moment in UTC, to the second, for pictures."""
+    """A timestamp in UTC, to the second, for pictures."""
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def bar(part: int, whole: int, width: int) -> str:
-    """A bar as long as a part is of a whole; something that is not nothing has at least one mark."""
+    """A bar whose length is the ratio of a part to the whole; a non-zero part has at least one mark."""
     if part <= 0 or whole <= 0:
         return ""
     return "█" * max(round(part / whole * width), 1)

@@ -20,13 +20,13 @@ def list_tables(lake: Lake, output: Output, database: str | None) -> None:
             rows.append(
                 (name, table, snapshot.id if snapshot else None, snapshot.total_record_count if snapshot else 0)
             )
-        # Views have neither.
+        # Views have neither a snapshot nor a record count.
         rows += [(name, view, None, None) for view in lake.views(name)]
     output.rows(f"Tables of {lake.location}", ("database", "table", "snapshot", "records"), rows)
 
 
 def describe_table(table: Table, output: Output) -> None:
-    """All there is to know of a table, for programs in one object."""
+    """The columns, keys, options and size of a table; for programs in one object."""
     described = table.describe()
     if output.for_programs:
         output.values(table.name, described)

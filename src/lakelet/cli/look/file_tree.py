@@ -18,7 +18,7 @@ _SHOWN_FILES = 8
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Place:
-    """Where files stand; `partition` is the folders between the table and the bucket."""
+    """The location of files; `partition` is the folders between the table and the bucket."""
 
     partition: str
     bucket: int
@@ -29,7 +29,7 @@ _Levels: TypeAlias = dict[_Place, list[DataFile]]
 
 
 def show_files(table: Table, output: Output, *, tree: bool, version: int | None) -> None:
-    """The list, or the tree; programs get the tree as rows, one a level."""
+    """Print the list or the tree; programs get the tree as rows, one per level."""
     if not tree:
         list_files(table, output, version)
         return
@@ -88,7 +88,7 @@ def _levels(table: Table, version: int | None) -> _Levels:
 
 def _bucket(folder: str) -> int:
     name = folder.removeprefix("bucket-")
-    # Rows that wait for a bucket stand in `bucket-postpone`, which has the number that Paimon gives it.
+    # Rows without a bucket yet are in `bucket-postpone`, which has the number that Paimon assigns to it.
     return int(name) if name.lstrip("-").isdigit() else -2
 
 

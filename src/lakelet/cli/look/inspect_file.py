@@ -1,4 +1,4 @@
-"""`lakelet inspect file`: what manifests say of a data file, and what stands in its footer."""
+"""`lakelet inspect file`: the manifest entry of a data file, and its footer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lakelet inspect`: what stands in a table's files of metadata. Data files are `inspecting_file`'s."""
+"""`lakelet inspect`: the contents of a table's metadata files. Data files are `inspect_file`'s."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _list_manifests(table: Table, output: Output, snapshot: Snapshot) -> None:
 
 
 def _manifest(table: Table, output: Output, name: str) -> None:
-    """The entries of a manifest, the manifests of a list, or the index files of an index manifest, as the name tells."""
+    """The entries of a manifest, the manifests of a manifest list, or the index files of an index manifest, by the file name."""
     home, schema = table.home, table.schema
     folders = PartitionFolders(home.paths, schema)
     if name.startswith("manifest-list-"):

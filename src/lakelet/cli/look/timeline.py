@@ -1,4 +1,4 @@
-"""`lakelet history`: the snapshots of a table as a line, newest first, with what tags and branches hold.
+"""`lakelet history`: the snapshots of a table as a timeline, newest first, with tags and branches.
 
 ● 4  COMPACT    2026-01-04 09:00:00Z     −20  1,040 records  █
 │
@@ -25,7 +25,7 @@ _BAR = 12
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    """A snapshot on the line, and the names that hold it."""
+    """A snapshot on the timeline, and the tags and branches that refer to it."""
 
     snapshot: Snapshot
     tags: tuple[str, ...]
@@ -34,7 +34,7 @@ class _Stop:
 
 
 def show_history(table: Table, output: Output, limit: int) -> None:
-    """The picture, or rows for programs."""
+    """Draw the timeline; rows for programs."""
     every = _stops(table)
     stops = every[:limit] if limit else every
     if output.for_programs:
@@ -58,7 +58,7 @@ def show_history(table: Table, output: Output, limit: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How wide the columns of the picture are, and what the longest bar stands for."""
+    """The column widths of the picture, and the value of the longest bar."""
 
     id: int
     change: int
@@ -109,7 +109,7 @@ def _stops(table: Table) -> list[_Stop]:
     branches: dict[int, list[str]] = defaultdict(list)
     for name in table.branches.list():
         others = table.on_branch(name).snapshots()
-        # A branch stands where it leaves this line: at the newest snapshot that both have.
+        # A branch is drawn where it forks off: at the newest snapshot that both have.
         shared = [other.id for other in others if snapshots.get(other.id) == other]
         if shared:
             branches[max(shared)].append(name)

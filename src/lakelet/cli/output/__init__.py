@@ -1,1 +1,1 @@
-"""Results and progress, for people and for programs."""
+"""Output of results and progress, for people and for programs."""

@@ -1,6 +1,6 @@
-"""What commands show: text for people, JSON for programs, behind one interface.
+"""The output of commands: text for people, JSON for programs, behind one interface.
 
-Everything goes through here, so that every command has both forms. Rich is loaded only where something is coloured or drawn.
+All output goes through here, so that every command has both forms. Rich is loaded only where something is coloured or drawn.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _RED, _BOLD, _PLAIN = "\x1b[1;31m", "\x1b[1m", "\x1b[0m"
 
 
 class Output(Protocol):
-    """Where a command's results go."""
+    """The output of a command."""
 
-    # Whether a program reads the results, so that bars and pictures are out of place.
+    # Whether a program reads the results, so that bars and pictures are omitted.
     for_programs: bool
 
     def rows(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -35,7 +35,7 @@ class Output(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Something for people only, with Rich's markup."""
+        """A message for people only, in Rich markup."""
         ...
 
     def picture(self, picture: RenderableType) -> None:
@@ -43,12 +43,12 @@ class Output(Protocol):
         ...
 
     def error(self, kind: str, message: str, more: Mapping[str, object] | None = None) -> None:
-        """What went wrong; `more` is where it did, for programs."""
+        """An error; `more` is its location, for programs."""
         ...
 
 
 class ConsoleOutput:
-    """Results as a person reads them."""
+    """Output for people, as text."""
 
     for_programs = False
 
@@ -65,7 +65,7 @@ class ConsoleOutput:
             print(line)
 
     def values(self, title: str, values: Mapping[str, object]) -> None:
-        """A line each."""
+        """One line per value."""
         print(_bold(title))
         for name, value in values.items():
             print(f"  {name}: {'' if value is None else shown_text(str(value))}")
@@ -75,7 +75,7 @@ class ConsoleOutput:
         console().print(text)
 
     def picture(self, picture: RenderableType) -> None:
-        """As Rich draws it."""
+        """Printed by Rich."""
         console().print(picture)
 
     def error(self, kind: str, message: str, more: Mapping[str, object] | None = None) -> None:
@@ -85,7 +85,7 @@ class ConsoleOutput:
 
 
 class JsonOutput:
-    """One JSON object a result, a line each."""
+    """Output for programs: one JSON object per result, one per line."""
 
     for_programs = True
 
@@ -102,7 +102,7 @@ class JsonOutput:
         """Nothing: programs do not read notes."""
 
     def picture(self, picture: RenderableType) -> None:
-        """Nothing: programs do not look at pictures."""
+        """Nothing: programs get the same results as rows."""
 
     def error(self, kind: str, message: str, more: Mapping[str, object] | None = None) -> None:
         """An object on standard error."""
@@ -111,20 +111,20 @@ class JsonOutput:
 
 
 def terminal_width() -> int | None:
-    """How wide lines may be: as the terminal is, or as COLUMNS says; None where results go to a file or a pipe."""
+    """The width of the terminal, or of COLUMNS; None where results go to a file or a pipe."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
 
 def in_colour(stream: object) -> bool:
-    """Whether a stream is a terminal whose user has nothing against colours."""
+    """Whether a stream is a terminal and colours are not disabled."""
     is_terminal = getattr(stream, "isatty", None)
     return is_terminal is not None and bool(is_terminal()) and not os.environ.get("NO_COLOR")
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Rich's console; as wide as it takes where there is no terminal."""
+    """A Rich console; 200 columns wide where there is no terminal."""
     from rich.console import Console  # noqa: PLC0415 - most results are drawn without it.
 
     stream = sys.stderr if stderr else sys.stdout

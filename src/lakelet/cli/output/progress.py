@@ -1,4 +1,4 @@
-"""Bars and spinners on standard error, for people at a terminal; nothing for programs and pipes."""
+"""Progress bars and spinners on standard error, on a terminal; nothing for programs and pipes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def byte_bar(output: Output, doing: str) -> Iterator[Tell]:
-    """A bar of bytes, with rows beside it."""
+    """A progress bar in bytes, with the row count beside it."""
     if not watched(output):
         yield lambda done, total, rows: None
         return
@@ -43,7 +43,7 @@ def byte_bar(output: Output, doing: str) -> Iterator[Tell]:
 
 @contextmanager
 def row_bar(output: Output, doing: str) -> Iterator[Tell]:
-    """A bar of rows."""
+    """A progress bar in rows."""
     if not watched(output):
         yield lambda done, total, rows: None
         return
@@ -61,10 +61,10 @@ def row_bar(output: Output, doing: str) -> Iterator[Tell]:
 
 
 def spinner(output: Output, doing: str) -> AbstractContextManager[object]:
-    """Something that moves while nobody knows how long it takes."""
+    """A spinner for work of unknown length."""
     return console(stderr=True).status(f"{doing} …") if watched(output) else nullcontext()
 
 
 def watched(output: Output) -> bool:
-    """Whether somebody looks on."""
+    """Whether progress is shown: standard error is a terminal and the output is not for programs."""
     return not output.for_programs and sys.stderr.isatty()

@@ -1,10 +1,10 @@
-"""The rows of a statement in the forms people and programs want, batch by batch.
+"""The output formats of a statement's rows, written batch by batch.
 
     table       drawn, the first rows only         csv        with a header          json      one array
     vertical    a line each value                  markdown   a table for a page     ndjson    one object a line
     object      one JSON object a result, on one line: what --json gives
 
-No form holds more than a batch, whatever the result's size.
+No format holds more than a batch in memory, whatever the result's size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PAGE_FORMS = ("table", "vertical")
 
 
 def write_result(result: SqlResult, form: str, out: TextIO, limit: int | None = None) -> None:
-    """Writes a result. At most `limit` rows are written: all for 0, and for None as many as suit the form."""
+    """Writes at most `limit` rows of a result: all for 0, and for None the default of the format."""
     if limit is None:
         limit = DEFAULT_ROWS if form in _PAGE_FORMS else 0
     with result:
@@ -112,7 +112,7 @@ _WRITERS: dict[str, Callable[[SqlResult, TextIO, int | None], None]] = {
 
 
 class _Pages:
-    """The first rows as texts, and how many there are beyond them."""
+    """The first `limit` rows as texts, and the count of all."""
 
     def __init__(self, result: SqlResult, limit: int | None) -> None:
         self._result = result
@@ -135,7 +135,7 @@ class _Pages:
 
 
 def _first(result: SqlResult, limit: int | None) -> Iterator[pa.RecordBatch]:
-    """The batches up to so many rows; the rest is not even read."""
+    """The batches up to `limit` rows; the rest is not read."""
     left = limit
     for batch in result.to_batches():
         if left is None:

@@ -1,4 +1,4 @@
-"""Tables drawn with characters, for rows that come one after another.
+"""Draw a table with box characters from a stream of rows.
 
     ┌────┬──────┐
     │ id │ name │
@@ -21,7 +21,7 @@ Cells: TypeAlias = Sequence[str]
 _HELD_ROWS = 1_000
 _LEAST_WIDTH = 6
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
-# What would break a line, or a terminal, is shown by a sign.
+# Control characters, which would break a line or a terminal, are shown as symbols.
 _CONTROL = {code: 0x2400 + code for code in range(32)} | {0x7F: 0x2421, 0x0A: 0x23CE}
 
 
@@ -33,7 +33,7 @@ def drawn_table(
     width: int | None = None,
     bold: bool = False,
 ) -> Iterator[str]:
-    """The lines of a table; `numeric` columns stand at the right. Lines are cut to `width` if it is given."""
+    """The lines of a table; `numeric` columns are right-aligned. Lines are cut to `width` if it is given."""
     from rich.cells import cell_len  # noqa: PLC0415 - not every command draws.
 
     names = [shown_text(name) for name in columns]
@@ -70,7 +70,7 @@ def drawn_table(
 
 
 def _lines(row: Cells) -> list[Cells]:
-    """A row as the lines it takes: cells of several lines stand beside one another."""
+    """A row as the lines it takes: cells of several lines are set side by side."""
     if not any("\n" in cell for cell in row):
         return [[shown_text(cell) for cell in row]]
     parts = ([shown_text(line) for line in cell.split("\n")] for cell in row)
@@ -78,7 +78,7 @@ def _lines(row: Cells) -> list[Cells]:
 
 
 def shown_text(text: str) -> str:
-    """A text on one line, with signs for what would move the cursor."""
+    """A text on one line, with symbols for characters that would move the cursor."""
     return text if text.isprintable() else text.translate(_CONTROL)
 
 
@@ -92,7 +92,7 @@ def _fitted(text: str, size: int, at_right: bool, fixed: bool) -> str:
 
 
 def _fitting(widths: list[int], line_width: int) -> list[int]:
-    """Widths that add up to a line, taken from the widest columns first; too many columns go beyond it all the same."""
+    """Column widths that fit a line, shrinking the widest columns first; too many columns still exceed it."""
     room = line_width - 3 * len(widths) - 1
     while sum(widths) > room:
         widest = max(widths)

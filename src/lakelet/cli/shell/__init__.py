@@ -1,5 +1,5 @@
-"""`lakelet shell`: statements typed one after another.
+"""`lakelet shell`: the interactive shell.
 
-prompting (a terminal) or lines of standard input  ->  reading: whole statements  ->  running: results, timing, errors
+prompt (a terminal) or lines of standard input  ->  open: complete statements  ->  statement_run: results, timing, errors
                                                        backslash: \\d, \\l, \\timing and the like
 """

@@ -1,6 +1,6 @@
 """The shell's own commands, which begin with a backslash and need no semicolon.
 
-`exit`, `quit` and `help` alone on a line are commands too: that is what people type first.
+`exit`, `quit` and `help` alone on a line are commands too.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _PLAIN = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
 
 
 class Quit(Exception):
-    """The user wants to leave."""
+    """Raised to leave the shell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backslash:
-    """A command: what may follow it, what it does, who does it."""
+    """A command: its arguments, its help and its function."""
 
     argument: str
     meaning: str
@@ -33,7 +33,7 @@ class Backslash:
 
 
 def is_own_command(text: str) -> bool:
-    """Whether a line is for the shell itself, not SQL."""
+    """Whether a line is one of the shell's own commands rather than SQL."""
     return text.lstrip().startswith("\\") or _plain_word(text) in _PLAIN
 
 

@@ -1,4 +1,4 @@
-"""What may stand at the cursor: a pure function of the text before it and of the names that the lake has.
+"""Completion at the cursor: a pure function of the text before it and of the names in the lake.
 
 SELECT * FROM sh|            databases, tables          SELECT am|  … FROM shop.orders      its columns
 SELECT * FROM shop.|         tables of shop             CALL sys.c|                         procedures
@@ -148,18 +148,18 @@ _BACKSLASH = re.compile(r"\s*\\(?P<command>d|dt|c)\s+(?P<typed>\S*)$")
 
 
 class Names(Protocol):
-    """What a lake has; everything may be asked often."""
+    """The names in a lake; every method may be called often."""
 
     def databases(self) -> Sequence[str]:
         """The names of databases."""
         ...
 
     def tables(self, database: str) -> Sequence[str]:
-        """The names of a database's tables, none where it is not there."""
+        """The names of a database's tables, none if it does not exist."""
         ...
 
     def columns(self, parts: Sequence[str]) -> Sequence[str]:
-        """The names of a table's columns, none where it is not there."""
+        """The names of a table's columns, none if it does not exist."""
         ...
 
     def procedures(self) -> Sequence[str]:
@@ -167,7 +167,7 @@ class Names(Protocol):
         ...
 
     def system_tables(self) -> Sequence[str]:
-        """What may stand behind `$`."""
+        """The names of system tables, which follow `$`."""
         ...
 
     def backslashes(self) -> Sequence[str]:
@@ -182,14 +182,14 @@ class Names(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """What may stand in the place of the last `length` letters."""
+    """Candidates that replace the last `length` characters."""
 
     texts: tuple[str, ...]
     length: int
 
 
 def suggest(before: str, names: Names, after: str = "") -> Suggestions:
-    """What may stand between two texts, at the end of the first, which is being typed."""
+    """Candidates at the end of the first text, which is being typed; the second follows the cursor."""
     typed = _typed(before)
     own = _BACKSLASH.match(before)
     if own is not None:
@@ -223,7 +223,7 @@ def _typed(before: str) -> str:
 
 
 def _tables(typed: str, names: Names) -> list[str]:
-    """Tables for a place where one is wanted; databases lead to theirs."""
+    """Candidates for a table: tables of the database in use, and databases as a prefix."""
     database, dot, _ = typed.rpartition(".")
     if dot:
         return [f"{database}.{table}" for table in names.tables(database)]
@@ -239,7 +239,7 @@ def _qualified(typed: str, used: dict[str, tuple[str, ...]], names: Names) -> li
 
 
 def _words(text: str) -> list[Word] | None:
-    """The words of the last statement of a text; None within a literal or a comment, where nothing is known."""
+    """The words of the last statement of a text; None inside a literal or a comment, where nothing is completed."""
     try:
         words = words_of(text)
     except SqlError:
@@ -249,7 +249,7 @@ def _words(text: str) -> list[Word] | None:
 
 
 def _words_until_end(text: str) -> list[Word]:
-    """The words behind the cursor that belong to the statement in which it stands."""
+    """The words after the cursor that belong to the same statement."""
     try:
         words = words_of(text)
     except SqlError:
@@ -259,7 +259,7 @@ def _words_until_end(text: str) -> list[Word]:
 
 
 def _in_from(words: Sequence[Word]) -> bool:
-    """Whether a comma at the end stands between tables."""
+    """Whether a comma at the end separates tables of FROM."""
     for word in reversed(words):
         if word.keyword in ("FROM", "JOIN"):
             return True
@@ -289,7 +289,7 @@ def _used_tables(words: Sequence[Word]) -> dict[str, tuple[str, ...]]:
 
 
 def _cased(keywords: Iterable[str], typed: str) -> list[str]:
-    """Keywords in the case in which the user began."""
+    """Keywords in the case that the user began to type."""
     return [word.lower() for word in keywords] if typed and typed == typed.lower() else list(keywords)
 
 

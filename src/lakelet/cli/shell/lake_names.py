@@ -1,4 +1,4 @@
-"""The names of a lake for completion, kept until the next statement has run: a listing of S3 takes its time."""
+"""The names of a lake for completion, cached until the next statement has run: listings of S3 are slow."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lakelet.errors import LakeletError
 
 
 class KeptNames:
-    """Names that are asked for at most once a statement. What cannot be read has no names: completion tells no errors."""
+    """Names listed at most once per statement. What cannot be read has no names: completion reports no errors."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._kept: dict[object, Sequence[str]] = {}
 
     def forget(self) -> None:
-        """Looks again from now on, for statements make and drop tables."""
+        """Clear the cache, for statements create and drop tables."""
         self._kept.clear()
 
     @property
@@ -47,7 +47,7 @@ class KeptNames:
         return [f"sys.{name}(" for name in PROCEDURES]
 
     def system_tables(self) -> Sequence[str]:
-        """What may stand behind `$`, branches aside."""
+        """The names of system tables, without branches."""
         from lakelet.sql.system import SYSTEM_TABLES  # noqa: PLC0415 - as above.
 
         return list(SYSTEM_TABLES)

@@ -1,4 +1,4 @@
-"""Opening a shell, and its loop: at a terminal with a prompt, else over the lines of standard input."""
+"""Open a shell and run its loop: with a prompt on a terminal, else over the lines of standard input."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lakelet.cli.shell.backslash import Quit, is_own_command, run_backslash
 from lakelet.cli.shell.statement_run import Shell
 from lakelet.cli.statements import complete_part
 
-# Gives texts of whole statements, or one line with a command of the shell, until the user leaves.
+# Yields texts of complete statements, or one line with a command of the shell, until the user leaves.
 Texts: TypeAlias = Iterable[str]
 
 
 def open_shell(lake: Lake, output: Output, *, database: str | None, debug: bool) -> bool:
-    """Runs a shell to its end. Whether a statement failed, which counts where nobody looks on."""
+    """Runs a shell to its end; returns whether a statement failed, which matters only in non-interactive use."""
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     shell = Shell(lake, output, interactive=interactive, debug=debug)
     try:
@@ -46,7 +46,7 @@ def _run(shell: Shell, texts: Texts) -> None:
                 else:
                     shell.run_text(text)
             except KeyboardInterrupt:
-                # It came between two statements.
+                # The signal came between two statements.
                 if not shell.interactive:
                     raise
                 shell.tell_interrupted()
@@ -62,7 +62,7 @@ def _run_own(shell: Shell, line: str) -> None:
 
 
 def _whole(lines: Iterable[str]) -> Iterator[str]:
-    """The statements of lines that come in, as soon as they are whole; the last one may do without its semicolon."""
+    """The statements of a stream of lines, as soon as they are complete; the last one may lack its semicolon."""
     waiting = ""
     for line in lines:
         if not waiting.strip() and is_own_command(line):

@@ -1,4 +1,4 @@
-"""The prompt at a terminal: history, completion, colours, and lines that go on until the statement is whole."""
+"""The prompt at a terminal: history, completion, colours, and multi-line input until the statement is complete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lakelet.cli.statements import complete_part
 
 
 def prompted(shell: Shell) -> Iterator[str]:
-    """What the user types, statement by statement, until Ctrl-D. Ctrl-C drops what stands on the line."""
+    """The typed statements, one by one, until Ctrl-D. Ctrl-C discards the current input."""
     names = KeptNames(shell)
     session: PromptSession[str] = PromptSession(
         history=_history(),
@@ -50,7 +50,7 @@ def prompted(shell: Shell) -> Iterator[str]:
 
 
 def is_whole(text: str) -> bool:
-    """Whether what was typed can run: it ends with a semicolon, or is a command of the shell, or nothing."""
+    """Whether the input is complete: it ends with a semicolon, or is a command of the shell, or empty."""
     bare = text.strip()
     if not bare or is_own_command(bare):
         return True
@@ -59,7 +59,7 @@ def is_whole(text: str) -> bool:
 
 
 def history_path() -> str:
-    """Where typed statements are kept: in the user's folder for state."""
+    """The path of the history file, in the user's state folder."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(state, "lakelet", "history")
 
@@ -78,7 +78,7 @@ def _history() -> History:
     path = history_path()
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        # Statements may hold what is nobody else's business.
+        # Statements may contain secrets: only the user may read the file.
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     except OSError:
         return InMemoryHistory()

@@ -1,4 +1,4 @@
-"""The state of a shell and how it runs what was typed."""
+"""The state of a shell, and running typed statements."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from lakelet.sql.session import Session
 
 
 class Shell:
-    """Runs statements, and remembers how results are to look. An error is told, and the shell goes on."""
+    """Runs statements and holds the output settings. An error is reported, and the shell continues."""
 
     def __init__(self, lake: Lake, output: Output, *, interactive: bool = False, debug: bool = False) -> None:
         self.lake = lake
         self.debug = debug
-        # Whether a person types, who goes on after Ctrl-C.
+        # Whether the shell is interactive, which continues after Ctrl-C.
         self.interactive = interactive
         self.output = output
         self.session = Session(lake)
@@ -39,7 +39,7 @@ class Shell:
 
     @property
     def out(self) -> TextIO:
-        """Where results go."""
+        """The stream of results."""
         return self._file or sys.stdout
 
     @property
@@ -63,7 +63,7 @@ class Shell:
                 raise InvalidError(f"results cannot go to {path!r}: {error.strerror}") from error
 
     def run_text(self, text: str) -> None:
-        """Runs every statement of a text; an error is told and the next statement runs all the same."""
+        """Runs every statement of a text; an error is reported and the next statement still runs."""
         try:
             statements = cut(text)
         except SqlError as error:
@@ -73,13 +73,13 @@ class Shell:
             self._run(statement, text)
 
     def tell(self, error: Exception) -> None:
-        """Says what went wrong."""
+        """Reports an error."""
         self.failed = True
         sys.stdout.flush()
         tell(error, self.output, debug=self.debug)
 
     def close(self) -> None:
-        """Lets everything go."""
+        """Closes the session and the output file."""
         self.send_to(None)
         self.session.close()
 
@@ -105,7 +105,7 @@ class Shell:
                 print(f"{(self._clock.monotonic() - started) * 1000:,.0f} ms")
 
     def tell_interrupted(self) -> None:
-        """Says that Ctrl-C was heard."""
+        """Reports that a statement was interrupted."""
         self.failed = True
         sys.stdout.flush()
         self.output.error("Interrupted", "the statement was stopped; what it had not committed is not there")
