@@ -1,1 +1,1 @@
-"""Compaction: which files of a bucket are rewritten, and the rewriting."""
+"""Compaction: plans, rewrites and commits of fewer, larger files."""

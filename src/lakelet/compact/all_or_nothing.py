@@ -1,4 +1,4 @@
-"""Several pieces of work in threads, of which all or none come to anything."""
+"""Run tasks in threads, all or none of which take effect."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def done_together(
+def run_all_or_nothing(
     tasks: Sequence[T], do: Callable[[T], R], *, threads: int, undo: Callable[[Sequence[R]], object]
 ) -> list[R]:
-    """What came of the tasks, in their order. When one fails, those under way are waited for, and all that is done is undone."""
+    """The results of the tasks, in their order. When one fails, running ones are awaited, and all that are done are undone."""
     if not tasks:
         return []
     with ThreadPoolExecutor(max(1, min(threads, len(tasks))), "lakelet-compact") as pool:

@@ -1,11 +1,11 @@
-"""Compaction in a thread of its own, once or every so often, while the caller goes on.
+"""Background compaction: a thread that compacts once or periodically.
 
     with table.compact_in_background(every=60) as compaction:
         …                                                       compacted at once, and 60 seconds after each run
                                                                 leaving the block stops it
 
-The thread is a daemon: a program that ends does not wait for it, and what it had not committed is nobody's. What goes wrong is
-kept and raised by `result()`; a repeated compaction ends with its first error.
+The thread is a daemon: a program that ends does not wait for it, and its uncommitted files become orphans. An error is kept and
+raised by `result()`; a periodic compaction ends with its first error.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Wait: TypeAlias = Callable[[threading.Event, float], bool]
 
 
 class BackgroundCompaction:
-    """A compaction under way. `run` does it once and stops early when the event it is given is set.
+    """A running background compaction. `run` does it once and stops early when the event it is given is set.
 
-    `wait` waits for an event, at most so many seconds, and says whether it came.
+    `wait` waits for an event, up to a number of seconds, and returns whether it was set.
     """
 
     def __init__(self, run: Run, *, every: float | None = None, wait: Wait = threading.Event.wait) -> None:
@@ -41,7 +41,7 @@ class BackgroundCompaction:
 
     @property
     def done(self) -> bool:
-        """Whether it has come to its end, by itself, by an error or because it was cancelled."""
+        """Whether it has ended: completed, failed or cancelled."""
         return self._ended.is_set()
 
     def cancel(self) -> None:

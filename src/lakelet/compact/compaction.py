@@ -1,11 +1,11 @@
-"""A compaction from the snapshot it starts from to the one it makes.
+"""Run a compaction: plan from the newest snapshot, rewrite, commit a COMPACT snapshot.
 
-    newest snapshot ─ plan: tasks by bucket ─ rewrite, in threads ─ commit COMPACT ─┬─ stands
+    newest snapshot ─ plan: tasks by bucket ─ rewrite, in threads ─ commit COMPACT ─┬─ committed
                                                                                     └─ some bucket changed meanwhile: its
                                                                                        files go, the others are committed
 
-The commit replaces exactly the files that were read, so rows that others wrote meanwhile stay; where somebody else has removed or
-rewritten one of those files, that bucket's work is lost and cleaned up. Nothing of this changes what a reader sees.
+The commit replaces exactly the files that were read, so rows of concurrent commits stay; where one of them has removed or
+rewritten one of those files, that bucket's work is discarded and cleaned up. Nothing of this changes the visible rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import check_same_table, table_uuid
 from lakelet.commit.request import CommitRequest
-from lakelet.compact.all_or_nothing import done_together
+from lakelet.compact.all_or_nothing import run_all_or_nothing
 from lakelet.compact.append.append_plan import append_tasks, inline_append_tasks
 from lakelet.compact.append.append_rewrite import AppendRewriter
 from lakelet.compact.keyed.keyed_plan import keyed_tasks
@@ -53,9 +53,9 @@ from lakelet.storage.home import TableHome
 _LOG = logging.getLogger(__name__)
 THREADS = min(2, os.cpu_count() or 1)
 _MAKE_CHANGELOGS = ("lookup", "full-compaction")
-# So often the buckets that others changed are planned again.
+# How often buckets with conflicts are planned again.
 _ATTEMPTS = 3
-# So often a version may be expired while it is rewritten.
+# How often a snapshot may expire while it is rewritten.
 _MOST_EXPIRIES = 10
 
 
@@ -64,7 +64,7 @@ Elsewhere = Callable[[TableSchema, Sequence[CompactionTask]], tuple[CommitMessag
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a compaction looks at: all of a table, the partitions that a filter takes, or some buckets."""
+    """The scope of a compaction: all of a table, the partitions that match a filter, or some buckets."""
 
     partitions: PartitionFilter | None = None
     places: frozenset[Place] | None = None
@@ -72,7 +72,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Committer:
-    """Under which name a compaction is committed: that of the write it follows, or a made-up one."""
+    """The commit user and identifier of a compaction: those of the write it follows, or unique ones."""
 
     user: str
     identifier: int = BATCH_COMMIT_IDENTIFIER
@@ -82,9 +82,9 @@ class Committer:
 class Compaction:
     """Compacts a table in its newest schema. `full` merges all runs of a bucket, and packs all small files of an append table.
 
-    What is done `inline`, after a write, goes only for what costs little over many writes. One that `insists` goes on until every
-    bucket is done, however often others come first, and raises a ConflictError where patience runs out. `elsewhere` does the
-    tasks on other machines, and like `rewrite` leaves no files after an error. `extra` options are added to the table's own.
+    With `inline`, after a write, it picks only what costs little over many writes. With `insists` it retries until every
+    bucket is done, despite concurrent commits, and raises a ConflictError after the last retry. `elsewhere` runs the tasks
+    on other machines, and like `rewrite` leaves no files after an error. `extra` options are added to the table's own.
     """
 
     home: TableHome
@@ -122,8 +122,8 @@ class Compaction:
             base = (snapshot.id, snapshot.delta_manifest_list)
             messages = tuple(replace(message, sequenced_at=base) for message in messages)
             by = committer or Committer(self.home.ids.uuid())
-            stands, lost = commit_compaction(self.home, messages, by, packs_manifests=self.full)
-            made = stands or made
+            committed, lost = commit_compaction(self.home, messages, by, packs_manifests=self.full)
+            made = committed or made
             if not lost or not self._goes_on(attempt, self.home.clock.monotonic() - started):
                 break
             scope = replace(scope, places=frozenset((message.partition, message.bucket) for message in lost))
@@ -138,7 +138,7 @@ class Compaction:
         return replace(self, home=home, schema=replace(schema, options={**schema.options, **self.extra}))
 
     def _goes_on(self, attempts: int, seconds: float) -> bool:
-        """Whether buckets that were lost are tried again."""
+        """Whether buckets with conflicts are retried."""
         if not self.insists:
             return attempts < _ATTEMPTS
         if gives_up(TableOptions(self.schema.options), attempts, seconds):
@@ -172,7 +172,7 @@ class Compaction:
             watch.advance(tasks=1)
             return message
 
-        done = done_together(
+        done = run_all_or_nothing(
             sorted(tasks, key=lambda task: -task.size),
             one,
             threads=self.threads,
@@ -221,7 +221,7 @@ def plan_entries(
 
 
 def rewriter(home: TableHome, schema: TableSchema) -> Callable[[CompactionTask, Watch], CommitMessage]:
-    """What does a task of this table."""
+    """The rewriter for tasks of this table."""
     schema_of = SchemaVersions(home, {schema.id: schema})
     if not schema.primary_keys:
         return AppendRewriter(home, schema, schema_of).rewrite
@@ -231,7 +231,7 @@ def rewriter(home: TableHome, schema: TableSchema) -> Callable[[CompactionTask, 
 def commit_compaction(
     home: TableHome, messages: Sequence[CommitMessage], committer: Committer, *, packs_manifests: bool = False
 ) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
-    """Commits what can be; the snapshot made, and the messages of buckets that others changed, whose files are gone."""
+    """Commit what can be; returns the snapshot, and the messages of buckets with conflicts, whose files are removed."""
     left, lost = tuple(messages), list[CommitMessage]()
     schema = schema_for_commit(home, left)
     try:
@@ -260,8 +260,8 @@ def pack_manifests(home: TableHome) -> Snapshot | None:
 
 
 def _request(messages: tuple[CommitMessage, ...], committer: Committer, packs_manifests: bool) -> CommitRequest:
-    # A write is recognised by its name when it is sent again, a compaction by the files that it takes away: it may well take
-    # several snapshots, all with the name of the write that it follows.
+    # A repeated write is recognised by its commit user and identifier, a compaction by the files that it removes: it may make
+    # several snapshots, all with the identity of the write that it follows.
     return CommitRequest(committer.user, messages, committer.identifier, compacts=True, packs_manifests=packs_manifests)
 
 

@@ -1,7 +1,7 @@
-"""Which columns of files hold a NaN, as far as their statistics tell.
+"""Find columns with NaN from the statistics of files, before they are merged.
 
-A footer has no ranges of such columns, and it is begun before the rows are seen. Files that are put together would otherwise
-fall apart again at the first NaN.
+A footer has no ranges of such columns, which is decided before the rows are read. Otherwise a merged file would be closed at
+the first NaN.
 """
 
 from __future__ import annotations

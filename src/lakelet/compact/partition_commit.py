@@ -1,11 +1,11 @@
-"""The commit of work that was done partition by partition, each of them all or nothing.
+"""Commit rewritten partitions, each of them all or nothing.
 
-    groups of messages, one per partition ─ commit ─┬─ stands
+    groups of messages, one per partition ─ commit ─┬─ committed
                                                     └─ some partition changed meanwhile: the new files of these go, and the
                                                        others are committed without them
 
-The messages of a partition rest on one another: rows that leave some files stand in others. What somebody else did to one
-partition does not undo the work on another.
+The messages of a partition depend on one another: rows removed with some files are added with others. A concurrent commit to
+one partition does not discard the work on another.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
 Group: TypeAlias = tuple[CommitMessage, ...]
-# So often partitions that others changed are done again. Rewriting may take hours, so that time is no measure.
+# How often partitions with conflicts are retried. A count and no time limit, since rewriting may take hours.
 MOST_LOSSES = 10
 
 
 def commit_partitions(
     home: TableHome, groups: Sequence[Group], request: Callable[[Group], CommitRequest]
 ) -> tuple[Snapshot | None, bool]:
-    """Commits the groups that can be; the snapshot made, and whether all were in it. New files of others are gone."""
+    """Commit the groups that can be; returns the snapshot, and whether all were in it. New files of the others are removed."""
     left, lost = list(groups), False
     schema = schema_for_commit(home, [message for group in groups for message in group])
     try:

@@ -1,4 +1,4 @@
-"""How far a compaction has come, told to whoever wants to know, and the wish to stop it."""
+"""Progress reports and cancellation of a compaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class CompactionProgress:
-    """What is done of what was planned. Rows and bytes are of files that go in; `written_bytes` have come out of them."""
+    """The progress against the plan. Rows and bytes are of input files; `written_bytes` are of output files."""
 
     tasks_done: int
     tasks: int
@@ -26,11 +26,11 @@ Cancel: TypeAlias = Callable[[], bool] | threading.Event
 
 
 class CompactionCancelled(BaseException):
-    """Unwinds a compaction that is no longer wanted; it never leaves this package."""
+    """Unwinds a cancelled compaction; it is never raised to callers of this package."""
 
 
 class Watch:
-    """Counts for all tasks of a run, which may be threads, and looks whether they are to stop."""
+    """Counts the progress of all tasks of a run, which may be in threads, and checks for cancellation."""
 
     def __init__(
         self, tasks: int, rows: int, size: int, progress: Progress | None = None, cancel: Cancel | None = None
@@ -41,12 +41,12 @@ class Watch:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """CompactionCancelled where the caller wants no more."""
+        """CompactionCancelled where the caller has cancelled."""
         if self._cancel is not None and self._cancel():
             raise CompactionCancelled
 
     def advance(self, *, tasks: int = 0, rows: int = 0, size: int = 0, written: int = 0) -> None:
-        """Notes what was done, and tells it."""
+        """Add to the progress, and report it."""
         with self._lock:
             state = self._state
             self._state = CompactionProgress(

@@ -5,9 +5,9 @@
     TIMESTAMP           with or without time zone, in UTC
     NULL                never expires
 
-Rows expire when they are compacted, and are read as before until then. Only the newest row of a key counts: if it has expired,
-the key is gone. That can be said only where no older row is left below, or that one would come to light, so that rows are
-dropped where deletes are. (Java Paimon drops them before the merge and on every level.)
+Rows expire when they are compacted, and are visible until then. The newest row of a key decides: if it has expired, the key is
+dropped. That is correct only where no older row is left below, which would become visible, so that rows are dropped where
+deletes are. (Java Paimon drops them before the merge and on every level.)
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class RowExpiry:
-    """Which rows are too old: those whose time in `column` is before `oldest_s`, in seconds."""
+    """Expires the rows whose time in `column` is before `oldest_s`, in seconds."""
 
     column: Field
     oldest_s: int
 
     @staticmethod
     def of(schema: TableSchema, now_ms: int) -> RowExpiry | None:
-        """What a table's options ask for at a time; None where its rows do not expire."""
+        """The expiry of a table's options at a time; None where its rows do not expire."""
         options = TableOptions(schema.options)
         age = options.get(RECORD_LEVEL_EXPIRE_TIME)
         if age is None or not schema.primary_keys:
@@ -61,7 +61,7 @@ class RowExpiry:
             return False
         bounds = pa.array([file.value_stats.min_values, file.value_stats.max_values], pa.binary())
         times = decode_bounds(bounds, [field.type for field in fields])[places[0]]
-        # Where seconds and milliseconds stand beside one another, the least number is not the earliest time.
+        # Where a column has both seconds and milliseconds, the least number is not the earliest time.
         return bool(self._expired(times).any())
 
     def _expired(self, times: pa.Array) -> NDArray[np.bool_]:
@@ -72,7 +72,7 @@ class RowExpiry:
 
 
 def _seconds(times: pa.Array) -> NDArray[np.int64]:
-    """Times of any type that a row can have, in seconds; those that are NULL mean nothing."""
+    """Times of any supported type, in seconds; those of NULLs are undefined."""
     numbers: NDArray[np.int64] = times.cast(pa.int64()).fill_null(0).to_numpy()
     if pa.types.is_timestamp(times.type):
         return numbers // _PER_SECOND[times.type.unit]

@@ -11,11 +11,11 @@ from lakelet.model.split import DeletionVector
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """Files that go, and where their rows go to. Picklable, so that a driver can hand it to an executor.
+    """Files to replace, and the target level of their rows. Picklable, so that a driver can send it to an executor.
 
     In a primary-key table the rows of `files` are merged onto `output_level`, where `drop_deletes` says that nothing older is
     left below, so that deletes need not be kept. With `rewrites_each` every file is rewritten, also one that could stay as it
-    is. `beside` are files that stay, but whose rows may be outdated by those of `files`: their deletion vectors are
+    is. `beside` are files that stay, but whose rows may be superseded by those of `files`: their deletion vectors are
     rewritten. In an append table the level is 0. `vectors` are the deletion vectors of
     `files` and `beside` by file name; `snapshot_id` is the version that they were found in.
     """
@@ -33,10 +33,10 @@ class CompactionTask:
 
     @property
     def size(self) -> int:
-        """Bytes of the files that go in."""
+        """Bytes of the input files."""
         return sum(file.size for file in self.files)
 
     @property
     def row_count(self) -> int:
-        """Rows of the files that go in."""
+        """Rows of the input files."""
         return sum(file.row_count for file in self.files)

@@ -1,1 +1,1 @@
-"""One bucket's tree: sorted runs of rows, and which row of a key wins."""
+"""The LSM tree of one bucket: sorted runs, their merge, and the compaction policy."""

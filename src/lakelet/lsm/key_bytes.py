@@ -1,7 +1,7 @@
-"""Keys as bytes that compare like the keys, the same in every call: for memory, logs and lookup files.
+"""Encode keys as order-preserving bytes that are the same in every call: for memory, logs and lookup files.
 
-`key_words` narrows keys to what one merge needs, and its words compare only with words of the same call. These bytes stand
-for themselves: one key has one form, two keys compare as their bytes do, unsigned, the shorter of two that agree first. The
+`key_words` narrows keys to what one merge needs, and its words compare only with words of the same call. These bytes are
+context-free: one key has one form, two keys compare as their bytes do, unsigned, the shorter of two that agree first. The
 order is that of `key_words`, which is Paimon's.
 
     column 1 | column 2 | ...

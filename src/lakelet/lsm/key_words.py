@@ -1,4 +1,4 @@
-"""Keys as machine words that compare like the keys.
+"""Encode keys as order-preserving machine words.
 
 Between the columns of a sorted run or a write buffer and the kernels that order and merge them (`winners`, `sort_fold`).
 Rows of keys go in, rows of uint64 words come out; two rows compare word by word, as unsigned numbers, like Paimon compares
@@ -165,7 +165,7 @@ def _fields(pieces: list[pa.Array], data_type: DataType, descending: bool) -> li
     else:
         columns = _numbers(pieces, data_type)
         if valid is not None:
-            # What stands below a NULL is anything; all NULLs are equal.
+            # The memory below a NULL is undefined; all NULLs are equal.
             columns = [np.where(valid != 0, column, np.uint64(0)) for column in columns]
         fields = [_Bits(~column if descending else column, _WORD) for column in columns]
     return fields if valid is None else [_Bits(valid, 1), *fields]
@@ -206,7 +206,7 @@ def _numbers(pieces: list[pa.Array], data_type: Atomic) -> list[NDArray[np.uint6
 
 
 def _raw(piece: pa.Array) -> NDArray[np.generic]:
-    """The values of a fixed-width piece as they lie in memory, whatever stands below NULLs included."""
+    """The values of a fixed-width piece as they lie in memory, undefined ones below NULLs included."""
     dtype = np.dtype(f"{'f' if pa.types.is_floating(piece.type) else 'i'}{piece.type.bit_width // 8}")
     values: NDArray[np.generic] = np.frombuffer(piece.buffers()[1] or b"", dtype)[
         piece.offset : piece.offset + len(piece)
@@ -236,7 +236,7 @@ def _text_fields(pieces: list[pa.Array], descending: bool) -> list[_Field]:
     if shortest == longest == _UUID_BYTES and (words := _uuid_words(strings, len(lengths))) is not None:
         return [_Uuids(~words if descending else words)]
     fields: list[_Field] = [_Text(strings, longest * 8, descending)]
-    # Only zero bytes at the end of a string can be mistaken for padding.
+    # Only zero bytes at the end of a string are ambiguous with padding.
     if shortest < longest and any(_holds_zero(piece) for piece in strings):
         sizes = lengths.astype(np.uint64)
         fields.append(_Bits(~sizes if descending else sizes, _WORD))

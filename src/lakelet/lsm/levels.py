@@ -1,12 +1,12 @@
-"""The sorted runs of a bucket as compaction sees them: by level, newest first.
+"""The sorted runs of a bucket for compaction: by level, newest first.
 
     level 0      [f9] [f8] [f7]       every file is a run of its own, the greatest sequence number first
     level 3      [--- f4 ---][- f5 -] every level above is one run, its files do not overlap
     level 5      [-------- f1 --------]
 
-A run is newer than all runs behind it, so a compaction takes the first runs and leaves the rest: its result is still newer
-than what stands behind. Reading does not look at levels (`lsm.sections` goes by key ranges); they exist for this order
-alone. Nothing is read or written here.
+A run is newer than all runs after it, so a compaction takes the first runs and leaves the rest: its result is still newer
+than the rest. Reads do not use levels (`lsm.sections` goes by key ranges); they exist for this order alone. Nothing is read or
+written here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lakelet.model.data_file import DataFile
 
 @dataclass(frozen=True, slots=True)
 class LevelRun:
-    """A sorted run and the level it stands on. The files of a level above 0 come in the order they were handed in."""
+    """A sorted run and its level. The files of a level above 0 keep the order in which they were given."""
 
     level: int
     files: tuple[DataFile, ...]
@@ -48,5 +48,5 @@ def highest_level(runs: Sequence[LevelRun]) -> int:
 
 
 def _newest_first(file: DataFile) -> tuple[int, int, int, str]:
-    # Two writers can end on one sequence number. Which file then counts as newer is arbitrary, but all clients say the same.
+    # Two writers can end on one sequence number. Which file is then the newer one is arbitrary, but all clients agree on it.
     return (-file.max_sequence, file.min_sequence, file.creation_ms or 0, file.name)

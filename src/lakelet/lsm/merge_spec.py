@@ -1,4 +1,4 @@
-"""What decides between the rows of a key: the columns that order them, what retracts do, and the merge engine."""
+"""The merge specification of a table: the columns that order the rows of a key, retracts, and the merge engine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MergeSpec:
 
     @staticmethod
     def of(schema: TableSchema, *, drop_deletes: bool = True) -> MergeSpec:
-        """What decides between rows of a table, by its key and its options."""
+        """The specification of a table, by its key and its options."""
         options = TableOptions(schema.options)
         versions = options.get(SEQUENCE_FIELD) or ()
         return MergeSpec(

@@ -1,4 +1,4 @@
-"""Rows of a table in another order, as batches, however large they are.
+"""Reorder the rows of a table into batches, beyond the 2 GiB limit of Arrow's text columns.
 
 A column of text in one piece ends at 2 GiB. Below half of that a table is put into one piece and rows are taken from it at
 once; above, columns get 64-bit offsets and rows are taken batch by batch, each small enough for 32-bit ones again.
@@ -22,7 +22,7 @@ def fits_one_piece(table: pa.Table) -> bool:
 
 
 def rows_in_order(table: pa.Table, rows: NDArray[np.int64], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of these numbers, in batches of at most so many."""
+    """The rows of these numbers, in batches of a maximum row count."""
     if fits_one_piece(table):
         whole = pa.concat_batches(table.to_batches()) if table.num_rows else table.schema.empty_table().to_batches()[0]
         for start in range(0, len(rows), batch_rows):

@@ -1,4 +1,4 @@
-"""Sorted runs to merged rows: of every key the one that the merge engine selects or folds, unless that is a retract.
+"""Merge sorted runs: of every key the row that the merge engine selects or folds, unless that is a retract.
 
 `surviving_rows` (select engines) and `grouped_rows` (fold engines) decide over runs that are held as a whole, `merge_runs`
 over runs of any length in bounded memory, for both. Only key, sequence, kind and version columns decide; every other column
@@ -6,8 +6,8 @@ is carried along, or folded by the engine.
 
 `merge_runs` works in steps. Of every run it holds a window, the rows that come next:
 
-    run 1   ... | a  c  e  h |          the least last key of the windows is the bound, here g: what stands below it
-    run 2   ... | b  c  d  e  f  g |    is complete in all runs and is merged; the rest waits for the next step
+    run 1   ... | a  c  e  h |          the least last key of the windows is the bound, here g: all rows below it
+    run 2   ... | b  c  d  e  f  g |    are complete in all runs and are merged; the rest waits for the next step
     run 3   ... | d  k  z |
 
 Rows of the bound itself wait too, since their run may go on with the same key. Words of keys compare only within one
@@ -55,7 +55,7 @@ def surviving_rows(runs: Sequence[pa.Table], spec: MergeSpec, *, ordered: bool) 
 
 
 def grouped_rows(runs: Sequence[pa.Table], spec: MergeSpec, batch_rows: int) -> Iterator[KeyGroups]:
-    """The rows of runs that are held, grouped by key for a fold engine, in parts of about so many."""
+    """The rows of runs that are held, grouped by key for a fold engine, in parts of about a number of rows."""
     filled = [run for run in runs if run.num_rows]
     return _grouped(filled, _words(filled, spec), spec, batch_rows) if filled else iter(())
 
@@ -103,7 +103,7 @@ def merge_runs(
 
 
 class _Cursor:
-    """Where in its run the merge is, and the rows that it holds of it."""
+    """The merge's position in one run, and the window of rows that it holds."""
 
     def __init__(self, run: Iterator[pa.RecordBatch], window_rows: int, window_bytes: int) -> None:
         self._run = run
@@ -210,7 +210,7 @@ def kept_rows(batch: pa.RecordBatch, keep: NDArray[np.bool_]) -> pa.RecordBatch:
 
 
 def _complete(cursors: Sequence[_Cursor], words: Sequence[Words]) -> list[int]:
-    """How many rows of each window stand below the bound."""
+    """The number of rows of each window below the bound."""
     lasts = [tuple(part[-1].tolist()) for cursor, part in zip(cursors, words, strict=True) if not cursor.is_last]
     if not lasts:
         return [len(part) for part in words]

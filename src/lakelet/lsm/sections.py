@@ -1,4 +1,4 @@
-"""Which files of a bucket, or other sources of sorted rows, hold the same keys: the interval partition of their key ranges.
+"""Partition the files of a bucket, or other sources of sorted rows, into sections of overlapping key ranges.
 
     keys     a . . . . . . . . . . . . . . . z
     files    [---1---]       [--4--]                    section (1, 2, 3): the runs (1, 3) and (2,)
@@ -28,7 +28,7 @@ from lakelet.model.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Files whose key ranges hang together, as places in the list of files.
+    """Files whose key ranges overlap transitively, as places in the list of files.
 
     A run is files that do not overlap, in key order. Runs come oldest first, by the greatest sequence number in them.
     """
@@ -53,7 +53,7 @@ def sections(files: Sequence[SourceStats], key_types: Sequence[DataType]) -> tup
 
 
 def needs_merge(files: Sequence[SourceStats], section: Section, *, counts_deletes: bool = True) -> bool:
-    """Whether some rows of the section may not count: a key stands in several runs, or there are retracts (or none knows).
+    """Whether some rows of the section may be superseded or deleted: there are several runs, or retracts (or it is unknown).
 
     pypaimon counts no retracts whatever it wrote. It writes some only where `rowkind.field` is set, so in such a table
     `counts_deletes` is to be false, and the number of retracts in a file of level 0 is unknown.
@@ -64,7 +64,7 @@ def needs_merge(files: Sequence[SourceStats], section: Section, *, counts_delete
 
 
 def may_hold_retracts(file: SourceStats, *, counts_deletes: bool) -> bool:
-    """Whether rows of a file may take others away; see `needs_merge`."""
+    """Whether a file may hold retracts; see `needs_merge`."""
     return file.delete_row_count != 0 or (file.level == 0 and not counts_deletes)
 
 
@@ -85,7 +85,7 @@ def _key_ranks(
 def _section(
     files: Sequence[SourceStats], group: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> Section:
-    """Files in order of their least key, each put behind the run that ended first, if that ended before the file begins."""
+    """Pack files, by their least key, into runs: each joins the run that ended first, if that ended before the file begins."""
     if len(group) == 1:
         return Section(((int(group[0]),),))
     runs: list[list[int]] = []

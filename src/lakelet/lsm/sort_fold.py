@@ -1,14 +1,14 @@
-"""Rows of words in order, and of each key the row that wins.
+"""Sort encoded keys and pick the winning row per key.
 
-What a write buffer does before it becomes a file, and what `winners` falls back on. Rows are numbers: the words say how
-they compare, and nothing else of a row is touched.
+Used by the write buffer before it is flushed, and by `winners` as a fallback. Rows are numbers: only their words are compared,
+and nothing else of a row is touched.
 
 Bits that are the same in all rows decide nothing. The others are taken from the front, as many as fit into one uint64
 beside the row's number, so that sorting those numbers sorts the rows, and equal rows stay in order of arrival:
 
     bits of the key | row number
 
-Rows that are equal so far are taken up again with the bits that follow, behind the number of their group; there are few,
+Rows that are equal so far are sorted again by the bits that follow, behind the number of their group; there are few,
 or they are one key:
 
     group | bits of the key | place
@@ -35,7 +35,7 @@ _LEXSORT_BELOW = 4096
 
 
 def sort_and_fold(words: Words, versions: Words | None, *, first: bool = False) -> Rows:
-    """The row that wins for each key, in key order: of the greatest version, then the one that arrived last; or `first`."""
+    """The winning row of each key, in key order: the greatest version, then the last arrival; with `first` the first arrival."""
     rows = np.arange(len(words))
     begins, ascending = neighbours(words)
     if not ascending:
@@ -124,7 +124,7 @@ def refine(rows: Rows, first: Flags, words: Words) -> tuple[Rows, Flags]:
 
 
 def _unequal(places: Rows, part: Words, first: Flags) -> tuple[Rows, Words]:
-    """Without the groups of which all rows are equal: they are in order."""
+    """Drop the groups of which all rows are equal: they are in order."""
     if not len(places):
         return places, part
     begins = first[places]
@@ -142,7 +142,7 @@ def _unequal(places: Rows, part: Words, first: Flags) -> tuple[Rows, Words]:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Bits that stand together in a word: moved right and masked they are a number."""
+    """A range of bits in a word: shifted right and masked they are a number."""
 
     word: int
     right: int
@@ -192,7 +192,7 @@ def _sorted_groups(groups: Rows | None, part: Words, segments: list[_Segment]) -
 
 
 def _add_bits(packed: NDArray[np.uint64], part: Words, segments: list[_Segment], end: int) -> None:
-    """Puts the segments' bits one below the other, the first below bit `end`."""
+    """Concatenate the segments' bits, the first one just below bit `end`."""
     masks = [np.uint64((1 << segment.size) - 1) for segment in segments]
     lefts = end - np.cumsum([segment.size for segment in segments], dtype=np.int64)
     run = gather_bits_loop.for_bytes(packed.nbytes)
@@ -209,7 +209,7 @@ def _add_bits(packed: NDArray[np.uint64], part: Words, segments: list[_Segment],
 
 
 def _sorted_above(packed: NDArray[np.uint64], low: int, size: int) -> NDArray[np.uint64]:
-    """Sorted; the bits below `low` ascend already, and `size` bits stand above them."""
+    """Sort values by the `size` bits from bit `low` on; the bits below ascend already."""
     run = radix_loop.for_bytes(packed.nbytes) if size else None
     if run is None:
         packed.sort()

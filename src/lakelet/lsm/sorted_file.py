@@ -1,9 +1,9 @@
-"""Writing sorted rows of one bucket as data files of a primary-key table, of whatever level.
+"""Write sorted rows of one bucket as data files of a primary-key table, on any level.
 
     rows (_SEQUENCE_NUMBER, _VALUE_KIND, <column> ...)  ──►  files, closed at their target size  ──►  DataFile
 
-The layout of a file is that of `key_value_columns`; the `_KEY_` columns are added here. Of every file is told what a
-reader needs in order not to open it: first and last key, statistics of the key and of all columns, the range of sequence
+The layout of a file is that of `key_value_columns`; the `_KEY_` columns are added here. The metadata of every file has what
+readers prune by: first and last key, statistics of the key and of all columns, the range of sequence
 numbers and how many rows are retracts. The rows come in key order, each key once; this is not checked.
 """
 
@@ -42,7 +42,7 @@ class SortedFileSpec:
     def of(
         schema: TableSchema, settings: FileSettings, *, level: int = 0, source: int = FILE_SOURCE_APPEND
     ) -> SortedFileSpec:
-        """What a table's options ask for."""
+        """The specification of a table's options."""
         thin = TableOptions(schema.options).get(DATA_FILE_THIN_MODE)
         first = schema.trimmed_primary_keys[0]
         close = frozenset((SEQUENCE_NUMBER, first, f"{KEY_PREFIX}{first}"))
@@ -99,7 +99,7 @@ class SortedFileWriter:
         self.expect_nans(nan_columns)
 
     def expect_nans(self, columns: frozenset[str]) -> None:
-        """From now on these columns may hold NaN: a footer cannot take ranges back, so that a new file begins."""
+        """Declare that these columns may hold NaN from now on: a footer cannot drop ranges, so that a new file begins."""
         without_ranges = columns | {f"{KEY_PREFIX}{name}" for name in columns}
         if not without_ranges <= self._without_ranges:
             self.roll()
@@ -183,7 +183,7 @@ class SortedFileWriter:
 
 
 def _value(column: pa.ChunkedArray, row: int) -> pa.Array:
-    """One value as an array of its own, without what stands around it."""
+    """One value as an array of its own, which does not keep its neighbours in memory."""
     return column.slice(row, 1).combine_chunks().take(pa.array([0]))
 
 

@@ -1,4 +1,4 @@
-"""Sorted runs that wait on the local disk until all rows of a commit are there.
+"""Sorted runs spilled to local disk until all rows of a commit have arrived.
 
     <temporary folder>/<n>.arrow        one file per spill: Arrow's IPC format, LZ4
                                         batches of the first bucket | of the second | ...
@@ -57,8 +57,8 @@ class SpilledRuns:
                 writer.close()
 
     def runs(self, place: Place, merge: Merge) -> list[Iterator[pa.RecordBatch]]:
-        """The runs of a bucket, the first spilled first. So that they can all be open at once, many of them become few first:
-        `merge` makes one sorted run of several."""
+        """The runs of a bucket, the first spilled first. So that they can all be open at once, many of them are merged into few
+        first: `merge` makes one sorted run of several."""
         while len(self._runs.get(place, ())) > MOST_RUNS:
             several, self._runs[place] = self._runs[place], []
             for start in range(0, len(several), MOST_RUNS):

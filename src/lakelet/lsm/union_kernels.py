@@ -124,7 +124,7 @@ def compared_loop(
     rows: RowNumbers,
     counts: Counts,
 ) -> None:
-    """The union of two runs of which rows with equal heads are looked up: their keys from `word` on, then their versions,
+    """The union of two runs in which rows with equal heads are compared: their keys from `word` on, then their versions,
     sequences and numbers unless the newer run always wins."""
     one = np.uint64(1)
     width, version_width = np.uint64(words.shape[1]), np.uint64(versions.shape[1])

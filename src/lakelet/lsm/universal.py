@@ -1,13 +1,13 @@
 """Universal compaction: which runs of a bucket are merged, and onto which level. A pure policy, runs in and a unit out.
 
-Runs come newest first (`lsm.levels`), and a unit is always a row of runs from the first one on. The questions are asked in this
-order, with Paimon's options, and the first that is answered with yes decides:
+Runs come newest first (`lsm.levels`), and a unit is always a prefix of the runs. The rules are tried in this
+order, with Paimon's options, and the first that applies decides:
 
-    early full          an interval is over, the bucket is small, or much of it is new     all runs
+    early full          an interval has passed, the bucket is small, or much of it is new  all runs
     size amplification  runs >= trigger, and all but the oldest outweigh it by a percentage  all runs
     size ratio          runs >= trigger, and the next run is not larger than the first ones  up to the first larger run
-    run count           runs > trigger                                              so many that `trigger` are left
-    force level 0       asked for, and level 0 has files                            level 0, and what the ratio adds
+    run count           runs > trigger                                              the fewest that leave `trigger` runs
+    force level 0       requested, and level 0 has files                            level 0, and what the ratio adds
 
 A unit goes onto the level below its next older run, so that levels keep the order of age:
 
@@ -52,7 +52,7 @@ _MORE_RUNS_UNTIL_STOP = 3
 class CompactUnit:
     """Files that are merged together, and the level that their rows go to.
 
-    With `rewrites_each` they stand on that level already, alone in the bucket, and each of them is rewritten by itself.
+    With `rewrites_each` they are on that level already, alone in the bucket, and each of them is rewritten by itself.
     """
 
     output_level: int
@@ -69,7 +69,7 @@ class OffPeak:
     ratio: int
 
     def ratio_at(self, hour: int) -> int:
-        """What is added to the size ratio in an hour of the day."""
+        """The addition to the size ratio in an hour of the day."""
         if self.start <= self.end:
             is_quiet = self.start <= hour < self.end
         else:
@@ -100,7 +100,7 @@ class UniversalPolicy:
 
     @classmethod
     def of(cls, options: TableOptions) -> UniversalPolicy:
-        """The policy that a table's options ask for."""
+        """The policy of a table's options."""
         trigger = options.get(NUM_SORTED_RUN_COMPACTION_TRIGGER)
         stop = options.get(NUM_SORTED_RUN_STOP_TRIGGER)
         interval = options.get(COMPACTION_OPTIMIZATION_INTERVAL)
@@ -121,12 +121,12 @@ class UniversalPolicy:
 
     @property
     def looks_always(self) -> bool:
-        """Whether it may ask for compaction of a bucket with few runs."""
+        """Whether it may pick runs of a bucket with few runs."""
         sizes = (self.interval_ms, self.total_threshold, self.incremental_threshold)
         return self.force_level0 or sizes != (None, None, None)
 
     def levels(self, runs: Sequence[LevelRun]) -> int:
-        """How many levels the tree has: as many as asked for, and no fewer than there are files on."""
+        """The number of levels of the tree: as configured, and no fewer than there are files on."""
         return max(self.num_levels, highest_level(runs) + 1)
 
     def last_full_ms(self, runs: Sequence[LevelRun]) -> int | None:
@@ -136,11 +136,11 @@ class UniversalPolicy:
         return max((file.creation_ms or 0 for file in runs[-1].files), default=None)
 
     def full_due(self, commit: int) -> bool:
-        """Whether the commit of this number is one after which all that was written is to be compacted in full."""
+        """Whether a full compaction is due after the commit of this number."""
         return self.full_delta_commits is not None and commit % max(self.full_delta_commits, 1) == 0
 
     def must_wait(self, runs: Sequence[LevelRun]) -> bool:
-        """Whether there are so many runs that a writer is to wait for compaction."""
+        """Whether there are too many runs, so that a writer has to wait for compaction."""
         return len(runs) > self.stop_trigger
 
     def pick(
@@ -151,7 +151,7 @@ class UniversalPolicy:
         last_full_ms: int | None = None,
         force_level0: bool = False,
     ) -> CompactUnit | None:
-        """What is to be merged now, or None if all is well.
+        """The unit to merge now, or None if no rule applies.
 
         `last_full_ms` is when all runs were last merged, None means never; it counts where an interval is set.
         `force_level0` asks for a unit that leaves no file on level 0, for tables that hide level 0 from readers.
@@ -166,7 +166,7 @@ class UniversalPolicy:
         return unit
 
     def pick_full(self, runs: Sequence[LevelRun], *, must_rewrite: Collection[str] = ()) -> CompactUnit | None:
-        """All runs onto the top level. Where all files stand there already, only those that have to be rewritten.
+        """All runs onto the top level. Where all files are there already, only those that have to be rewritten.
 
         `must_rewrite` are names of files with rows that are deleted or have expired.
         """
@@ -179,7 +179,7 @@ class UniversalPolicy:
         return CompactUnit(top, files, rewrites_each=True) if files else None
 
     def _count(self, runs: Sequence[LevelRun], now_ms: int, last_full_ms: int | None) -> int:
-        """How many of the first runs the rules ask for; 0 if none of them does."""
+        """The number of first runs that the rules pick; 0 if none applies."""
         if len(runs) > 1 and self._is_early_full(runs, now_ms, last_full_ms):
             return len(runs)
         if len(runs) < self.trigger:

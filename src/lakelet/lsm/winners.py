@@ -1,7 +1,7 @@
-"""Which row of each key wins, over sorted runs.
+"""Find the winning row of each key over sorted runs.
 
 The heart of the merge: keys, versions and sequences of runs go in, row numbers come out. It never touches values, kinds or
-files; whoever calls it fetches the winning rows and leaves out the retracts among them.
+files; the caller fetches the winning rows and leaves out the retracts among them.
 
 Runs are united two by two, halved by their rows rather than their number, so that no row moves more often than it must. Where
 all sequences of one side are greater than those of the other, that side's rows win without being compared; a newer run may
@@ -33,9 +33,9 @@ _STRETCH_ROWS_PER_RUN = 2048
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Rows in ascending order of their keys; a key may stand several times in a row.
+    """Rows in ascending order of their keys; several rows of a key are adjacent.
 
-    `absent` marks rows that take no part: retracts under ignore-delete, rows that a deletion vector hides.
+    `absent` marks rows that are left out: retracts under ignore-delete, rows that a deletion vector deletes.
     """
 
     words: Words
@@ -69,7 +69,7 @@ def winners(runs: Sequence[SortedRun], *, ordered: bool = False) -> NDArray[np.i
 
 
 def sequence_words(run: SortedRun) -> Words:
-    """What decides between rows of one key, as words."""
+    """Versions and sequence numbers as words that order the rows of a key."""
     sequences = (run.sequences.view(np.uint64) ^ _SIGN).reshape(-1, 1)
     return sequences if run.versions is None else np.hstack([run.versions, sequences])
 
@@ -78,7 +78,7 @@ def _folded(run: SortedRun, first: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The rows of one run that are present and win within it; `first` marks the first row of each key."""
     rows = np.arange(len(run.words))
     if run.absent is not None:
-        # The first row of a key may be absent: what remains of the key is told by its number.
+        # The first row of a key may be absent: the remaining rows are identified by the number of their key.
         rows = np.flatnonzero(~run.absent)
         keys = np.cumsum(first)[rows]
         first = np.ones(len(rows), np.bool_)

@@ -1,4 +1,4 @@
-"""Rows of a primary-key table on their way from arrival to a sorted run.
+"""The write buffer of a primary-key table: rows are numbered on arrival, and sorted and merged when it is flushed.
 
     add       rows are numbered per bucket in the order of their arrival and held as they came, with lists of which are whose
     drain     what is held, all buckets at once, as columns of one piece each
@@ -49,7 +49,7 @@ class _Bucket:
 
 
 class WriteBuffer:
-    """Gathers rows of all buckets. `first_sequence` tells where the numbers of a bucket begin that was not seen before."""
+    """Buffers rows of all buckets. `first_sequence` gives the first sequence number of a bucket that was not seen before."""
 
     def __init__(self, spec: MergeSpec, first_sequence: Callable[[Place], int]) -> None:
         self._spec = spec
@@ -86,7 +86,7 @@ class WriteBuffer:
         return self._next[place] - self._first[place]
 
     def drain(self) -> BufferedRows:
-        """Everything that is held; the buffer is empty afterwards and numbers on."""
+        """Everything that is held; the buffer is empty afterwards and continues its numbering."""
         batches, kinds, buckets = self._batches, self._kinds, self._buckets
         self._batches, self._kinds, self._buckets = [], [], {}
         self._rows, self.bytes = 0, 0
@@ -136,7 +136,7 @@ class BufferedRows:
         yield from self._batches(own[winners], bucket.first + winners, batch_rows)
 
     def repeated(self, place: Place, most: int) -> list[dict[str, object]]:
-        """Keys that have more than one row in this buffer, one for each row too many, at most so many."""
+        """Keys that have more than one row in this buffer, one for each additional row, up to a limit."""
         if place not in self._buckets:
             return []
         assert self._rows is not None
@@ -192,7 +192,7 @@ class BufferedRows:
 
 
 def _take(batch: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
-    """The rows in this order; those that stand side by side already are not copied."""
+    """The rows in this order; contiguous ones are not copied."""
     if rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
         return batch.slice(int(rows[0]), len(rows))
     return batch.take(pa.array(rows))

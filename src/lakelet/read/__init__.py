@@ -1,1 +1,1 @@
-"""Records out: splits to Arrow batches."""
+"""Reads: splits to Arrow batches."""

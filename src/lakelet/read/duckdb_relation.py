@@ -1,6 +1,6 @@
 """A scan as a DuckDB relation.
 
-DuckDB asks an Arrow dataset for a scanner each time a query runs, and hands over the columns and the filter it wants; a
+DuckDB asks an Arrow dataset for a scanner each time a query runs, with projection and filter pushed down; a
 plain stream would be empty the second time. It trusts the dataset to apply the filter exactly, which Arrow's scanner does
 on the batches it is given.
 """
@@ -22,7 +22,7 @@ Rescan = Callable[[Sequence[str] | None, pc.Expression | None], Iterator[pa.Reco
 
 
 class _ScanDataset(ds.InMemoryDataset):  # type: ignore[misc]
-    """A dataset whose rows are read anew for every scanner."""
+    """A dataset whose rows are read again for every scanner."""
 
     def __init__(self, schema: pa.Schema, rescan: Rescan, failed: Callable[[BaseException], None]) -> None:
         super().__init__(pa.Table.from_batches([], schema))
@@ -56,7 +56,7 @@ class _ScanDataset(ds.InMemoryDataset):  # type: ignore[misc]
 def scan_dataset(
     schema: pa.Schema, rescan: Rescan, failed: Callable[[BaseException], None] = lambda error: None
 ) -> ds.Dataset:
-    """A dataset over rows that `rescan` reads; `failed` hears what goes wrong, of which DuckDB passes on a text only."""
+    """A dataset over rows that `rescan` reads; `failed` gets the error, of which DuckDB passes on a text only."""
     return _ScanDataset(schema, rescan, failed)
 
 

@@ -1,4 +1,4 @@
-"""Columns of an old file in the types of the table's schema now.
+"""Schema evolution on read: convert columns of an old file to the table's current schema.
 
 Fields are matched by id, at every depth, so that a renamed column keeps its values, a dropped and re-added one does not get
 them back, and one added later is NULL in older files. Types widen as the schema did.

@@ -1,4 +1,4 @@
-"""Whether a data file holds what its manifest says: every row decoded, counted and compared, batch by batch.
+"""Verify a data file against its manifest entry: every row decoded, counted and compared, batch by batch.
 
 rows        as many as the manifest says, and as many deletes
 keys        ascending, the first and the last as the manifest says    files of primary-key tables, except those of waiting rows
@@ -37,7 +37,7 @@ class FileCheck:
     schema_of: Callable[[int], TableSchema]
 
     def problem(self, file: SplitFile, bucket: int, *, quick: bool) -> str | None:
-        """What is wrong with a file, None where nothing is. A `quick` check looks only whether it is there in its size."""
+        """The problem with a file, None where there is none. A `quick` check looks only at its existence and size."""
         info = self.home.store.head(file.path)
         if info is None:
             return "is missing"
@@ -72,7 +72,7 @@ class FileCheck:
 
 @dataclass(slots=True)
 class _Seen:
-    """What was seen of a file's rows so far."""
+    """The running totals of a file's rows."""
 
     file: SplitFile
     schema: TableSchema
@@ -99,7 +99,7 @@ class _Seen:
             self.bounds[one.name] = (low, high, count)
 
     def take(self, batch: pa.RecordBatch) -> str | None:
-        """Notes a batch; the problem with it, if it has one."""
+        """Add a batch to the totals; returns the problem with it, if it has one."""
         self.rows += batch.num_rows
         if not batch.num_rows:
             return None

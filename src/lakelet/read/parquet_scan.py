@@ -73,6 +73,6 @@ def _fragment(
 ) -> ds.ParquetFileFragment:
     filesystem, name = home.store.arrow_path(path)
     if isinstance(filesystem, PyFileSystem):
-        # Arrow's threads would call Python from a scan that nobody finished while the interpreter shuts down, and hang.
+        # Arrow's threads would call Python from an unfinished scan while the interpreter shuts down, and hang.
         return parquet.make_fragment(pa.py_buffer(home.store.get(path)), partition_expression=known)
     return parquet.make_fragment(name, filesystem=filesystem, partition_expression=known)

@@ -1,4 +1,4 @@
-"""Batches of an iterator, the next one made on another thread while the last is worked on."""
+"""Prefetch the batches of an iterator on another thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 def prefetched(
     batches: Generator[pa.RecordBatch, None, None], workers: Executor
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The same batches. The first is under way before it is asked for; closing waits for the one under way."""
+    """The same batches. The first is made ahead of its request; closing waits for the one under way."""
     return _following(batches, workers, workers.submit(_next, batches))
 
 

@@ -1,4 +1,4 @@
-"""The files of splits: which of their rows are deleted, and what it means when one of them cannot be read."""
+"""The files of splits: their deletion vectors, and the errors of files that cannot be read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def files_of(splits: Sequence[Split]) -> Iterator[SplitFile]:
 
 
 def deleted_positions(home: TableHome, file: SplitFile) -> deletion_vectors.Positions | None:
-    """The rows that the file's deletion vector hides, ascending; None where it has none."""
+    """The rows that the file's deletion vector deletes, ascending; None where it has none."""
     if file.vector is None:
         return None
     path, place = file.vector.index_path, file.vector.place
@@ -60,7 +60,7 @@ def deleted_positions(home: TableHome, file: SplitFile) -> deletion_vectors.Posi
 
 
 class naming:
-    """Turns what goes wrong inside into an error that names the file."""
+    """Translate errors of the block into ones that name the file."""
 
     def __init__(self, home: TableHome, files: Sequence[SplitFile]) -> None:
         self._home = home
@@ -88,7 +88,7 @@ class naming:
         ) from error
 
     def _check_there(self, file: SplitFile, error: BaseException) -> None:
-        """What it means that the file, or the one that its deletion vector is in, is not there."""
+        """Raise the error for a missing file, or a missing index file of its deletion vector."""
         for path in (file.path, *([] if file.vector is None else [file.vector.index_path])):
             if self._home.store.head(path) is not None:
                 continue

@@ -1,4 +1,4 @@
-"""Splits to Arrow batches.
+"""Read splits that need no merge, as Arrow batches.
 
 Files are read in groups that share a schema version and a format. Parquet files that need nothing but decoding go through one
 `pyarrow.dataset` scan, which reads several files and row groups at once and prunes row groups by the filter; files that
@@ -91,7 +91,7 @@ class SplitReader:
         return file.data.schema_id, file.vector is None and self._is_plain(file.data)
 
     def _is_plain(self, file: DataFile) -> bool:
-        """Whether the wanted columns stand in the file just as the table has them now."""
+        """Whether the wanted columns of the file need no conversion to the table's current schema."""
         if not file.name.endswith(f".{PARQUET}"):
             return False
         stored = {field.id: field for field in self._schema_of(file.schema_id).fields}
@@ -173,7 +173,7 @@ class SplitReader:
 
 
 def _guarantee(constants: Mapping[str, pa.Scalar], wanted: set[str]) -> pc.Expression | None:
-    """What is known of the wanted columns of a file, as a dataset takes it. NaN equals nothing, so floats are not told."""
+    """The partition expression of a file for a dataset. NaN equals nothing, so floats are left out."""
     known: pc.Expression | None = None
     for name, value in constants.items():
         if name in wanted and not pa.types.is_floating(value.type):

@@ -1,4 +1,4 @@
-"""The error of a stream of rows that DuckDB reads: told as it was raised, and not as DuckDB retells it."""
+"""Preserve errors of streams that DuckDB reads: raised as they were, not as DuckDB wraps them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakelet.errors import LakeletError
 
 
 class StreamError:
-    """Keeps what goes wrong in the streams that are watched."""
+    """Keeps the error of the streams that are watched."""
 
     def __init__(self) -> None:
         self._kept: LakeletError | None = None
@@ -29,7 +29,7 @@ class StreamError:
 
     @contextmanager
     def retold(self) -> Iterator[None]:
-        """Raises what went wrong in a stream in the place of what its reader made of that."""
+        """Raise the original error of a stream in place of the one that its reader wrapped it in."""
         try:
             yield
         except Exception as error:

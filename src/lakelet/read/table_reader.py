@@ -1,4 +1,4 @@
-"""The reader of a table: raw splits go to the reader of plain files, all others through the merge.
+"""Read splits of a table: raw ones by the split reader, all others through the merge.
 
 Rows keep the order of the splits. This is the one reader that tables use; which kind a split is was decided by its plan.
 """
@@ -73,7 +73,7 @@ class TableReader:
     def _in_key_order(self, split: AnySplit) -> AnySplit:
         """The same split, read so that its keys come in order: file after file, or by a merge where files overlap.
 
-        Files of a raw split overlap where deletion vectors hide the older rows; a merge of what they show takes none away.
+        Files of a raw split overlap where deletion vectors delete the superseded rows; a merge of the rest drops none.
         """
         if isinstance(split, OverlaidSplit) or split.needs_merge:
             return split

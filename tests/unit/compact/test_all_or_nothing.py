@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lakelet.compact.all_or_nothing import done_together
+from lakelet.compact.all_or_nothing import run_all_or_nothing
 
 
 def test_results_come_in_the_order_of_the_tasks() -> None:
@@ -19,8 +19,8 @@ def test_results_come_in_the_order_of_the_tasks() -> None:
             first.set()
         return number * 10
 
-    assert done_together([0, 1, 2], do, threads=2, undo=pytest.fail) == [0, 10, 20]
-    assert done_together([], do, threads=2, undo=pytest.fail) == []
+    assert run_all_or_nothing([0, 1, 2], do, threads=2, undo=pytest.fail) == [0, 10, 20]
+    assert run_all_or_nothing([], do, threads=2, undo=pytest.fail) == []
 
 
 def test_what_is_done_is_undone_when_one_fails() -> None:
@@ -32,7 +32,7 @@ def test_what_is_done_is_undone_when_one_fails() -> None:
         return number
 
     with pytest.raises(KeyError):
-        done_together([0, 1, 2, 3], do, threads=1, undo=undone.extend)
+        run_all_or_nothing([0, 1, 2, 3], do, threads=1, undo=undone.extend)
     # The task after the one that failed may have been done before anybody knew.
     assert undone[:2] == [0, 1]
     assert set(undone) <= {0, 1, 3}

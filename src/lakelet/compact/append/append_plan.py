@@ -1,13 +1,13 @@
-"""Which files of an append table are to be compacted. A pure policy: files in, groups of files to put together out.
+"""Plan the compaction of an append table. A pure policy: files in, groups of files to merge out.
 
     on demand      small files (below 0.7 of the target size), and files of which much is deleted, are packed into groups of about
                    twice the target; a last group of too few files waits
-    full           the same, but every group of two files counts, and every file with deleted rows is rewritten
+    full           the same, but every group of two files is merged, and every file with deleted rows is rewritten
     after a write  by tiers of rows, for a table that gets many small commits
 
-Rows of a table with buckets have an order, that of their sequence numbers, and only neighbours are put together there. Files
-whose numbers overlap, since two writers wrote at once, are never taken apart. Without buckets there is no order, and the
-smallest files go first.
+Rows of a table with buckets have an order, that of their sequence numbers, and only neighbours are merged there. Files
+whose numbers overlap, since two writers wrote concurrently, are never separated. Without buckets there is no order, and the
+smallest files are merged first.
 
     tier of n rows    floor(log n), to the base of compaction.min.file-num; here 5
 
@@ -15,7 +15,7 @@ smallest files go first.
     tiers    3 2 2 1 1 1 1 | 1              which, being the fifth there, makes one of tier 2 after the next write
 
 Files are merged only if a higher tier comes out, so that a row is rewritten at most once per tier, however many commits there
-are. Rows are counted and not bytes, for small files shrink when they are put together.
+are. Tiers are by rows and not by bytes, for small files shrink when they are merged.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class AppendPolicy:
-    """What is compacted in the buckets of a table. `newest_schema` is the version that files are rewritten in."""
+    """The policy of a table. `newest_schema` is the version that files are rewritten in."""
 
     target_bytes: int
     open_bytes: int
@@ -66,7 +66,7 @@ class AppendPolicy:
 
     @classmethod
     def of(cls, schema: TableSchema) -> AppendPolicy:
-        """The policy that a table's options ask for."""
+        """The policy of a table's options."""
         options = TableOptions(schema.options)
         return cls(
             target_bytes=FileSettings.of(schema).target_bytes,
@@ -84,7 +84,7 @@ class AppendPolicy:
         return self.target_bytes // 10 * 7
 
     def pick(self, files: Sequence[DataFile], deleted: Mapping[str, int | None], *, full: bool) -> list[Group]:
-        """The groups of one bucket's files. `deleted` says how many rows of a file are deleted; None: nobody knows."""
+        """The groups of one bucket's files. `deleted` gives the number of deleted rows of a file; None: unknown."""
         found: list[Group] = []
         for stretch in self._stretches(files, deleted, full=full):
             found.extend(self._packed(stretch, full=full))
@@ -116,7 +116,7 @@ class AppendPolicy:
     def _stretches(
         self, files: Sequence[DataFile], deleted: Mapping[str, int | None], *, full: bool
     ) -> Iterator[list[_Piece]]:
-        """Pieces that may be put together, in the order in which their rows come out."""
+        """Pieces that may be merged, in the order of their rows."""
         chosen = {
             file.name: self._is_small(file) or self._must(file, deleted, full=full)
             for file in files
@@ -168,7 +168,7 @@ class AppendPolicy:
         return [tuple(chain) for chain in chains]
 
     def _piece(self, chain: Group, deleted: Mapping[str, int | None], *, must: bool) -> _Piece:
-        # A file of which nothing is left counts as a row, so that such files go, too.
+        # A file without live rows counts as one row, so that such files are removed, too.
         rows = sum(max(1, file.row_count - (deleted.get(file.name) or 0)) for file in chain)
         return _Piece(chain, sum(file.size for file in chain), rows, must)
 

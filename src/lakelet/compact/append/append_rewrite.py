@@ -1,15 +1,15 @@
-"""Rewriting files of one bucket of an append table: the same rows, less the deleted ones, in fewer files.
+"""Rewrite files of one bucket of an append table: the same rows, without the deleted ones, in fewer files.
 
     files ─ SplitReader: in the newest schema, without deleted rows ─ BucketWriter ─ new files of level 0
 
-Rows keep their order. In a table with buckets the new files take over the sequence numbers of the old ones, so that they stand
-where those stood; without buckets files count from 0 each.
+Rows keep their order. In a table with buckets the new files take over the sequence numbers of the old ones, and so their place
+in that order; without buckets files count from 0 each.
 
     old    [0..9][10..14][15..39]    next [40..]
     new    [0..29][30..39]           next [40..]
 
 Numbers only order files, no row stores its own. Memory is a row group and what the reader has in flight, whatever the size of
-the files. Nothing here commits: a crash leaves files that nobody names, and after an error there are none.
+the files. Nothing here commits: a crash leaves orphan files, and after an error there are none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lakelet.storage.home import TableHome
 
 
 class AppendRewriter:
-    """Does tasks of one table in its newest schema, one after the other or in threads."""
+    """Runs tasks of one table in its newest schema, one after the other or in threads."""
 
     def __init__(self, home: TableHome, schema: TableSchema, schema_of: Callable[[int], TableSchema]) -> None:
         self._home = home

@@ -1,1 +1,1 @@
-"""Rows that change their bucket: postponed rows, and tables that get another number of buckets."""
+"""Compaction that assigns buckets: postponed rows, and rescaling to another number of buckets."""

@@ -1,4 +1,4 @@
-"""Buckets for rows that wait for one: compaction of a table with postponed buckets.
+"""Compaction of a table with postponed buckets: assign postponed rows to buckets.
 
     bucket-postpone/   files in the order they were written ─┬─ hash of the bucket key ─ KeyValueWriter ─ level-0 files
     bucket-0, 1, …     what is there stays as it is          │                              of bucket-0, 1, …
@@ -10,8 +10,8 @@ bucket, so that of two rows of a key the later commit's wins. (Java goes by the 
 clocks and time zones of their writers.) The new files are of level 0: whether they are merged with others is decided by the
 compaction that follows.
 
-Rows that are written meanwhile go on waiting. Where somebody else gave rows of a partition their buckets first, this work on it
-is lost and cleaned up. A crash before the commit leaves files that nobody names. Memory is bounded by `write-buffer-size` and
+Rows that are written concurrently stay postponed. Where a concurrent commit assigned rows of a partition first, the work on it
+is discarded and cleaned up. A crash before the commit leaves orphan files. Memory is bounded by `write-buffer-size` and
 the bytes of a waiting file, for each partition in the works.
 """
 
@@ -30,7 +30,7 @@ from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import CommitRequest
-from lakelet.compact.all_or_nothing import done_together
+from lakelet.compact.all_or_nothing import run_all_or_nothing
 from lakelet.compact.compaction import THREADS, Scope, check_compactable, scope_entries
 from lakelet.compact.partition_commit import MOST_LOSSES, Group, commit_partitions
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
@@ -57,9 +57,9 @@ _BUFFER_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class WaitingTask:
-    """Rows of one partition that get buckets. Picklable.
+    """The postponed rows of one partition, to be assigned to buckets. Picklable.
 
-    `files` stand in the order in which their rows came. `first_sequences` are the first free sequence numbers of the
+    `files` are in the order in which their rows arrived. `first_sequences` are the first free sequence numbers of the
     partition's buckets in the version `sequenced_at` (its id and delta manifest list); a bucket that is not named is empty.
     """
 
@@ -82,7 +82,7 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class PostponedCompaction:
-    """Gives the waiting rows of a table their buckets, in its newest schema. `elsewhere` does tasks on other machines."""
+    """Assigns the postponed rows of a table to buckets, in its newest schema. `elsewhere` runs tasks on other machines."""
 
     home: TableHome
     schema: TableSchema
@@ -109,8 +109,8 @@ class PostponedCompaction:
                 if attempt == MOST_LOSSES:
                     raise
                 continue
-            stands, whole = commit_waiting(self.home, groups)
-            made = stands or made
+            committed, whole = commit_waiting(self.home, groups)
+            made = committed or made
             if whole:
                 return made
             if attempt == MOST_LOSSES:
@@ -142,11 +142,13 @@ class PostponedCompaction:
             remove_files(self.home, self.schema, [message for group in groups for message in group])
 
         largest_first = sorted(tasks, key=lambda task: -task.size)
-        return done_together(largest_first, lambda task: rewriter.rewrite(task, watch), threads=self.threads, undo=undo)
+        return run_all_or_nothing(
+            largest_first, lambda task: rewriter.rewrite(task, watch), threads=self.threads, undo=undo
+        )
 
 
 def waiting_tasks(entries: Sequence[ManifestEntry], schema: TableSchema, snapshot: Snapshot) -> list[WaitingTask]:
-    """What is to be done about these live entries of a snapshot: all of each partition, in the order of their commits."""
+    """The tasks of these live entries of a snapshot: all of each partition, in the order of their commits."""
     default = TableOptions(schema.options).get(POSTPONE_DEFAULT_BUCKET_NUM)
     waiting: dict[bytes, list[DataFile]] = {}
     totals: dict[bytes, set[int]] = {}
@@ -171,7 +173,7 @@ def waiting_tasks(entries: Sequence[ManifestEntry], schema: TableSchema, snapsho
 
 
 class WaitingRewriter:
-    """Does tasks of one table in its newest schema, one after the other or in threads."""
+    """Runs tasks of one table in its newest schema, one after the other or in threads."""
 
     def __init__(self, home: TableHome, schema: TableSchema, schema_of: Callable[[int], TableSchema]) -> None:
         self._home = home
@@ -235,5 +237,5 @@ def commit_waiting(home: TableHome, groups: Sequence[Group]) -> tuple[Snapshot |
 
 
 def with_buckets(schema: TableSchema, buckets: int) -> TableSchema:
-    """The same version of a schema, for files of so many buckets."""
+    """The same version of a schema with another bucket count, for files of that count."""
     return replace(schema, options={**schema.options, BUCKET.name: str(buckets)})

@@ -1,21 +1,21 @@
-"""Another number of buckets for a table: its partitions are rewritten, and the option `bucket` changes.
+"""Rescale a table to another number of buckets: rewrite its partitions, and change the option `bucket`.
 
     plan ─ rewrite all partitions ─ option `bucket` ─ OVERWRITE: old files out, new files in ─┬─ all partitions: done
       ▲      nothing is seen of it    from here on,                                           │
       │                               writers for the old number are refused                  └─ some changed meanwhile
       └────────────────────────────────────────────────────────────────────────────── again for those
 
-The bucket of a key depends on the number of buckets, so that a partition's files must all agree on it. Every file carries the
-number it was written for, and this is how that holds whoever writes at the same time:
+The bucket of a key depends on the number of buckets, so that a partition's files must all agree on it. Every file records the
+number it was written for, and this is how that holds with concurrent writers:
 
 - A writer who started before finds another `bucket` when it commits, and its commit conflicts; one who starts after the option
   changed and before the partition is rewritten is refused at once, with the old number in the message.
 - Rows that were committed while a partition was rewritten are found by the commit: a file of the old number would stay behind, or
-  one that was read is gone. The work on that partition is thrown away and done again, and now nobody can come in between.
-- The commit takes away exactly the files that were read, never "whatever is there".
+  one that was read is removed. The work on that partition is discarded and done again, and now no writer can interfere.
+- The commit removes exactly the files that were read, never "whatever is there".
 
-Rewriting comes before the change of the option because it takes long, and writers are turned away only after it. A crash before
-the option changes leaves files that nobody names. After that it leaves partitions of the old number: they are read as before,
+Rewriting comes before the change of the option because it takes long, and writers are refused only after it. A crash before
+the option changes leaves orphan files. After that it leaves partitions of the old number: they are read as before,
 writers are refused, and the same call goes on from there. Partitions that are left out keep their number until they are
 rewritten.
 
@@ -32,7 +32,7 @@ from lakelet.commit.metadata.missing_file import SnapshotExpiredError
 from lakelet.commit.metadata.schemas import SchemaVersions, change_schema, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.request import CommitRequest
-from lakelet.compact.all_or_nothing import done_together
+from lakelet.compact.all_or_nothing import run_all_or_nothing
 from lakelet.compact.buckets.rescale_plan import RescaleTask, rescale_tasks
 from lakelet.compact.buckets.rescale_rewrite import RescaleRewriter
 from lakelet.compact.compaction import THREADS, Scope, check_compactable, scope_entries
@@ -61,8 +61,8 @@ RescaleElsewhere = Callable[[TableSchema, Sequence[RescaleTask]], list[Group]]
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """Rewrites the partitions of a scope into `buckets` buckets. `changed` is told of the schema that says so;
-    `elsewhere` does tasks on other machines."""
+    """Rewrites the partitions of a scope into `buckets` buckets. `changed` is called with the schema that has the new number;
+    `elsewhere` runs tasks on other machines."""
 
     home: TableHome
     buckets: int
@@ -83,11 +83,11 @@ class Rescale:
             # A schema that is read after the snapshot knows every column of its files.
             schema = latest_schema(self.home)
             if changed:
-                self._check_standing(schema)
+                self._check_unchanged(schema)
             try:
                 tasks = [] if snapshot is None else self.plan(schema, snapshot)
                 # As long as the option is another, rows of the old number may still come in.
-                if not tasks and (changed or self._stands(schema)):
+                if not tasks and (changed or self._has_buckets(schema)):
                     return made
                 groups = self.rewrite(schema, tasks) if self.elsewhere is None else self.elsewhere(schema, tasks)
             except CompactionCancelled:
@@ -97,12 +97,12 @@ class Rescale:
                 if losses == MOST_LOSSES:
                     raise
                 continue
-            standing = schema if self._stands(schema) else self._set_buckets(schema, groups)
+            newest = schema if self._has_buckets(schema) else self._set_buckets(schema, groups)
             changed = True
             whole = False
-            if _same_layout(schema, standing):
-                stands, whole = commit_rescaled(self.home, [_of_version(group, standing.id) for group in groups])
-                made = stands or made
+            if _same_layout(schema, newest):
+                committed, whole = commit_rescaled(self.home, [_of_version(group, newest.id) for group in groups])
+                made = committed or made
             else:
                 self._remove(schema, groups)
             losses += not whole
@@ -125,45 +125,45 @@ class Rescale:
         rows, size = sum(task.row_count for task in tasks), sum(task.size for task in tasks)
         watch = Watch(len(tasks), rows, size, self.progress, self.cancel)
         rewriter = RescaleRewriter(self.home.deferring(), schema, SchemaVersions(self.home, {schema.id: schema}))
-        return done_together(
+        return run_all_or_nothing(
             sorted(tasks, key=lambda task: -task.size),
             lambda task: rewriter.rewrite(task, watch),
             threads=self.threads,
             undo=lambda groups: self._remove(schema, groups),
         )
 
-    def _stands(self, schema: TableSchema) -> bool:
-        """Whether new rows go to so many buckets."""
+    def _has_buckets(self, schema: TableSchema) -> bool:
+        """Whether the newest schema has the new number of buckets."""
         buckets = TableOptions(schema.options).get(BUCKET)
         return buckets == self.buckets or bucket_mode(schema) is BucketMode.POSTPONE_MODE
 
-    def _check_standing(self, schema: TableSchema) -> None:
-        """Two that rescale to different numbers must not undo each other's work for ever."""
-        if not self._stands(schema):
+    def _check_unchanged(self, schema: TableSchema) -> None:
+        """Refuse to go on where a concurrent rescale set another number: the two would undo each other's work forever."""
+        if not self._has_buckets(schema):
             raise ConflictError(
                 f"{self.home.where(self.home.paths.branch_root)}: while it was rewritten for {self.buckets} buckets, somebody "
                 f"else changed the number to {TableOptions(schema.options).get(BUCKET)}"
             )
 
     def _set_buckets(self, schema: TableSchema, groups: Sequence[Group]) -> TableSchema:
-        """The newest schema, which says how many buckets there are from now on."""
+        """Set the number of buckets from now on; returns the newest schema."""
         try:
-            standing = set_buckets(self.home, self.buckets)
+            newest = set_buckets(self.home, self.buckets)
         except CommitUnknownError:
             raise
         except LakeletError:
             self._remove(schema, groups)
             raise
         if self.changed is not None:
-            self.changed(standing)
-        return standing
+            self.changed(newest)
+        return newest
 
     def _remove(self, schema: TableSchema, groups: Sequence[Group]) -> None:
         remove_files(self.home, schema, [message for group in groups for message in group])
 
 
 def check_rescalable(home: TableHome, schema: TableSchema, buckets: object) -> None:
-    """InvalidError unless a table can be put into so many buckets."""
+    """InvalidError unless a table can be rescaled to this number of buckets."""
     check_compactable(schema)
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= _MOST_BUCKETS:
         raise InvalidError(f"buckets {buckets!r}: expected a whole number from 1 to {_MOST_BUCKETS}")
@@ -176,7 +176,7 @@ def check_rescalable(home: TableHome, schema: TableSchema, buckets: object) -> N
 
 
 def set_buckets(home: TableHome, buckets: int) -> TableSchema:
-    """The newest schema with so many buckets, made if need be."""
+    """The newest schema with this number of buckets, created if needed."""
 
     def change(schema: TableSchema) -> TableSchema:
         check_rescalable(home, schema, buckets)

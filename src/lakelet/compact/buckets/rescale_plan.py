@@ -1,4 +1,4 @@
-"""Which partitions stand in another number of buckets than they should. Pure: live entries in, tasks out."""
+"""Plan a rescale: the partitions that have another number of buckets. Pure: live entries in, tasks out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelet.model.split import DeletionVector
 
 @dataclass(frozen=True, slots=True)
 class OldBucket:
-    """All files of a bucket that goes."""
+    """All files of a bucket that is replaced."""
 
     bucket: int
     total_buckets: int
@@ -22,7 +22,7 @@ class OldBucket:
 
 @dataclass(frozen=True, slots=True)
 class RescaleTask:
-    """A partition whose rows go to `buckets` buckets. Picklable.
+    """A partition whose rows are rewritten into `buckets` buckets. Picklable.
 
     `vectors` are the deletion vectors of its files by file name; `snapshot_id` is the version that all of it was found in.
     """
@@ -52,7 +52,7 @@ class RescaleTask:
 def rescale_tasks(
     entries: Sequence[ManifestEntry], buckets: int, *, snapshot_id: int, vectors: Mapping[str, DeletionVector]
 ) -> list[RescaleTask]:
-    """The partitions among these live entries that have files of another number of buckets. Rows that wait for one stay."""
+    """The partitions among these live entries that have files of another number of buckets. Postponed rows stay."""
     partitions: dict[bytes, dict[tuple[int, int], list[DataFile]]] = {}
     for entry in entries:
         if entry.bucket != POSTPONE_BUCKET:

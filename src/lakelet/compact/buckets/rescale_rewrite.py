@@ -1,10 +1,10 @@
-"""Rewriting a partition into another number of buckets.
+"""Rewrite a partition into another number of buckets.
 
     old buckets, one after the other ─┬─ primary key: rows merged, deletes dropped ─ KeyValueWriter ─ files of the top level
                                       └─ append: rows as they were written ───────── AppendWriter ─── files of level 0
 
-All rows of the partition are here, so that nothing older is left below them, and sequence numbers begin anew. Rows that readers
-do not see yet, since they wait on level 0 for compaction, come along and are seen afterwards. Rows of one bucket key keep
+All rows of the partition are read, so that no older rows are left below them, and sequence numbers restart. Rows that are not
+visible yet, since level 0 is hidden until compaction, are included and visible afterwards. Rows of one bucket key keep
 their order in an append table. Memory is bounded by `write-buffer-size`, or what the append writer may hold.
 """
 
@@ -37,7 +37,7 @@ from lakelet.storage.home import TableHome
 
 
 class RescaleRewriter:
-    """Does tasks of one table in its newest schema, one after the other or in threads."""
+    """Runs tasks of one table in its newest schema, one after the other or in threads."""
 
     def __init__(self, home: TableHome, schema: TableSchema, schema_of: Callable[[int], TableSchema]) -> None:
         self._home = home
@@ -77,7 +77,7 @@ class RescaleRewriter:
         return KeyValueWriter(self._home, schema, first_sequence=lambda _: 0, source=FILE_SOURCE_COMPACT, level=level)
 
     def _rows(self, task: RescaleTask) -> Iterator[pa.RecordBatch]:
-        """The rows of the partition that count, in the columns of the table now."""
+        """The merged rows of the partition, in the table's current columns."""
         everything = row_filter(None, self._schema.fields)
         names = self._schema.names
         reader: MergeReader | SplitReader

@@ -1,4 +1,4 @@
-"""Which files of a primary-key table are to be compacted: the policy of `lsm.universal`, asked bucket by bucket."""
+"""Plan the compaction of a primary-key table: the policy of `lsm.universal`, applied bucket by bucket."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def keyed_tasks(
     """What is due in the buckets of these live entries, all files of each bucket among them.
 
     Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. Buckets with
-    files of a newer schema are left alone: this one does not know all of their columns. Where rows of level 0 show up by
-    compaction and the merge engine folds values, whatever is due takes all runs of its bucket along.
+    files of a newer schema are left alone: this one does not know all of their columns. Where rows of level 0 become visible by
+    compaction and the merge engine folds values, every task includes all runs of its bucket.
     """
     options = TableOptions(schema.options)
     policy = UniversalPolicy.of(options)
@@ -45,7 +45,7 @@ def keyed_tasks(
         runs = level_runs(files)
         unit = _unit(policy, runs, vectors, now_ms=now_ms, full=full, hides=hides, expired=expired)
         if unit is not None and hides and not marks:
-            # A row that comes up is folded with the one that it meets, which takes more than a mark in its file.
+            # A row from level 0 is folded with the row of its key above, which a deletion vector cannot express.
             unit = _unit(policy, runs, vectors, now_ms=now_ms, full=True, hides=hides, expired=expired)
         if unit is None:
             continue

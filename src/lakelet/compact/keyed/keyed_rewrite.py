@@ -1,12 +1,12 @@
-"""Rewriting files of one bucket of a primary-key table onto a level: of every key the newest row, in key order.
+"""Rewrite files of one bucket of a primary-key table onto a level: of every key the merged row, in key order.
 
     files ─ sections in key order ─┬─ a large file of its own       moves to the level as it is
                                    └─ all others, neighbours joined ─ MergeReader ─ row groups ─ SortedFileWriter
 
 A file that moves is named twice in the message, as removed from its level and as added to the other. Files with deletes do not
-move to where deletes are dropped, nor do files in another format than the level's, nor those of which nobody knows whether
-they hold deletes. Memory is that of the reader and a row group,
-whatever the size of the bucket. Nothing here commits, and whoever calls removes the files if that fails.
+move to where deletes are dropped, nor do files in another format than the level's, nor those for which it is unknown whether
+they hold deletes. Memory is that of the reader and a row group, whatever the size of the bucket. Nothing here commits, and the
+caller removes the files if the commit fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakelet.compact.keyed.superseded_rows import Outdating
+from lakelet.compact.keyed.superseded_rows import SupersededRows
 from lakelet.compact.known_nans import known_nan_columns
 from lakelet.compact.progress import Watch
 from lakelet.compact.row_expiry import RowExpiry
@@ -48,7 +48,7 @@ _LARGE_SHARE = 0.7
 
 
 class KeyedRewriter:
-    """Does tasks of one table in its newest schema, one after the other or in threads."""
+    """Runs tasks of one table in its newest schema, one after the other or in threads."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class KeyedRewriter:
         come: list[DataFile] = []
         moved: list[DataFile] = []
         folder = self._folders.bucket_folder(task.partition, task.bucket)
-        outdating = Outdating(self._home, self._schema, self._schema_of, task, folder)
+        superseded = SupersededRows(self._home, self._schema, self._schema_of, task, folder)
         for group in self._groups(task, spec.settings):
             watch.check()
             if isinstance(group, DataFile):
@@ -96,7 +96,7 @@ class KeyedRewriter:
                     come.append(replace(group, level=task.output_level))
                 continue
             gone.extend(group)
-            come.extend(self._merged(task, group, spec, files, watch, outdating))
+            come.extend(self._merged(task, group, spec, files, watch, superseded))
         message = CommitMessage(
             task.partition,
             task.bucket,
@@ -105,17 +105,17 @@ class KeyedRewriter:
             tuple(gone),
             base_snapshot=task.snapshot_id,
         )
-        return self._settled(message, task, outdating, moved) if self._hides else message
+        return self._settled(message, task, superseded, moved) if self._hides else message
 
     def _settled(
-        self, message: CommitMessage, task: CompactionTask, outdating: Outdating, moved: Sequence[DataFile]
+        self, message: CommitMessage, task: CompactionTask, superseded: SupersededRows, moved: Sequence[DataFile]
     ) -> CommitMessage:
-        """With what the choice of rows rests on, and with the deletion vectors that come of it."""
+        """The message with the files that the superseded rows were decided from, and with the new deletion vectors."""
         return replace(
             message,
             settled=frozenset(file.name for file in (*task.files, *task.beside) if file.level > 0),
             old_vectors=tuple(sorted({vector.index_name for vector in task.vectors.values()})),
-            new_vectors=outdating.new_vectors(moved),
+            new_vectors=superseded.new_vectors(moved),
         )
 
     def _groups(self, task: CompactionTask, settings: FileSettings) -> Iterator[DataFile | list[DataFile]]:
@@ -150,14 +150,14 @@ class KeyedRewriter:
         file = task.files[section.places[0]]
         if not file.name.endswith(f".{settings.file_format}") or file.name in task.vectors:
             return False
-        # Readers take the word of files above level 0 for how many deletes they hold.
+        # Readers rely on the delete counts of files above level 0.
         if file.delete_row_count == 0 and may_hold_retracts(file, counts_deletes=self._counts_deletes):
             return False
         if task.drop_deletes and self._expiry is not None and self._expiry.may_hold_expired(file, self._schema_of):
             return False
-        # Rows of level 0 may outdate some beside them, which is found out as they are merged.
-        outdates = bool(task.beside) and file.level == 0
-        return not outdates and not (task.drop_deletes and file.delete_row_count != 0)
+        # Rows of level 0 may supersede some in files beside them, which is found out as they are merged.
+        supersedes = bool(task.beside) and file.level == 0
+        return not supersedes and not (task.drop_deletes and file.delete_row_count != 0)
 
     def _merged(
         self,
@@ -166,7 +166,7 @@ class KeyedRewriter:
         spec: SortedFileSpec,
         files: NewFiles,
         watch: Watch,
-        outdating: Outdating,
+        superseded: SupersededRows,
     ) -> tuple[DataFile, ...]:
         folder = self._folders.bucket_folder(task.partition, task.bucket)
         writer = SortedFileWriter(
@@ -182,7 +182,7 @@ class KeyedRewriter:
             tuple(task.vectors.get(file.name) for file in group),
             needs_merge=True,
         )
-        batches = self._batches(task, group, split, outdating)
+        batches = self._batches(task, group, split, superseded)
         rows, size = sum(file.row_count for file in group), sum(file.size for file in group)
         told = 0
         with ThreadPoolExecutor(1, "lakelet-compact") as pool:
@@ -199,29 +199,29 @@ class KeyedRewriter:
         return written
 
     def _batches(
-        self, task: CompactionTask, group: Sequence[DataFile], split: Split, outdating: Outdating
+        self, task: CompactionTask, group: Sequence[DataFile], split: Split, superseded: SupersededRows
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a group that are to be written."""
         expiry = self._expiry if task.drop_deletes else None
-        for batch in self._winners(task, group, split, outdating):
+        for batch in self._winners(task, group, split, superseded):
             kept = batch if expiry is None else expiry.kept(batch)
             if kept.num_rows:
                 yield kept
 
     def _winners(
-        self, task: CompactionTask, group: Sequence[DataFile], split: Split, outdating: Outdating
+        self, task: CompactionTask, group: Sequence[DataFile], split: Split, superseded: SupersededRows
     ) -> Iterator[pa.RecordBatch]:
-        """Of every key the row that counts."""
+        """The winning row of every key."""
         if not task.beside:
             yield from self._reader(self._schema.names, drop_deletes=task.drop_deletes).batches([split])
             return
-        deciding = self._reader(outdating.columns, drop_deletes=False).batches([split])
-        winning = outdating.winning(group, deciding)
+        deciding = self._reader(superseded.columns, drop_deletes=False).batches([split])
+        winning = superseded.winning(group, deciding)
         at = 0
         for batch in self._reader(self._schema.names, drop_deletes=False).batches([split]):
             keep = np.ones(batch.num_rows, np.bool_) if winning is None else winning[at : at + batch.num_rows]
             at += batch.num_rows
-            # A delete has done its work once the rows that it outdates are marked.
+            # A delete is not needed any longer once the rows that it supersedes are in deletion vectors.
             kept = batch.filter(pa.array(keep & (batch.column(VALUE_KIND).to_numpy() & 1 == 0)))
             if kept.num_rows:
                 yield kept

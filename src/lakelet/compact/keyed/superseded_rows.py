@@ -1,15 +1,15 @@
-"""Which rows are outdated by a compaction, in tables whose readers do not merge (deletion vectors, first-row).
+"""Find the rows that a compaction supersedes, in tables whose readers do not merge (deletion vectors, first-row).
 
-Rows of level 0 come up to a level that readers see, while files above it stay as they are. Of every key one row may be left:
+Rows of level 0 are promoted to a level that readers see, while files above it stay as they are. Of every key one row may be left:
 
-    rows that come up    k1  k3' k4'          merged with each other first
+    promoted rows        k1  k3' k4'          merged with each other first
     files that stay      k1' k2  k3  k5       only their keys, sequence numbers and version columns are read
 
-Where the row that comes up wins, the position of the other is added to its file's deletion vector; where the row that stays wins
-(by its `sequence.field`, or in a first-row table because it was there first), the row that comes up is dropped. Keys are
-compared stream against stream, so that memory holds a bit per row and a few batches, no more.
+Where the promoted row wins, the position of the other is added to its file's deletion vector; where the row that stays wins
+(by its `sequence.field`, or in a first-row table because it is the older one), the promoted row is dropped. Keys are
+compared by a streaming merge, so that memory holds a bit per row and a few batches, no more.
 
-All vectors of a bucket are written as one index file, which takes the place of the one before.
+All vectors of a bucket are written as one index file, which replaces the previous one.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ Alive = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
-class Outdating:
-    """Compares the rows of a task with the files beside it, and remembers what is left of those."""
+class SupersededRows:
+    """Compares the rows of a task with the files beside it, and collects the superseded rows of those."""
 
     home: TableHome
     schema: TableSchema
@@ -64,7 +64,7 @@ class Outdating:
     def winning(self, group: Sequence[DataFile], coming: Iterator[pa.RecordBatch]) -> Alive | None:
         """Which rows of a group of files win, by their merged deciding columns; None where all of them do.
 
-        The positions of rows that lose to them are noted.
+        The positions of the rows that they supersede are collected.
         """
         types = [field.type for field in self.schema.trimmed_key_fields]
         names = {file.name for file in group}
@@ -167,7 +167,7 @@ class Outdating:
 
 
 class _Numbered:
-    """The rows that come up, numbered in their order."""
+    """The promoted rows, numbered in their order."""
 
     def __init__(self, rows: Iterator[pa.RecordBatch]) -> None:
         self._rows = rows

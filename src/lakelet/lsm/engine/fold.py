@@ -1,4 +1,4 @@
-"""Folding groups of rows: what is asked of the engine and what is not, put together as batches."""
+"""Fold groups of rows with a fold engine, and assemble the results as batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fold_groups(
 ) -> pa.RecordBatch:
     """One row for each key, in these columns or in all that the rows have; without retracts if the merge drops them.
 
-    A batch of no columns tells no number of rows, so that at least one is to be asked for.
+    A batch without columns has no number of rows, so that at least one column must be requested.
     """
     names = groups.source.schema.names if columns is None else list(columns)
     same = {SEQUENCE_NUMBER, *(name for name, _ in spec.key), *spec.partition}

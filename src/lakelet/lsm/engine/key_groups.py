@@ -1,11 +1,11 @@
-"""Rows of many keys, grouped by key, as a fold engine sees them.
+"""Rows grouped by key: the input of a fold engine.
 
     place in `order`    0  1  2  3  4  5        rows of a key are neighbours, oldest first: by `sequence.field`,
     key                 a  a  b  c  c  c        by sequence number, by arrival
     starts              ^     ^  ^
     ends                      ^  ^        ^
 
-The rows stay where they are until a column is asked for. `column` gathers all values of it in this order, once, for engines
+The rows stay where they are until a column is requested. `column` gathers all values of it in this order, once, for engines
 that compute (`ufunc.reduceat` over `starts`); `pick` fetches one value for each key, for engines that choose: they work on
 `valid` and `retracts` alone and move nothing but the results.
 """
@@ -41,7 +41,7 @@ class KeyGroups:
 
     @property
     def ends(self) -> Places:
-        """The places behind the last row of each key."""
+        """The end (exclusive) of each key's rows."""
         return np.append(self.starts[1:], len(self.order))
 
     def column(self, name: str) -> pa.Array:
@@ -74,7 +74,7 @@ class KeyGroups:
         return np.where(places >= self.starts, places, -1)
 
     def kinds(self) -> Kinds:
-        """What each row does, key by key."""
+        """The row kind of each row, key by key."""
         if VALUE_KIND not in self.source.schema.names:
             return np.zeros(len(self.order), np.int8)
         kinds: Kinds = self.source.column(VALUE_KIND).to_numpy()[self.order]
@@ -87,7 +87,7 @@ class KeyGroups:
 
 
 def key_groups(rows: pa.Table, order: Places, starts: Places, batch_rows: int) -> Iterator[KeyGroups]:
-    """The rows in parts of about so many, no key in two parts."""
+    """Split the groups into parts of about a number of rows, no key in two parts."""
     cuts = _cuts(starts, len(order), batch_rows)
     if fits_one_piece(rows):
         source = pa.concat_batches(rows.to_batches()) if rows.num_rows else rows.schema.empty_table().to_batches()[0]
@@ -101,7 +101,7 @@ def key_groups(rows: pa.Table, order: Places, starts: Places, batch_rows: int) -
 
 
 def _cuts(starts: Places, total: int, batch_rows: int) -> Iterator[tuple[int, int, int, int]]:
-    """Parts as the places from and to which they reach, and the numbers of their first key and the one behind the last."""
+    """Parts as ranges of places (end exclusive), and as ranges of key numbers (end exclusive)."""
     bounds = np.append(starts, total)
     first = 0
     while first < len(starts):

@@ -28,10 +28,10 @@ from lakelet.model.row_arrays import Kinds
 
 @dataclass(frozen=True, slots=True)
 class Shortcuts:
-    """What may be done without merging values.
+    """The optimisations that a merge engine allows.
 
-    `positions`: superseded rows are told by their positions, from keys alone; other engines read the files and leave them
-    out, deletion vectors mark them. `value_pruning`: files of a section are left out of a scan where no file of the section
+    `positions`: superseded rows are found by their positions, from keys alone; other engines read the files and leave them
+    out, deletion vectors mark them. `value_pruning`: files of a section are pruned from a scan where no file of the section
     has a row that matches a condition on values.
     """
 
@@ -41,7 +41,7 @@ class Shortcuts:
 
 @dataclass(frozen=True, slots=True)
 class SelectEngine:
-    """Keeps one row of each key: the newest, or with `keeps_first` the oldest, which no retract can take away."""
+    """Keeps one row of each key: the newest, or with `keeps_first` the oldest, which no retract deletes."""
 
     name: str
     keeps_first: bool = False
@@ -66,7 +66,7 @@ class SelectEngine:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The result of a fold: for each key a value of every column asked for, and its kind; no `kinds` where all are inserts."""
+    """The result of a fold: for each key a value of every requested column, and its kind; no `kinds` where all are inserts."""
 
     columns: tuple[pa.Array, ...]
     kinds: Kinds | None = None
@@ -77,7 +77,7 @@ class FoldEngine(Protocol):
 
     Folding is associative: buffers, spills, compactions and readers fold some rows of a key first and the results again, in
     the same order. A single row that is no retract folds to itself, so that files of one run are read as they are. The sequence
-    number of a result is that of the newest row, its key that of all of them; neither is asked of the engine.
+    number of a result is that of the newest row, its key that of all of them; the engine computes neither.
     """
 
     @property
@@ -98,7 +98,7 @@ class FoldEngine(Protocol):
     def fold(self, groups: KeyGroups, columns: Sequence[str]) -> Folded:
         """One row for each key, in these columns, in the types that they have in `groups`. No column of the key is among them.
 
-        A result of a retract kind takes the key away: it is kept where older rows may lie below, and dropped from what is read.
+        A result of a retract kind deletes the key: it is kept where older rows may exist below, and dropped by reads.
         """
 
 

@@ -1,4 +1,4 @@
-"""The order in which an engine folds rows: by key, and those of a key oldest first."""
+"""Sort rows for a fold engine: by key, and those of a key oldest first."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows_by_key(runs: Sequence[SortedRun]) -> tuple[Places, Places]:
 
 
 def _ascends_by_key(run: SortedRun) -> bool:
-    """Whether rows of a key that stand side by side come in the order of their sequences."""
+    """Whether adjacent rows of a key are in the order of their sequences."""
     first, _ = neighbours(run.words)
     repeated = ~first[1:]
     return not repeated.any() or bool((np.diff(run.sequences)[repeated] >= 0).all())

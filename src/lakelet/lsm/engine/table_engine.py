@@ -20,7 +20,7 @@ ENGINES: dict[str, Callable[[TableSchema], MergeEngine]] = {
 
 
 def table_engine(schema: TableSchema) -> MergeEngine:
-    """The engine that a primary-key table's options ask for. InvalidError where there is none by that name."""
+    """The engine of a primary-key table's options. InvalidError where there is none by that name."""
     name = str(TableOptions(schema.options).get(MERGE_ENGINE))
     if name not in ENGINES:
         raise InvalidError(f"option '{MERGE_ENGINE.name}': expected {' or '.join(ENGINES)}, found '{name}'")

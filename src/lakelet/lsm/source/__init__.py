@@ -1,1 +1,1 @@
-"""Sources of sorted rows: what merges and lookups read, files or not."""
+"""Sources of sorted rows for merges and lookups: files and memory."""

@@ -1,7 +1,6 @@
 """A sorted run in memory: rows of one bucket as Arrow, read by merges and lookups like a file.
 
-What a memtable looks like to readers. The rows are those that were there when the run was made; whoever goes on writing makes
-another run.
+The form of a memtable for readers. The rows are those at the time the run was made; later writes make another run.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class MemoryRunStats:
 
 @dataclass(frozen=True)
 class MemoryRun:
-    """Rows in key order, those of a key by their sequence numbers. `MemoryRun.of` puts them in order."""
+    """Rows in key order, those of a key by their sequence numbers. `MemoryRun.of` sorts them."""
 
     data: MemoryRunStats
     _rows: pa.RecordBatch
@@ -117,7 +116,7 @@ class MemoryHits:
 
     @property
     def kinds(self) -> Kinds | None:
-        """What each row does; None where all are additions."""
+        """The row kind of each row; None where all are additions."""
         kinds: Kinds = self.source.column(VALUE_KIND).to_numpy()[self.numbers]
         return kinds if (kinds & 1).any() else None
 

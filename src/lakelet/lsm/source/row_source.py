@@ -1,4 +1,4 @@
-"""The protocol of sorted runs that are merged, wherever their rows lie: a data file is one, a run in memory another.
+"""The protocol of sorted runs that are merged: data files, and runs in memory.
 
     SourceStats    what is known before a row is read: key range, sequence numbers, retracts     cuts buckets into sections
     batches        rows in key order, in the columns asked for                                   the merge
@@ -53,11 +53,11 @@ class SourceStats(Protocol):
 
     @property
     def delete_row_count(self) -> int | None:
-        """How many rows are retracts, None where nobody knows."""
+        """The number of retracts, None where it is unknown."""
 
     @property
     def level(self) -> int:
-        """Where in the bucket's tree the source stands; 0 for what is no file."""
+        """The level of the source in the bucket's tree; 0 for what is no file."""
 
     @property
     def size(self) -> int:
@@ -86,7 +86,7 @@ class RowRequest:
 
 
 class LookupKeys(Protocol):
-    """Keys that are looked for, by column in key order, and as bytes (`lsm.key_bytes`)."""
+    """The keys of a lookup, by column in key order, and as bytes (`lsm.key_bytes`)."""
 
     @property
     def columns(self) -> Sequence[pa.Array]:
@@ -100,16 +100,16 @@ class LookupKeys(Protocol):
 class Hits(Protocol):
     """Rows that a lookup found in one place, and for each the place of its key among those looked for.
 
-    `kinds` is None where all rows are additions. Values are fetched when they are asked for, so that a row that loses costs none.
+    `kinds` is None where all rows are additions. Values are fetched lazily, so that a superseded row costs none.
     """
 
     @property
     def places(self) -> Places:
-        """Which key each row has."""
+        """The place of each row's key among the keys of the lookup."""
 
     @property
     def kinds(self) -> Kinds | None:
-        """What each row does."""
+        """The row kind of each row."""
 
     def keep(self, mask: Mask) -> Hits:
         """Some of the rows."""

@@ -1,4 +1,4 @@
-"""Changelog files to Arrow batches: every row counts, with the kind it was written with."""
+"""Read changelog files as Arrow batches: every row with its row kind, unmerged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two versions of rows that have a key, compared: what was inserted, updated and deleted.
+"""Diff two versions of a primary-key table: inserted, updated and deleted rows.
 
 DuckDB does it, on disk where memory does not suffice. Keys are compared as their BinaryRow bytes, so that they are equal
 exactly where the table takes them for one key; rows are compared column by column, with NULL equal to NULL, NaN to NaN, zeros of

@@ -1,4 +1,4 @@
-"""Two sets of rows subtracted from one another, equal rows counted.
+"""The multiset difference of two sets of rows.
 
 DuckDB does it, on disk where memory does not suffice. Rows are compared column by column, with NULL equal to NULL and NaN to NaN.
 """
@@ -17,7 +17,7 @@ from lakelet.storage.spill_folder import SpillFolder
 def row_difference(
     left: pa.RecordBatchReader, right: pa.RecordBatchReader
 ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
-    """What only the left has, and what only the right has."""
+    """The rows that only the left has, and those that only the right has."""
     schema = left.schema
     folder = SpillFolder("lakelet-")
     connection = open_instance(f"{folder.name}/rows.duckdb", {"temp_directory": f"{folder.name}/more"})

@@ -1,1 +1,1 @@
-"""Rows of files found by their keys."""
+"""Lookups: rows of files by key."""

@@ -1,6 +1,6 @@
-"""What lookups have read, kept in memory: one cache for the process, weighed in bytes.
+"""The block cache of lookups: one for the process, limited in bytes.
 
-Data files never change and their names are never used again. Each `put` names the limit: tables differ in what they allow.
+Data files are immutable and their names are never reused. Each `put` gives the limit, which is an option of the table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files of one bucket as a source of rows by key.
+"""Look up keys in the files of one bucket.
 
     key ranges of files ─ key ranges and bloom filters of row groups ─ binary search in the keys of a row group ─ FileHits
 
@@ -119,7 +119,7 @@ class FileLookup:
     counts_deletes: bool
 
     def search(self, keys: WantedKeys) -> list[FileHits]:
-        """All rows of the keys, in whatever file they stand; files and row groups in order."""
+        """All rows of the keys in all files; files and row groups in order."""
         found: list[FileHits] = []
         for number, places in self.bucket.bounds.candidates(keys):
             lookup = self.bucket.files[number]
@@ -149,7 +149,7 @@ class FileLookup:
         return taken
 
     def _live(self, hits: FileHits, start: int) -> FileHits:
-        """Without the rows that a deletion vector hides."""
+        """Drop the rows that a deletion vector deletes."""
         positions = self.columns.blocks.deleted(hits.lookup.file)
         if positions is None or not len(positions):
             return hits

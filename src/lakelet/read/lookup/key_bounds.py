@@ -1,6 +1,6 @@
-"""Key ranges of files or row groups, and which of many keys can stand in each.
+"""Key ranges of files or row groups, and which of many keys can be in each.
 
-A range is narrowed only by what is sure: one that is not known takes all keys.
+Ranges are conservative: an unknown one may hold all keys.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Places = NDArray[np.int64]
 
 
 class WantedKeys:
-    """Keys that are looked for, by column, and their codes in every width that was asked for."""
+    """The keys of a lookup, by column, and their codes in every width that was used."""
 
     def __init__(self, columns: Sequence[pa.Array], types: Sequence[DataType]) -> None:
         self.columns = tuple(columns)
@@ -46,7 +46,7 @@ class WantedKeys:
         return self._codes[coder]
 
     def in_order(self, coder: KeyCoder) -> tuple[Codes, Places]:
-        """The codes in order, and where the key of each stands."""
+        """The codes in order, and the place of the key of each."""
         if coder not in self._sorted:
             codes = self.codes(coder)
             order = np.argsort(codes, kind="stable")
@@ -67,7 +67,7 @@ class KeyBounds:
     def of(
         lows: Sequence[pa.Array], highs: Sequence[pa.Array], types: Sequence[DataType], known: NDArray[np.bool_]
     ) -> KeyBounds:
-        """Ranges given by the columns of their ends; where a range is not known its ends are of no matter, yet not NULL."""
+        """Ranges given by the columns of their ends; where a range is not known its ends are ignored, yet not NULL."""
         count = len(known)
         both = [pa.concat_arrays([low, high]) for low, high in zip(lows, highs, strict=True)]
         coder = KeyCoder.of(both, types)
@@ -75,7 +75,7 @@ class KeyBounds:
         return KeyBounds(coder, codes[:count], codes[count:], known)
 
     def candidates(self, keys: WantedKeys) -> Iterator[tuple[int, Places]]:
-        """Every range that some of the keys can stand in, with the places of those keys."""
+        """Every range that some of the keys can be in, with the places of those keys."""
         codes, order = keys.in_order(self.coder)
         begins = np.where(self.known, np.searchsorted(codes, self.lows, side="left"), 0)
         ends = np.where(self.known, np.searchsorted(codes, self.highs, side="right"), len(codes))

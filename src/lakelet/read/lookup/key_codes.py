@@ -1,4 +1,4 @@
-"""Keys as numbers or byte strings of one width that sort like the keys, for binary searches in what is kept in memory.
+"""Encode keys as order-preserving numbers or fixed-width byte strings, for binary searches in cached blocks.
 
 Other than the words of a merge, which only compare with words of the same call, codes are made once for a block of rows or a list
 of key ranges; the codes of any keys that come later, made in the same widths, can be searched for among them.
@@ -11,9 +11,9 @@ of key ranges; the codes of any keys that come later, made in the same widths, c
       FLOAT, DOUBLE                 8 bytes that compare like Double.compare: -0.0 < 0.0, NaN greatest
       text, bytes                   the bytes, zeros up to the longest
 
-Codes never contradict the order of keys but do not tell all apart: text is cut after CUT_BYTES, or after the longest that the
-coder was made for, and zeros at its end vanish. What stands behind such a text in a code is all ones, for it is greater
-than the text that it looks like. Whoever finds a code compares the keys.
+Codes never contradict the order of keys but different keys may share one: text is cut after CUT_BYTES, or after the longest that
+the coder was made for, and zeros at its end vanish. The columns behind such a text in a code are all ones, for it is greater
+than the text with the same code. So keys with equal codes are compared themselves.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class KeyCoder:
 
     @staticmethod
     def of(columns: Sequence[pa.Array], types: Sequence[DataType]) -> KeyCoder:
-        """The coder whose codes tell these keys apart."""
+        """The coder whose codes are wide enough for these keys."""
         if len(types) == 1 and _is_whole(types[0]):
             return KeyCoder(tuple(types), None)
         widths = [
@@ -68,7 +68,7 @@ class KeyCoder:
         if self.widths is None:
             return _whole(columns[0])
         if len(self.widths) == 1 and _is_text(self.types[0]):
-            # Nothing follows, so that it does not matter what was cut. Text of one length stays where it is.
+            # Nothing follows, so that cut text needs no mark. Text of one length is not copied.
             return _padded(columns[0], self.widths[0]).view(f"S{self.widths[0]}")[:, 0]
         rows = np.zeros((len(columns[0]), sum(self.widths)), np.uint8)
         past = np.zeros(len(rows), np.bool_)
@@ -145,7 +145,7 @@ def _parts(column: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
 
 
 def _padded(column: pa.Array, width: int) -> NDArray[np.uint8]:
-    """Text cut or filled up with zeros to one width, a row each; where it stands, if it has that width already."""
+    """Text cut or filled up with zeros to one width, a row each; a view, if it has that width already."""
     if not len(column):
         return np.empty((0, width), np.uint8)
     lengths = np.diff(_parts(column)[0])

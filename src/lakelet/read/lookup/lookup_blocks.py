@@ -39,7 +39,7 @@ from lakelet.storage.home import TableHome
 _BATCH_ROWS = 131_072
 # Arrow's form of a footer takes several times the room of the bytes in the file.
 _FOOTER_FACTOR = 4
-# Beyond so many rows for each key whose codes are the same, comparing them one by one does not pay.
+# Beyond this many rows per key with the same code, comparing them one by one does not pay.
 _MOST_CANDIDATES = 16
 _SIZES = {"INT32": np.dtype("<i4"), "INT64": np.dtype("<i8")}
 _NUMBERS = {
@@ -56,7 +56,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What lookups need to know of a file. `metadata` is None for files that are no Parquet: they are one block.
+    """The footer of a file for lookups. `metadata` is None for files that are no Parquet: they are one block.
 
     `starts` is where each row group begins, and where the last ends. `leaves` are Parquet's numbers of columns, `types` the Arrow
     types of top-level ones.
@@ -92,14 +92,14 @@ class KeyBlock:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the codes take, unless they stand in a column; columns are counted on their own."""
+        """The memory that the codes take, unless they are a view of a column; columns are counted on their own."""
         buffers = [buffer for column in self.columns for buffer in column.buffers() if buffer is not None]
         at = self.codes.ctypes.data
         shared = any(buffer.address <= at < buffer.address + buffer.size for buffer in buffers)
         return 256 if shared else int(self.codes.nbytes) + 256
 
     def find(self, keys: WantedKeys, places: Places) -> tuple[Places, Places]:
-        """Where the keys at `places` stand: rows of the block, and the place of the key of each."""
+        """Find the keys at `places`: rows of the block, and the place of the key of each."""
         codes = keys.codes(self.coder)[places]
         begins = np.searchsorted(self.codes, codes, side="left")
         counts = np.searchsorted(self.codes, codes, side="right") - begins
@@ -117,7 +117,7 @@ class KeyBlock:
         return rows, found
 
     def _joined(self, keys: WantedKeys, places: Places, begins: Places, counts: Places) -> tuple[Places, Places]:
-        """The same where codes hardly tell keys apart: keys are matched as a whole. A block holds a key once."""
+        """The same where many keys share codes: keys are joined as a whole. A block holds a key once."""
         first, last = int(begins.min()), int((begins + counts).max())
         stored = encode_rows([column.slice(first, last - first) for column in self.columns], keys.types)
         wanted = encode_rows([column.take(pa.array(places)) for column in keys.columns], keys.types)
@@ -135,7 +135,7 @@ class BlockFiles:
     limit_bytes: int
 
     def footer(self, lookup: LookupFile) -> Footer:
-        """What the file's footer says."""
+        """The file's footer, cached."""
         if not lookup.file.is_parquet:
             return Footer(None, np.array([0, lookup.file.data.row_count]), {}, {}, None)
         found: Footer = self.cache.load(
@@ -179,7 +179,7 @@ class BlockFiles:
         return found
 
     def deleted(self, file: SplitFile) -> Positions | None:
-        """The rows that the file's deletion vector hides."""
+        """The rows that the file's deletion vector deletes."""
         if file.vector is None:
             return None
         place = file.vector.place
@@ -209,7 +209,7 @@ class BlockFiles:
             )
         types = {field.name: field.type for field in metadata.schema.to_arrow_schema()}
         paths = [column.path for column in columns]
-        # A column named like the path of a nested one cannot be told from it.
+        # A column named like the path of a nested one cannot be distinguished from it.
         leaves = {path: number for number, path in enumerate(paths) if paths.count(path) == 1}
         counts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         starts = np.cumsum([0, *counts])
@@ -312,7 +312,7 @@ def _group_bounds(
 
 
 def _as_type(values: list[Any], target: pa.DataType) -> pa.Array:
-    """Values as Parquet stores them in the type that they stand for."""
+    """Values as Parquet stores them in their logical type."""
     plain = pa.array(values, _plain_type(target))
     return plain.cast(target) if pa.types.is_integer(target) else plain.view(target)
 

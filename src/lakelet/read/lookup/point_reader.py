@@ -1,11 +1,11 @@
-"""Rows by their keys.
+"""Point lookups: the visible row of each key.
 
     files of the keys' buckets, and runs beside them ─ all rows of the keys (`lookup.file_lookup`, `lsm.source`) ─ of all rows
     found for a
       key the one that the merge engine selects or folds ─ the columns asked for
 
-A get into a table that has been asked before is a few binary searches. Which files there are is the planner's matter, and how
-rows of a key become one is the rule of every other read (`MergeSpec`). Where the engine selects, values are fetched of
+A lookup in a cached table is a few binary searches. Which files there are is decided by the planner, and how
+rows of a key become one by `MergeSpec`, as for every other read. Where the engine selects, values are fetched of
 winning rows only.
 """
 
@@ -42,8 +42,8 @@ _NO_PLACES = np.empty(0, np.int64)
 
 
 class PointReader:
-    """Finds rows of a primary-key table by key. What was read is kept in `cache`, so that a reader is cheap to make; one
-    that is kept is cheaper still. Any number of threads may use it at once.
+    """Finds rows of a primary-key table by key. Blocks are kept in `cache`, so that a reader is cheap to make; one
+    that is reused is cheaper still. Any number of threads may use it at once.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class PointReader:
         self.schema = nullable(self._fields)
 
     def get_many(self, lookups: Sequence[tuple[AnySplit, Places]], keys: pa.Table) -> tuple[pa.Table, Places]:
-        """The rows of the keys that are there, and for each the place of its key in `keys`, ascending.
+        """The rows of the keys that exist, and for each the place of its key in `keys`, ascending.
 
-        `keys` has the primary key in the table's types. Each split goes with the places of the keys that may stand in it, as
+        `keys` has the primary key in the table's types. Each split has the places of the keys that may be in it, as
         `Planner.plan_keys` gives them; a split holds all live files of its bucket.
         """
         columns = [keys.column(field.name).combine_chunks() for field in self._key]
@@ -140,7 +140,7 @@ class PointReader:
             yield self._folded_rows(found, engine)
 
     def _selected(self, found: Sequence[Hits]) -> list[Hits]:
-        """Of every key the row that the engine keeps, unless that takes the key away."""
+        """Of every key the row that the engine keeps, unless that is a retract."""
         if not found:
             return []
         places = np.concatenate([hits.places for hits in found])
@@ -158,7 +158,7 @@ class PointReader:
         return [hits for hits in stay if len(hits.places)]
 
     def _folded_rows(self, found: Sequence[Hits], engine: FoldEngine) -> tuple[pa.RecordBatch, Places]:
-        """Of every key all rows folded, unless that takes the key away."""
+        """Of every key all rows folded, unless the result is a retract."""
         places = np.concatenate([hits.places for hits in found])
         order = self._order(found, places)
         ordered = places[order]

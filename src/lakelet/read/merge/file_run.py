@@ -26,7 +26,7 @@ class FileRun:
         return self.file.data
 
     def batches(self, request: RowRequest) -> Generator[pa.RecordBatch, None, None]:
-        """The rows in key order. What is asked for is what the reader was made for."""
+        """The rows in key order. The request is the one that the reader was made for."""
         return self.reader.stream(
             [self.file],
             sequences=request.sequences,

@@ -1,11 +1,11 @@
-"""Data files of a primary-key table as Arrow, before they are merged: the columns asked for and those that decide which row wins.
+"""Read data files of a primary-key table before the merge: the projected columns and those that decide which row wins.
 
 Parquet files that need nothing but decoding go through one dataset scan where they are read whole, since that decodes
 their row groups side by side. All others (an older schema, deletion vectors, INT96 timestamps, ORC, Avro) are read one by one and
 brought into the types of the table now. A streamed run is decoded batch by batch, never a whole row group.
 
 The key is taken from the columns of the table, which every file has; `_KEY_` columns, which thin files lack, are never read.
-Rows that a deletion vector hides and rows outside the filter over the key do not come out.
+Rows that a deletion vector deletes and rows outside the filter over the key are dropped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_BUFFER_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeyValueFiles:
-    """Reads `fields` of the table's schema now, and the sequence numbers and kinds where they are asked for.
+    """Reads `fields` of the table's current schema, and the sequence numbers and kinds where they are requested.
 
     `below` is a filter over columns of the key and the partition that can be pushed down entirely.
     """
@@ -87,12 +87,12 @@ class KeyValueFiles:
         return 0
 
     def matching_rows(self, file: SplitFile) -> int:
-        """How many rows stand in row groups that may hold keys that match."""
+        """The number of rows in row groups that may hold matching keys."""
         groups = self._matching_groups(file)
         return file.data.row_count if groups is None else sum(rows for _, rows in groups)
 
     def _matching_groups(self, file: SplitFile) -> list[tuple[int, int]] | None:
-        """The row groups that may hold keys that match, as (place, rows), where their statistics can tell."""
+        """The row groups that may hold matching keys, as (place, rows), by their statistics."""
         if self.below.pushdown is None or not self._is_plain(file):
             return None
         with naming(self.home, [file]):
@@ -102,7 +102,7 @@ class KeyValueFiles:
         return (*((SEQUENCE_FIELD,) if sequences else ()), *((KIND_FIELD,) if kinds else ()), *self.fields)
 
     def _is_plain(self, file: SplitFile) -> bool:
-        """Whether the columns stand in the file just as the table has them now."""
+        """Whether the columns of the file need no conversion to the table's current schema."""
         if not file.is_parquet or file.vector is not None:
             return False
         known = self._plain.get(file.data.schema_id)

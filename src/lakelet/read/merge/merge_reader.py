@@ -1,15 +1,15 @@
-"""Splits whose rows must be merged, to Arrow batches: of every key the row that the merge engine selects or folds.
+"""Read splits that need a merge: of every key the row that the merge engine selects or folds.
 
-The sources of a split, its files and what lies beside them, are taken apart into sections and those packed into pieces
+The sources of a split, its files and runs in memory, are partitioned into sections and those packed into pieces
 (`merge.pieces`). A piece that is not raw is
 
-    held       read by one scan and merged in memory; where the engine selects, only keys, sequences and kinds are looked
-               at, and rows are filtered in place
+    held       read by one scan and merged in memory; where the engine selects, only keys, sequences and kinds are compared,
+               and rows are filtered in place
     streamed   too large to hold: a cursor per run, merged step by step
 
 Pieces are independent of one another. Those that are held are read ahead, as many as the budget takes, so that one is decoded
-while another is merged. Conditions on key and partition columns are applied below the merge, all others above it: an older
-row of a key must not come out because a newer one does not match.
+while another is merged. Conditions on key and partition columns are applied below the merge, all others above it: a superseded
+row must not become visible because the newer row of its key does not match.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class MergeReader:
     """Reads columns of splits that need a merge, filtered; `columns` may be empty, where rows are only counted.
 
     Rows come in the order of the files, or with `ordered` in key order within each split. A piece is held where it takes no
-    more than `budget_bytes`, about, and at most two of them at a time. `versions` is for those who write the rows again:
-    their sequence numbers and kinds come first, and deletes come out unless `drop_deletes`.
+    more than `budget_bytes`, about, and at most two of them at a time. `versions` is for rewrites of the rows: their sequence
+    numbers and kinds are the first columns, and deletes are kept unless `drop_deletes`.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class MergeReader:
         return pa.Table.from_batches(batches, self.schema)
 
     def outdated(self, split: Split) -> dict[str, NDArray[np.int64]] | None:
-        """The positions of rows that do not count, by the path of the file, for engines that read the files themselves; None
+        """The positions of superseded and deleted rows, by file path, for engines that read the files themselves; None
         where the split is too large for that, or where the merge engine folds values. The reader has no filter, and the files
         no deletion vectors."""
         if not self._spec.engine.shortcuts.positions:
@@ -201,7 +201,7 @@ class MergeReader:
             with _closing([stream(run) for run in piece.runs]) as streams:
                 yield from (self._result(batch) for batch in merged(streams))
             return
-        # Each stream has a file open, of which a process has only so many.
+        # Each stream has a file open, and the number of open files of a process is limited.
         folded = replace(self._spec, drop_deletes=False)
         spilled = SpilledRuns()
         try:

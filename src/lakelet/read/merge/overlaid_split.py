@@ -1,4 +1,4 @@
-"""Files of one bucket with runs beside them that are no files, to be merged together."""
+"""A split of one bucket's files with in-memory runs overlaid, to be merged together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OverlaidSplit:
 
     @property
     def needs_merge(self) -> bool:
-        """Always: a key may stand in the files and beside them."""
+        """Always: a key may be in the files and in the runs."""
         return True
 
 
@@ -30,8 +30,8 @@ AnySplit: TypeAlias = Split | OverlaidSplit
 def overlaid(splits: Sequence[Split], runs: Mapping[Place, Sequence[Run]]) -> list[AnySplit]:
     """The splits of a plan with the runs of each partition and bucket.
 
-    Splits of a bucket that has runs become one, for a run may hold keys of all of them. A plan that was pruned by values has left
-    out files whose rows a run may change, so that only conditions on the key may have pruned it.
+    Splits of a bucket that has runs become one, for a run may hold keys of all of them. A plan pruned by values lacks files whose
+    rows a run may supersede, so that only conditions on the key may have pruned it.
     """
     found: list[AnySplit] = []
     joined: dict[Place, Split] = {}

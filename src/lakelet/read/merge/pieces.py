@@ -1,4 +1,4 @@
-"""The pieces in which the sources of a bucket are read and merged: whole sections, small ones together, large ones raw.
+"""Cut the sources of a bucket into pieces for the merge: whole sections, small ones together, large ones raw.
 
     raw        a large section of one run of files without retracts: nothing to merge, `SplitReader` reads it
     merged     sections of any kind, as many as a budget of memory takes; one that is larger is a piece of its own
@@ -28,7 +28,7 @@ from lakelet.read.merge.overlaid_split import AnySplit, OverlaidSplit
 from lakelet.read.split_files import files_of
 
 _RAW_ROWS = 131_072
-# What is known of the size of texts: hardly any is longer than this on average, and compression gains about so much.
+# Estimates for the size of text: few columns are longer than this on average, and compression gains about this factor.
 _VARIABLE_BYTES = 64
 _DECODED_PER_STORED = 4
 _SAMPLED_FROM_ROWS = 65_536
