@@ -1,4 +1,4 @@
-"""SQL: statements of Lakelet's own over words, queries on DuckDB, system tables and procedures."""
+"""SQL: parsers of Lakelet's own statements, queries on DuckDB, system tables and procedures."""
 
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.profile import LOCAL, RESTRICTED, SqlProfile

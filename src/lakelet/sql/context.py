@@ -1,4 +1,4 @@
-"""What a statement runs in: the lake, the database in use, the settings, and queries over all of it."""
+"""The execution context of a statement: the lake, the database in use, the settings and the query engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The state of a session, and how statements reach tables and rows."""
+    """The state of a session; resolves table names and runs queries for statements."""
 
     def __init__(self, lake: Lake, profile: SqlProfile = LOCAL) -> None:
         self.lake = lake
@@ -34,26 +34,26 @@ class Context:
         self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         self.engine = Engine(profile.engine_settings(lake.location))
-        # Statements that PREPARE keeps, by their names in lower case.
+        # Prepared statements, by their names in lower case.
         self.prepared: dict[str, Prepared] = {}
         self.temporary = TemporaryObjects()
 
     @cached_property
     def plans(self) -> Plans:
-        """The plans of the latest queries."""
+        """The cached plans of the latest queries."""
         from lakelet.sql.query.plans import Plans  # noqa: PLC0415 - a query without tables does without.
 
         return Plans()
 
     @cached_property
     def iceberg_views(self) -> IcebergViews:
-        """What the latest queries read of Iceberg tables."""
+        """The cached views of Iceberg tables in the latest queries."""
         from lakelet.sql.iceberg.views import IcebergViews  # noqa: PLC0415 - pyiceberg is loaded where a table of it is named.
 
         return IcebergViews()
 
     def table_name(self, parts: Sequence[str]) -> TableName:
-        """What a name says, as it is written; one part is a table of the database in use."""
+        """Parse a table name; one part is a table of the database in use."""
         return split_name(parts, self.database)
 
     def table(self, parts: Sequence[str]) -> Table:
@@ -61,7 +61,7 @@ class Context:
         return self.names.open(self.table_name(parts))
 
     def ensure_database(self, name: str) -> None:
-        """Makes the default database where it is missing; any other has to be made by CREATE DATABASE."""
+        """Creates the default database if it is missing; any other needs CREATE DATABASE."""
         if name == DEFAULT_DATABASE:
             self.lake.create_database(name, if_not_exists=True)
 
@@ -80,5 +80,5 @@ class Context:
         return run_query(self, text, params, visible, relations or {})
 
     def literals(self, text: str) -> SqlResult:
-        """Runs a query in which there are literals and text of ours, and no name to look for."""
+        """Runs a query of literals and generated text, without names to resolve."""
         return self.engine.space(has_tables=False).result(text, None, Placed(text))

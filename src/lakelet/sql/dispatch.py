@@ -1,4 +1,4 @@
-"""Which statement a text is, by its first words, and who runs it. Modules load when their statement comes."""
+"""Dispatch a statement to its handler by its first keywords. Handler modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STATEMENTS = {
     "COPY": "statements.copy:run_copy",
 }
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
-# DuckDB's own statements that would not do to the lake what they say.
+# Data changes that may follow common table expressions.
 _WITH_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 
 
@@ -72,12 +72,12 @@ def run_statement(context: Context, statement: Statement) -> SqlResult:
 
 
 def keywords() -> list[str]:
-    """The words that statements begin with."""
+    """The first keywords of all statements."""
     return sorted((*_STATEMENTS, *(word for word in _QUERIES if word != "(")))
 
 
 def _behind_common_tables(statement: Statement) -> str:
-    """What a statement that begins with WITH is: a query, unless a change follows the common tables."""
+    """The keyword of a statement that begins with WITH: that of a query, unless a data change follows the CTEs."""
     depth = 0
     for word in statement.reader.words:
         depth += (word.keyword == "(") - (word.keyword == ")")

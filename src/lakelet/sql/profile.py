@@ -3,10 +3,10 @@
     Session(lake)                  LOCAL: everything, for texts as trusted as the program itself
     Session(lake, RESTRICTED)      queries over the lake's own tables and nothing else, for texts of others
 
-A profile is a set of allow-lists. Statements are told by their first word. Everything that DuckDB is to run is parsed by DuckDB
-first, and every part and function of the tree must be on the lists; a text that DuckDB tells no tree of (PIVOT) is refused. The
-engine of a session without file access has external access off as well, for all but the folder of the lake: what passes the
-lists by a defect of ours reads no other file and reaches no address.
+A profile is a set of allow-lists. Statements are recognised by their first word. Everything that DuckDB runs is parsed by DuckDB
+first, and every node and function of the tree must be on the lists; a text without a parse tree (PIVOT) is refused. The
+engine of a session without file access has external access off as well, for all but the folder of the lake: a query that passes
+the lists by a defect of ours still reads no other file and reaches no address.
 
 Every refusal is a PermissionDeniedError that says what is refused. The profile is no limit on time, memory or rows.
 """
@@ -26,10 +26,10 @@ Words = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SqlProfile:
-    """What a session may do; None is no limit.
+    """The permissions of a session; None is no limit.
 
     `statements` are first words of statements, `functions` and `table_functions` those a query may call, `settings` those
-    that SET and RESET may change. `file_access`: files and addresses, and what DuckDB tells of itself, may be named. `variables`:
+    that SET and RESET may change. `file_access`: files, addresses and DuckDB's own catalog tables may be named. `variables`:
     data frames of the calling code may be named; those handed over as `frames` always may. `system_tables`: tables about
     tables, which show paths. `catalogs`: tables of Iceberg catalogs, which are elsewhere.
     """
@@ -55,7 +55,7 @@ class SqlProfile:
             raise self._refused(f"the setting {name!r}")
 
     def check_system_table(self, name: str) -> None:
-        """Refuses tables about tables."""
+        """Refuses system tables."""
         if not self.system_tables:
             raise self._refused(f"the system table {name!r}")
 
@@ -65,13 +65,13 @@ class SqlProfile:
             raise self._refused(f"{name!r}, a table of a catalog,")
 
     def check_query(self, tree: Node) -> None:
-        """Refuses a parsed text that is not made of allowed parts and functions."""
+        """Refuses a parsed query with a node or function that is not allowed."""
         if self.functions is None:
             return
         if not tree.get("error"):
             self._tree_check().check(tree.get("statements", []))
         elif tree.get("error_type") != "parser":
-            # What does not parse at all is told with its place by whoever parsed it.
+            # A syntax error is reported with its position by the caller.
             raise self._refused("a query that is several statements to DuckDB, such as PIVOT")
 
     def check_value(self, expression: str, tree_of: Callable[[str], Node]) -> None:
@@ -86,12 +86,12 @@ class SqlProfile:
             raise self._refused(f"the table {'.'.join(reference.parts)!r} in a value")
 
     def check_outside(self, parts: Sequence[str]) -> None:
-        """Refuses a name that is none of the lake's: a file, an address, or something of DuckDB's own."""
+        """Refuses a name outside the lake: a file, an address, or something of DuckDB's own."""
         if not self.file_access:
             raise self._refused(f"{'.'.join(parts)!r}, which is not in the lake,")
 
     def engine_settings(self, location: str) -> dict[str, str]:
-        """The settings of DuckDB, once it is open, that keep it from everything but a lake at `location`."""
+        """The settings of an open DuckDB instance that restrict its file access to a lake at `location`."""
         if self.file_access:
             return {}
         folders = f"['{location.replace(chr(39), chr(39) * 2)}']" if location.startswith("/") else "[]"

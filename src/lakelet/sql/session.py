@@ -19,7 +19,7 @@ from lakelet.sql.statement import Params, Statement
 
 
 class Session:
-    """Runs statements against a lake, one after the other, as far as the profile allows them."""
+    """Runs statements against a lake, in order, if the profile allows them."""
 
     def __init__(self, lake: Lake, profile: SqlProfile = LOCAL) -> None:
         self.context = Context(lake, profile)
@@ -31,10 +31,10 @@ class Session:
         frames: Mapping[str, object] | None = None,
         caller: FrameType | None = None,
     ) -> SqlResult:
-        """Runs the statements of a text, separated by semicolons, and gives what the last one gives.
+        """Runs the statements of a text, separated by semicolons, and returns the result of the last.
 
-        `params` are values for `$name`, or for `?` and `$1`; `frames` are data to be named like tables, beside the variables of
-        `caller`.
+        `params` are values for `$name`, or for `?` and `$1`; `frames` are data that can be named like tables, besides the
+        variables of `caller`.
         """
         check_text(text, "the statement")
         statements = statements_of(text)
@@ -53,10 +53,10 @@ class Session:
         return result
 
     def interrupt(self) -> None:
-        """Stops the query that is running; any thread may call it, and the session goes on."""
+        """Interrupts the running query; any thread may call it, and the session stays usable."""
         self.context.engine.interrupt()
 
     def close(self) -> None:
-        """Lets the engine go, and with it what is temporary."""
+        """Closes the engine, which drops temporary tables and views."""
         self.context.temporary.clear()
         self.context.engine.close()

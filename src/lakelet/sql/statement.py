@@ -1,4 +1,4 @@
-"""One statement on its way to whoever runs it."""
+"""A statement as its handler receives it: tokens and parameter values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Statement:
 
     @property
     def placed_source(self) -> str:
-        """The same behind as much space as there is text before it, so that places in it are places in the whole text."""
+        """The same, padded with blanks for the text before it, so that positions in it are positions in the whole text."""
         return self.reader.source_in_place(0, len(self.reader.words))
 
 
 def used_params(expression: str, params: Params) -> Params:
-    """The parameters that an expression names: DuckDB refuses others."""
+    """The parameters that an expression uses: DuckDB refuses unused ones."""
     if not params:
         return None
     names = [word.text[1:] for word in words_of(expression) if word.kind == "parameter"]

@@ -1,4 +1,4 @@
-"""The DuckDB type in which a query sees a column, whoever reads its file.
+"""The DuckDB type of a column in queries, whichever reader reads its file.
 
 TIMESTAMP up to microseconds is DuckDB's TIMESTAMP, finer ones TIMESTAMP_NS; with local time zone they are TIMESTAMPTZ. A MULTISET
 is a MAP to INTEGER, as it is stored.
@@ -50,10 +50,10 @@ def duck_type(data_type: DataType) -> str:
 
 
 def reads_natively(data_type: DataType) -> bool:
-    """Whether DuckDB's Parquet reader gives the values of a type as ours does, whoever wrote the file."""
+    """Whether DuckDB's Parquet reader returns the same values of a type as ours, whatever engine wrote the file."""
     match data_type:
         case Atomic(kind, precision):
-            # Nanoseconds are INT96 in files of others.
+            # Other engines store nanoseconds as INT96.
             return not (kind in TIMESTAMPS and precision > _MICRO)
         case Array(element):
             return reads_natively(element) and not _has_floats(element)
@@ -69,7 +69,7 @@ def reads_natively(data_type: DataType) -> bool:
 
 
 def _has_floats(data_type: DataType) -> bool:
-    """Whether there are floating-point numbers inside, whose statistics cannot be believed."""
+    """Whether a type contains floating-point numbers, whose Parquet statistics are unreliable."""
     match data_type:
         case Atomic(kind):
             return kind in FLOATS

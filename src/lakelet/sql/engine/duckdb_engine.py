@@ -1,4 +1,4 @@
-"""DuckDB, as queries see it: one instance for a session, and for each query a space of its own in it.
+"""The DuckDB engine of a session: one instance, and for each query an isolated space in it.
 
     space = engine.space()
     space.add_view("shop", "orders", "SELECT … FROM read_parquet([…])")
@@ -42,15 +42,15 @@ _SETTINGS = {
 _EXPLAIN = "EXPLAIN "
 _FRAME = re.compile(r"lakelet_rows_\d+", re.IGNORECASE)
 _CATALOG = "lakelet_{number}"
-# The database in which temporary tables of the session stand; errors never show it (`engine_errors`).
+# The database of the session's temporary tables; errors never show it (`engine_errors`).
 TEMPORARY_DATABASE = "lakelet_temporary"
 
 
 class Engine:
-    """One DuckDB instance, made when the first query comes."""
+    """One DuckDB instance, opened on the first query."""
 
     def __init__(self, limits: Mapping[str, str] | None = None) -> None:
-        """`limits` are settings that DuckDB gets, in this order, once it is open."""
+        """`limits` are settings applied to DuckDB, in this order, once it is open."""
         self._limits = dict(limits or {})
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
@@ -59,7 +59,7 @@ class Engine:
         self._spaces: weakref.WeakSet[Space] = weakref.WeakSet()
 
     def space(self, *, has_tables: bool = True) -> Space:
-        """Room for one query; without tables it needs no catalog, which takes longer to make than a few literals to read."""
+        """A space for one query; without tables it has no catalog, which takes longer to create than a few literals to read."""
         with self._lock:
             cursor = self._instance().cursor()
             number = next(self._numbers)
@@ -77,12 +77,12 @@ class Engine:
         return self._database
 
     def attach_temporary(self) -> None:
-        """Make room for temporary tables, once; it goes with the instance."""
+        """Attach the database of temporary tables, once; it is dropped with the instance."""
         with self._lock:
             self._instance().execute(f"ATTACH IF NOT EXISTS ':memory:' AS {TEMPORARY_DATABASE}")
 
     def interrupt(self) -> None:
-        """Stops all that is running; any thread may call it."""
+        """Interrupts all running queries; any thread may call it."""
         for space in list(self._spaces):
             space.interrupt()
 
@@ -93,9 +93,9 @@ class Engine:
         self._changed[name] = value
 
     def reset(self, name: str) -> None:
-        """Gives a setting of DuckDB its default back."""
+        """Resets a setting of DuckDB to its default."""
         self._changed.pop(name, None)
-        # Without a space: the setting may be the reason that none can be made.
+        # Without a space: the setting may be the reason that none can be created.
         with self._lock:
             cursor = self._instance().cursor()
         try:
@@ -106,7 +106,7 @@ class Engine:
             cursor.close()
 
     def close(self) -> None:
-        """Lets DuckDB go."""
+        """Closes the DuckDB instance."""
         with self._lock:
             if self._database is not None:
                 self._database.close()
@@ -114,13 +114,13 @@ class Engine:
 
 
 def check_free(name: str) -> None:
-    """InvalidError for a name under which rows that a query reads are registered, beside its temporary views."""
+    """InvalidError for a name reserved for the rows that a query registers, which share a namespace with its temporary views."""
     if _FRAME.fullmatch(name):
         raise InvalidError(f"{name!r}: names that begin with lakelet_rows_ are kept for queries")
 
 
 def _temporary_rows(function: str, views: Collection[str]) -> tuple[str, str]:
-    """Which rows of a list are about temporary objects, and what their columns say."""
+    """SQL that selects the rows of a catalog function about temporary objects, and the columns replaced in them."""
     tables = f"database_name = {literal(TEMPORARY_DATABASE)}"
     named = {"duckdb_views": "view_name", "duckdb_columns": "table_name"}.get(function)
     is_view = (
@@ -131,7 +131,7 @@ def _temporary_rows(function: str, views: Collection[str]) -> tuple[str, str]:
 
 
 class Space:
-    """A cursor and a catalog for one query; None where it names no table."""
+    """A cursor and a catalog for one query; the catalog is None where it names no table."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, catalog: str | None, settings: Mapping[str, str]) -> None:
         self._cursor = cursor
@@ -150,31 +150,31 @@ class Space:
             cursor.close()
             raise lakelet_error(error) from error
 
-    # ------------------------------------------------------------------ what is visible
+    # ------------------------------------------------------------------ visible names
 
     def use(self, schema: str) -> None:
-        """Where names without a database are looked for."""
+        """Sets the schema in which unqualified names are resolved."""
         self._schema(schema)
         self.run(f"USE {self._catalog}.{quoted(schema)}")
 
     def add_view(self, schema: str, name: str, query: str) -> None:
-        """Shows a query under a name."""
+        """Creates a view of a query."""
         self._schema(schema)
         self.run(f"CREATE OR REPLACE VIEW {self._catalog}.{quoted(schema)}.{quoted(name)} AS {query}")
 
     def add_temporary(self, name: str, query: str) -> None:
-        """Shows a query under a name without a database, before all others."""
+        """Creates a temporary view, which shadows all others of its unqualified name."""
         check_free(name)
         self.run(f"CREATE OR REPLACE TEMPORARY VIEW {quoted(name)} AS {query}")
 
     def add_rows(self, rows: Rows) -> str:
-        """Makes rows readable; what is to stand behind FROM."""
+        """Registers rows; returns the name to use in FROM."""
         from lakelet.read.duckdb_relation import scan_dataset  # noqa: PLC0415 - Arrow's datasets load pandas, where it is there.
 
         return self.add_frame(scan_dataset(rows.schema, rows.read, self._failures.append))
 
     def add_frame(self, frame: object) -> str:
-        """Makes Arrow data or a data frame readable; what is to stand behind FROM."""
+        """Registers Arrow data or a data frame; returns the name to use in FROM."""
         name = f"lakelet_rows_{next(self._numbers)}"
         try:
             self._cursor.register(name, frame)
@@ -183,23 +183,23 @@ class Space:
         return f"temp.main.{name}"
 
     def add_table(self, schema: str, name: str, columns: str, comment: str | None, comments: Mapping[str, str]) -> None:
-        """Shows an empty table, for lists of tables."""
+        """Creates an empty table, for listings of tables."""
         self._schema(schema)
         full = f"{self._catalog}.{quoted(schema)}.{quoted(name)}"
         statements = [f"CREATE TABLE IF NOT EXISTS {full} ({columns})"]
         if comment:
             statements.append(f"COMMENT ON TABLE {full} IS {literal(comment)}")
         statements += [f"COMMENT ON COLUMN {full}.{quoted(one)} IS {literal(told)}" for one, told in comments.items()]
-        # A column that DuckDB does not take, such as a type of its own that is no more, leaves the table out of the list.
+        # A column that DuckDB does not accept, such as one of a dropped user-defined type, leaves the table out of the listing.
         with contextlib.suppress(InvalidError):
             self.run("; ".join(statements))
 
     def name_catalog(
         self, name: str, functions: Mapping[str, bool], schemas: Mapping[str, str], temporary: Collection[str]
     ) -> None:
-        """Shows the catalog under a name in these functions, which say by `database_name` what they are about, and nothing else;
-        where they have a `schema_name`, of these schemas only, each under the name it maps to. Of what is `temporary` there are
-        the session's tables and these views."""
+        """Redefines DuckDB's catalog functions to show this space's catalog alone, under a name (their column `database_name`).
+        Where they have a `schema_name`, only these schemas are shown, each under the name it maps to; of temporary objects
+        the session's tables and the views `temporary`."""
         assert self._catalog is not None
         for schema in schemas:
             self._schema(schema)
@@ -220,12 +220,12 @@ class Space:
             self.run(f"CREATE MACRO {self._catalog}.main.{function}() AS {literal(name)}")
 
     def keep_footers(self) -> None:
-        """Keeps footers of the Parquet files that the query reads, from one query to the next: for files that never change under
-        their name. A file that is written anew within the same second would be read by the old footer."""
+        """Caches the footers of the Parquet files that the query reads, across queries: for immutable files only. A file that
+        is overwritten within the same second would be read with the old footer."""
         self.run("SET SESSION parquet_metadata_cache = true")
 
     def on_error(self, explain: Callable[[BaseException], BaseException | None]) -> None:
-        """Whom to ask what an error of DuckDB means, where files are concerned."""
+        """Sets the function that translates an error of DuckDB about a file."""
         self._explain = explain
 
     def _schema(self, name: str) -> None:
@@ -236,7 +236,7 @@ class Space:
     # ------------------------------------------------------------------ running
 
     def tree(self, query: str) -> dict[str, Any]:
-        """The parsed form of a query as DuckDB gives it, or what it says is wrong with it (`error`)."""
+        """DuckDB's parse tree of a query, or its syntax error (`error`)."""
         serialize = "SELECT json_serialize_sql($1, skip_null := true, skip_empty := true, skip_default := true)"
         found: dict[str, Any] = json.loads(self.run(serialize, [query])[0][0])
         return found
@@ -259,14 +259,14 @@ class Space:
             raise self._error(error, placed) from error
 
     def bind(self, placed: Placed) -> None:
-        """Raise what is wrong with the names and types of a query, of which no row is read."""
+        """Bind a query without reading rows; raises the errors in its names and types."""
         try:
             self._cursor.execute(f"{_EXPLAIN}{placed.changed}")
         except duckdb.Error as error:
             raise lakelet_error(error, placed, shift=len(_EXPLAIN)) from error
 
     def value(self, expression: str, params: Params = None) -> object:
-        """The value of an expression. It comes by way of Arrow: DuckDB's own way needs `pytz` for moments."""
+        """The value of an expression. It is fetched through Arrow: DuckDB's own conversion needs `pytz` for TIMESTAMPTZ."""
         text = f"SELECT {expression}"
         try:
             found = self._cursor.sql(text, params=params) if params else self._cursor.sql(text)
@@ -276,7 +276,7 @@ class Space:
             raise self._error(error) from error
 
     def result(self, query: str, params: Params, placed: Placed) -> SqlResult:
-        """The rows of a query; the space goes when they have been read."""
+        """The rows of a query; the space is closed when they have been read."""
         try:
             relation = self._cursor.sql(query, params=params) if params else self._cursor.sql(query)
             reader = relation.to_arrow_reader(BATCH_ROWS)
@@ -285,7 +285,7 @@ class Space:
             self.close()
             raise found from error
         except pa.ArrowException as error:
-            # A type that is nested more deeply than Arrow's schemas are.
+            # A type nested more deeply than Arrow's schemas allow.
             self.close()
             raise InvalidError(f"the columns of the result cannot be given: {error}") from error
         except BaseException:
@@ -309,7 +309,7 @@ class Space:
             reader.close()
 
     def _placed_error(self, query: str, error: duckdb.Error, placed: Placed) -> BaseException:
-        """The error with its place in the text, which relations do not tell."""
+        """The error with its position in the text, which relations do not report."""
         if isinstance(error, (duckdb.BinderException, duckdb.CatalogException)):
             try:
                 self._cursor.execute(f"{_EXPLAIN}{query}")
@@ -319,7 +319,7 @@ class Space:
         return self._error(error, placed)
 
     def _error(self, error: BaseException, placed: Placed | None = None) -> BaseException:
-        """What went wrong, as an error of ours: the one of a reader, if it was a reader of ours."""
+        """The LakeletError for an error of DuckDB: that of our reader, if it failed."""
         for failure in self._failures:
             if isinstance(failure, LakeletError):
                 return failure
@@ -333,14 +333,14 @@ class Space:
                 cursor.execute("USE memory")
                 cursor.execute(f"DETACH {self._catalog}")
         except duckdb.Error:
-            # A result that was not read to its end holds the catalog; it goes with the instance.
+            # A partly read result holds the catalog; it is dropped with the instance.
             pass
         finally:
             cursor.close()
 
     def interrupt(self) -> None:
-        """Stops what is running."""
-        # A cursor that is closed meanwhile runs nothing.
+        """Interrupts the running query."""
+        # A cursor closed concurrently runs nothing.
         with contextlib.suppress(duckdb.Error):
             self._cursor.interrupt()
 

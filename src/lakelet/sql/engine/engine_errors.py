@@ -1,4 +1,4 @@
-"""What DuckDB says went wrong, as errors of Lakelet: one line, the kind a caller can act on, the place in the text."""
+"""Translate DuckDB's errors into Lakelet's: one line, an error kind that a caller can act on, the position in the text."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from lakelet.errors import (
 from lakelet.sql.lexer.errors import SqlError
 
 _PREFIX = re.compile(r"^[A-Z][\w-]*(?: [\w-]+)* Error: ")
-# The catalog of one query, in which its tables are shown, and the one of the session's temporary tables.
+# The catalog of one query, which holds its tables, and that of the session's temporary tables.
 _SPACE = re.compile(r"\blakelet_\d+\.|\blakelet_temporary\.main\.|\blakelet_temporary\.")
-# Columns and tables that statements are made of, and nobody has written: among the names that DuckDB suggests, and elsewhere.
+# Internal columns and tables of generated queries: among the names that DuckDB suggests, and elsewhere.
 _OWN = r'"?(?:temp\.)?(?:main\.)?(?:"?\w+"?\.)?(?:__lakelet_\w+|lakelet_rows_\d+)"?'
 _SUGGESTED = re.compile(rf"(?<=: ){_OWN}, |, {_OWN}|\s*(?:Candidate [\w ]+:|Did you mean:?) {_OWN}(?:\?|$)")
 _NAMED = re.compile(_OWN)
-# A remedy that is none here: only some settings can be changed.
+# Advice that does not apply here: only some settings can be changed.
 _ADVICE = re.compile(r'\s*(?:Use|You can use|Consider) "SET [^"]*"[^.]*\.?')
 _NO_ROWID = re.compile(r'(?:column|named) "rowid"(?: not found)?', re.IGNORECASE)
 _KINDS: tuple[tuple[type[BaseException], type[LakeletError]], ...] = (
@@ -42,7 +42,7 @@ _KINDS: tuple[tuple[type[BaseException], type[LakeletError]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A text that was changed here and there before DuckDB saw it: `edits` are (start, end, new text) of the original."""
+    """A query text edited before DuckDB sees it: `edits` are (start, end, new text) of the original."""
 
     text: str
     edits: tuple[tuple[int, int, str], ...] = field(default=())
@@ -57,7 +57,7 @@ class Placed:
         return "".join((*parts, self.text[place:]))
 
     def original(self, byte_place: int) -> int:
-        """The place in the original text of a place, in bytes, in the changed one."""
+        """Map a byte offset in the edited text to a position in the original."""
         place = len(self.changed.encode()[:byte_place].decode(errors="ignore"))
         shift = 0
         for start, end, new in self.edits:
@@ -70,11 +70,11 @@ class Placed:
 
 
 def lakelet_error(error: BaseException, placed: Placed | None = None, *, shift: int = 0) -> LakeletError:
-    """The error of ours that says the same. `shift` is how many bytes stood before the text."""
+    """The LakeletError for an error of DuckDB. `shift` is the number of bytes before the text."""
     if isinstance(error, duckdb.InterruptException):
         return UnavailableError("the query was interrupted")
     if isinstance(error, OSError) and _PREFIX.match(str(error)):
-        # What goes wrong behind the first rows comes through an Arrow stream, as a text.
+        # An error after the first rows is raised by the Arrow stream, as a text.
         return lakelet_error(_inner(error), placed, shift=shift)
     message, place = _told(str(error))
     for theirs, ours in _KINDS:
@@ -90,14 +90,14 @@ def lakelet_error(error: BaseException, placed: Placed | None = None, *, shift: 
 
 
 def has_kind(error: BaseException) -> bool:
-    """Whether DuckDB says of which kind an error is; of a file that makes no sense it does not."""
+    """Whether DuckDB reports the kind of an error; for a corrupt file it does not."""
     if isinstance(error, OSError) or type(error) is duckdb.Error:
         return _PREFIX.match(str(error)) is not None
     return True
 
 
 def parser_error(tree: dict[str, object], placed: Placed) -> LakeletError:
-    """What a query that does not parse is answered with."""
+    """The error for a query that does not parse."""
     message, place = _line(str(tree.get("error_message"))), tree.get("position")
     if isinstance(place, str) and place.isdigit():
         return SqlError(message, placed.text, placed.original(int(place)))
@@ -105,7 +105,7 @@ def parser_error(tree: dict[str, object], placed: Placed) -> LakeletError:
 
 
 def _told(text: str) -> tuple[str, int | None]:
-    """The message and the place, in bytes, out of DuckDB's text, which holds JSON."""
+    """Parse the message and the position, in bytes, from DuckDB's error text, which holds JSON."""
     bare = _PREFIX.sub("", text)
     if bare.startswith("{"):
         try:
@@ -118,7 +118,7 @@ def _told(text: str) -> tuple[str, int | None]:
 
 
 def _line(message: str) -> str:
-    """A message on one line."""
+    """A message on one line, without internal names."""
     head = _ADVICE.sub("", _SPACE.sub("", message.split("\n\nLINE ", 1)[0]))
     head = _NAMED.sub("the table", _SUGGESTED.sub("", head))
     if _NO_ROWID.search(head):
@@ -128,7 +128,7 @@ def _line(message: str) -> str:
 
 
 def _inner(error: BaseException) -> BaseException:
-    """An error of DuckDB's that came out through an Arrow stream, by the kind that its text names."""
+    """The DuckDB error raised through an Arrow stream, of the kind that its text names."""
     text = str(error)
     for name, kind in (
         ("Conversion", duckdb.ConversionException),

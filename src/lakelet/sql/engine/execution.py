@@ -1,11 +1,11 @@
 """Other engines that can run the query of an INSERT: `SET execution.engine = 'spark'`.
 
-A layer above registers itself here when it is loaded, so that this one need not know it:
+A layer above registers itself here when it is imported, so that this one does not depend on it:
 
     import lakelet.spark        registers "spark", which runs on the Spark session that is active
 
-The text of the query reaches the engine as it was written, in the engine's own SQL. What an engine gives back is what an insert
-here gives back: the snapshot it made and how many rows came in.
+The engine gets the query text as it was written, in the engine's own SQL dialect. It returns what an insert here returns: the
+snapshot created and the number of inserted rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LOCAL_ENGINE = "local"
 
 @dataclass(frozen=True, slots=True)
 class EngineInsert:
-    """The rows of a query for an Iceberg table. `columns` are those that the query's columns are for, in their order (None: all
-    that `partition` does not fix); with `by_name` they go by their names. `mode` and `partition` are those of a transaction;
+    """An insert of a query's rows into an Iceberg table. `columns` are the target columns, in the query's order (None: all
+    that `partition` does not fix); with `by_name` they are matched by name. `mode` and `partition` are those of a transaction;
     `fixed` are values of columns that PARTITION gives, also where it does not say what is replaced."""
 
     lake: Lake
@@ -44,7 +44,7 @@ class EngineInsert:
 
 
 class InsertEngine(Protocol):
-    """Runs the query and inserts its rows; gives the id of the snapshot, None where none was needed, and how many rows came."""
+    """Runs the query and inserts its rows; returns the snapshot id, None where none was needed, and the row count."""
 
     def __call__(self, insert: EngineInsert) -> tuple[int | None, int]: ...
 
@@ -54,12 +54,12 @@ _TO_LOAD = {"spark": "import lakelet.spark first, and have a Spark session"}
 
 
 def register_engine(name: str, engine: InsertEngine) -> None:
-    """Makes an engine known."""
+    """Registers an engine."""
     _ENGINES[name] = engine
 
 
 def insert_engine(name: str) -> InsertEngine:
-    """The engine of that name; InvalidError where nobody has registered it."""
+    """The engine of that name; InvalidError if it is not registered."""
     if name not in _ENGINES:
         raise InvalidError(f"setting 'execution.engine' is {name!r}, which is not loaded: {_TO_LOAD.get(name, name)}")
     return _ENGINES[name]

@@ -1,9 +1,9 @@
-"""Data frames that a statement may name as tables: those handed over by name, and the variables of the calling code.
+"""Data frames that a statement may name as tables: those passed by name, and the variables of the calling code.
 
     lake.sql("SELECT * FROM orders_frame JOIN shop.customers USING (id)")      a variable `orders_frame` of the caller
     lake.sql("SELECT * FROM o", frames={"o": arrow_table})
 
-What is handed over comes before tables of the lake, a variable after them: a new variable never changes what a query means.
+A passed frame shadows a table of the lake; a variable does not: a new variable never changes the meaning of a query.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from lakelet.catalog.sql_result import SqlResult
 
 
 class Frames:
-    """What a statement may name. Variables are looked up when a query asks for them, by the caller's code frame."""
+    """The data frames of a statement. Variables are looked up lazily in the caller's stack frame."""
 
     def __init__(self, given: Mapping[str, object] | None = None, caller: FrameType | None = None) -> None:
         self._given = dict(given or {})
         self._caller = caller
 
     def given(self, name: str) -> object | None:
-        """A frame that was handed over under this name."""
+        """The frame passed under this name."""
         found = self.given_name(name)
         return None if found is None else self._given[found]
 
     def given_name(self, name: str) -> str | None:
-        """The name under which a frame was handed over; InvalidError where several differ from `name` in case alone."""
+        """The name under which a frame was passed; InvalidError where several differ from `name` in case alone."""
         return only_match(name, self._given, "frame")
 
     def has(self, name: str) -> bool:
-        """Whether a frame was handed over under this name, whatever the case."""
+        """Whether a frame was passed under this name, ignoring case."""
         return any(other.lower() == name.lower() for other in self._given)
 
     def variable(self, name: str) -> object | None:
@@ -58,7 +58,7 @@ def _holds_rows(value: object) -> bool:
         return True
     kind = type(value)
     package = kind.__module__.partition(".")[0]
-    # Only a library that is loaded can have made the value; none is loaded to find out.
+    # Only an imported library can have made the value; none is imported to find out.
     return (
         package in ("pandas", "polars", "duckdb", "_duckdb", "pyarrow")
         and package in sys.modules

@@ -1,8 +1,8 @@
 """Settings of a session, declared once: Lakelet's own, and those of DuckDB that may be changed.
 
-DuckDB has many more. Those that change what a comparison, a cast or an operator means would filter other rows in DuckDB than
-pruning does, and store other rows by the same statement; others write files, keep files that have changed, or cannot be taken
-back. Only what is known to do none of it may be changed.
+DuckDB has many more. Those that change the meaning of a comparison, a cast or an operator would filter other rows in DuckDB than
+pruning does, and store other rows by the same statement; others write files, cache files that have changed, or cannot be reset.
+Only settings known to do none of this may be changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lakelet.sql.lexer.errors import nearest
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: its name, what it may be, what it is at first, what it does."""
+    """A setting: its name, allowed values, default and meaning."""
 
     name: str
     values: tuple[str, ...]
@@ -23,7 +23,7 @@ class Setting:
     meaning: str
 
     def check(self, value: str) -> None:
-        """InvalidError unless the setting may have this value."""
+        """InvalidError unless the value is allowed."""
         if value.lower() not in self.values:
             raise InvalidError(f"setting {self.name!r}: expected {' or '.join(self.values)}, found {value!r}")
 

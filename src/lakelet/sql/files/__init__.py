@@ -1,1 +1,1 @@
-"""Files outside the lake: read into tables, written from queries, beside the session that runs them. Nothing here prints."""
+"""Import and export of files outside the lake, through a session. Nothing here prints."""

@@ -1,4 +1,4 @@
-"""Arrow columns as texts and as JSON values, for every type that a query can give."""
+"""Convert Arrow columns to texts and JSON values, for every type of a query result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Up to here Arrow's text of a decimal has no exponent, which DuckDB does not read for every DECIMAL.
+# Up to this scale Arrow's text of a decimal has no exponent, which DuckDB does not parse for every DECIMAL.
 PLAIN_SCALE = 6
 _WHOLE_SECONDS = r"\.0+(Z?)$"
 
@@ -40,8 +40,8 @@ def _plain_decimals(array: pa.Array) -> pa.Array:
 
 
 def json_values(array: pa.Array) -> list[Any]:
-    """The values as what JSON knows. Numbers with a fraction that is exact, times and bytes (as hex digits) are texts, and so are
-    NaN and the infinities; rows and maps are objects."""
+    """The values as JSON types. Decimals, times and bytes (as hex digits) are texts, and so are NaN and the infinities; rows
+    and maps are objects."""
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_null(kind):
         return _listed(array)
@@ -75,17 +75,17 @@ def json_text(value: object) -> str:
 
 
 def rows_of(batch: pa.RecordBatch, values: Callable[[pa.Array], list[Any]]) -> list[tuple[Any, ...]]:
-    """The rows of a batch, its columns turned into lists by `values`."""
+    """The rows of a batch, its columns converted to lists by `values`."""
     return list(zip(*(values(column) for column in batch.columns), strict=True))
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Whether a column stands at the right."""
+    """Whether a column is right-aligned."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _is_arrow_text(kind: pa.DataType) -> bool:
-    """Whether Arrow's own text of a value is the one that people expect."""
+    """Whether Arrow's own text of a value is the one to show."""
     simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_date)
     return any(is_kind(kind) for is_kind in (*simple, pa.types.is_large_string, pa.types.is_string_view))
 
@@ -98,7 +98,7 @@ def _lists(array: pa.Array, valid: list[bool]) -> list[Any]:
     for length, is_there in zip(lengths, valid, strict=True):
         size = length or 0
         found.append(values[place : place + size] if is_there else None)
-        # Arrow leaves out what stands below NULL when it flattens lists.
+        # Arrow leaves out the items of NULL lists when it flattens them.
         place += size if is_there else 0
     return found
 

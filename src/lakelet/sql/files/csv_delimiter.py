@@ -1,7 +1,7 @@
-"""What separates the values of a CSV file, told by its first record where that names columns of the table.
+"""Detect the delimiter of a CSV file from its header, if that names columns of the table.
 
-DuckDB guesses from the whole of a sample, in which texts may hold more semicolons than there are commas between them. A first
-record that gives nothing but columns of the table leaves nothing to guess.
+DuckDB guesses from a whole sample, in which texts may hold more semicolons than there are commas between them. A header that
+has nothing but columns of the table is unambiguous.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _READ_CHARACTERS = 1 << 20
 
 
 def told_delimiter(path: str, is_record: Callable[[Sequence[str]], bool], *, quote: str, encoding: str) -> str | None:
-    """The sign by which the first record is one that `is_record` knows; None where no sign does it, or nobody can look."""
+    """The delimiter with which `is_record` accepts the first record; None without one, or if the file cannot be read."""
     if "://" in path:
         return None
     try:
         with _opened(path) as file:
             text = io.TextIOWrapper(file, encoding, newline="").read(_READ_CHARACTERS)
     except (OSError, ValueError, LookupError):
-        # Whatever is wrong with the file is said when its rows are read.
+        # Errors of the file are reported when its rows are read.
         return None
     for sign in _CANDIDATES:
         try:

@@ -1,4 +1,4 @@
-"""Rows as CSV: Arrow's writer for what it knows, texts for the rest. NULL is nothing, an empty text is ""."""
+"""Encode rows as CSV: by Arrow's writer for types it supports, else as texts. NULL is nothing, an empty text is ""."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelet.sql.files.cell_values import PLAIN_SCALE, text_array
 def csv_lines(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, header: bool = True, delimiter: str = ",", null: str = ""
 ) -> Iterator[str]:
-    """The text, piece by piece."""
+    """The CSV text, batch by batch."""
     texts = pa.schema([(field.name, _kind(field.type)) for field in schema])
     buffer = pa.BufferOutputStream()
     options = pa_csv.WriteOptions(include_header=header, quoting_style="needed", delimiter=delimiter)
@@ -33,7 +33,7 @@ def csv_lines(
 
 
 def _kind(kind: pa.DataType) -> pa.DataType:
-    """The type a column is handed to Arrow's writer in."""
+    """The type in which a column is passed to Arrow's writer."""
     types = pa.types
     if types.is_decimal(kind) and kind.scale > PLAIN_SCALE:
         return pa.string()

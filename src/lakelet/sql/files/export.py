@@ -1,6 +1,6 @@
-"""Export: the rows of a table or a query into a file, batch by batch.
+"""Export the rows of a table or a query to a file, batch by batch.
 
-The file appears under its name when all rows are in it; a failed export leaves nothing.
+The file is renamed to its name once all rows are written; a failed export leaves nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file to be written."""
+    """The file to write, and its format."""
 
     path: str
     format: str
@@ -50,7 +50,7 @@ class Target:
         null: str | None = None,
         overwrite: bool,
     ) -> Target:
-        """The target as the command line says it; InvalidError for what cannot be written."""
+        """The target given on the command line; InvalidError for what cannot be written."""
         chosen = file_format or ("csv" if path == STDOUT else format_of(path))
         if "://" in path:
             raise InvalidError(f"{path!r}: an export writes to a file of this machine; copy it from there")
@@ -69,14 +69,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class ExportQuery:
-    """The query whose rows are exported, and about how many there are."""
+    """The query whose rows are exported, and its estimated row count."""
 
     text: str
     rows: float | None = None
 
 
 def export_query(lake: Lake, source: str) -> ExportQuery:
-    """The query for a table, or the one that is given."""
+    """The query over a table, or the given one."""
     if len(source.split()) > 1:
         return ExportQuery(source)
     asked = split_name(source.split("."), DEFAULT_DATABASE)
@@ -91,7 +91,7 @@ def export_query(lake: Lake, source: str) -> ExportQuery:
 def export_rows(
     session: Session, query: ExportQuery, target: Target, tell: Tell | None = None, stream: IO[bytes] | None = None
 ) -> int:
-    """Writes the rows of a query to the target's file, or to `stream` where there is one; how many there were."""
+    """Writes the rows of a query to the target's file, or to `stream` if given; returns the row count."""
     if stream is None:
         check_outside(session.context.lake.location, os.path.abspath(target.path), "export to")
     rows = 0
@@ -112,7 +112,7 @@ def export_rows(
 
 @contextlib.contextmanager
 def _opened(path: str, stream: IO[bytes] | None) -> Iterator[IO[bytes]]:
-    """A file beside the one that is wanted, which takes its place at the end."""
+    """A temporary file beside the target, which is renamed to it at the end."""
     if stream is not None:
         yield stream
         stream.flush()

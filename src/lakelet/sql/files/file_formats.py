@@ -1,7 +1,7 @@
-"""Files outside the lake: which format they have, and the query that reads them.
+"""The formats of files outside the lake, and the queries that read them.
 
-DuckDB reads them, in bounded memory. Into a table that exists, values are read as the types of its columns, never guessed: a
-guess would make 123 of the code 00123. For a new table the whole of the files is looked at before types are settled.
+DuckDB reads them, in bounded memory. For an existing table, values are read in the types of its columns, never guessed: a
+guess would make 123 of the code 00123. For a new table, types are inferred from the whole files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.lexer.quotes import listed, literal, quoted
 
-# How far something has come: units that are done, units in all if they are known, and rows so far.
+# A progress callback: units done, total units if known, and rows so far.
 Tell: TypeAlias = Callable[[float, float | None, int], None]
 _ENDINGS = {
     ".csv": "csv",
@@ -33,7 +33,7 @@ _SAMPLE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Files of one format and how they are to be read."""
+    """Files of one format, and the options to read them."""
 
     paths: tuple[str, ...]
     format: str
@@ -56,7 +56,7 @@ class Source:
         escape: str | None = None,
         encoding: str = "utf-8",
     ) -> Source:
-        """The files that the patterns name, in order; NotFoundError where a pattern names none."""
+        """The files that match the patterns, in order; NotFoundError where a pattern matches none."""
         for option, sign in (("--quote", quote), ("--escape", escape)):
             if sign is not None and len(sign) != 1:
                 raise InvalidError(f"{option} {sign!r}: expected one sign")
@@ -82,7 +82,7 @@ class Source:
         )
 
     def separated_by(self, delimiter: str | None) -> Source:
-        """The same files with what separates their values, where that was not known."""
+        """The same files with a delimiter, if none was given."""
         return self if self.delimiter is not None else replace(self, delimiter=delimiter)
 
     def query(
@@ -91,8 +91,8 @@ class Source:
         types: Mapping[str, str] | None = None,
         values: Mapping[str, str] | None = None,
     ) -> str:
-        """The query for all rows of one of the files, or of all; `types` are those of its columns, which are guessed else, and
-        `values` the SQL that makes a value of each."""
+        """The query for all rows of one of the files, or of all; `types` are those of its columns, inferred by default, and
+        `values` the SQL that converts each."""
         files = listed(self.paths if path is None else [path])
         made = values or {name: quoted(name) for name in types or ()}
         columns = ", ".join(f"{value} AS {quoted(name)}" for name, value in made.items()) if types else "*"
@@ -100,15 +100,15 @@ class Source:
 
     @property
     def has_names(self) -> bool:
-        """Whether the files name their columns; those of others are the table's, in its order."""
+        """Whether the files name their columns; otherwise columns are matched to the table's by position."""
         return self.header or self.format != "csv"
 
     def bytes_of(self, path: str) -> int | None:
-        """The size of a file, None for one that is not on this machine."""
+        """The size of a file, None for a remote one."""
         return None if "://" in path else os.path.getsize(path)
 
     def row_bytes(self, path: str) -> float | None:
-        """About how many bytes a row takes, by the first rows; None where nobody knows."""
+        """The estimated bytes per row, from the first rows; None if unknown."""
         if self.format not in ("csv", "ndjson") or "://" in path or path.endswith(tuple(COMPRESSED)):
             return None
         with open(path, "rb") as file:
@@ -122,7 +122,7 @@ class Source:
                 return f"read_parquet({files}, union_by_name = true)"
             case "csv":
                 parts = [files, f"header = {str(self.header).lower()}"]
-                # One file at a time is read as given types; for a guess all are looked at, to their ends.
+                # With given types one file is read at a time; type inference scans all files to their ends.
                 parts += [f"types = {given}"] if types else ["union_by_name = true", "sample_size = -1"]
                 if types and not self.header:
                     parts.append(f"names = {listed(types)}")
@@ -143,7 +143,7 @@ class Source:
 
 
 def format_of(path: str) -> str:
-    """The format that a name ends in; InvalidError names the known ones."""
+    """The format by the file extension; InvalidError names the known ones."""
     ending = os.path.splitext(_stem(path))[1]
     if ending not in _ENDINGS:
         raise InvalidError(
@@ -153,7 +153,7 @@ def format_of(path: str) -> str:
 
 
 def _stem(path: str) -> str:
-    """The name without the ending of a compression."""
+    """The name without its compression extension."""
     lowered = path.lower()
     for ending in COMPRESSED:
         lowered = lowered.removesuffix(ending)

@@ -1,6 +1,6 @@
-"""Import: files into a table, in one atomic commit and in bounded memory.
+"""Import files into a table, in one atomic commit and in bounded memory.
 
-A table that was made for the import goes again if the import fails: it has never held a row.
+A table created for the import is dropped if the import fails: it has never held a row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """What a table that is made has beside its columns."""
+    """The definition of a new table, apart from its columns."""
 
     primary_key: tuple[str, ...]
     partitioned_by: tuple[str, ...]
@@ -40,7 +40,7 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class ImportFiles:
-    """Files to import, the table that is made for them where there is one, and how rows are written."""
+    """An import request: the files, the new table if one is created, and the write mode."""
 
     source: Source
     new: NewTable | None = None
@@ -50,7 +50,7 @@ class ImportFiles:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import wrote; the snapshot is None where there was no row."""
+    """The result of an import; the snapshot is None where there was no row."""
 
     table: str
     files: int
@@ -73,7 +73,7 @@ def import_files(session: Session, target: Table | str, request: ImportFiles, te
 
 
 def _untold(done: float, total: float | None, rows: int) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 def _created(session: Session, name: str, new: NewTable | None, source: Source) -> Table:
@@ -94,8 +94,8 @@ def _created(session: Session, name: str, new: NewTable | None, source: Source) 
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """A column of the files as one of a table, at every depth: what is known to be JSON or a UUID is a text, and nothing but
-    NULL is text."""
+    """The table column for a column of the files, at every depth: JSON, UUID and columns of nothing but NULL become text,
+    unsigned integers wider signed types."""
     return pa.field(field.name, _plain_type(field.type))
 
 
@@ -117,7 +117,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 def _batches(
     session: Session, source: Source, schema: TableSchema, count: _Count, tell: Tell
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of file after file; how far it is, is told in bytes."""
+    """The rows of file after file; progress is reported in bytes."""
     original = source
     sizes = [source.bytes_of(path) for path in source.paths]
     known = [size for size in sizes if size is not None]
@@ -140,7 +140,7 @@ def _batches(
 
 @contextmanager
 def _told_briefly(path: str) -> Iterator[None]:
-    """DuckDB tells all its settings with an error in CSV; people want the file, the line and the value."""
+    """Shorten DuckDB's errors in CSV, which list all its settings, to the file, the line and the value."""
     try:
         yield
     except InvalidError as error:
@@ -154,7 +154,7 @@ def _told_briefly(path: str) -> Iterator[None]:
 
 
 def _delimiter(source: Source, path: str, schema: TableSchema) -> str | None:
-    """What separates the values of a CSV file, where its first record tells."""
+    """The delimiter of a CSV file: the given one, else the one detected from its header."""
     if source.format != "csv" or source.delimiter is not None:
         return source.delimiter
     there = [field.name for field in schema.fields]
@@ -168,7 +168,7 @@ def _delimiter(source: Source, path: str, schema: TableSchema) -> str | None:
 
 
 def _query(session: Session, source: Source, path: str, schema: TableSchema) -> str:
-    """The query for the rows of a file, in the types of the table's columns."""
+    """The query for the rows of a file, converted to the types of the table's columns."""
     with session.run(f"{source.query(path)} LIMIT 0") as result:
         names = result.columns
     if not source.has_names:

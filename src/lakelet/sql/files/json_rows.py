@@ -1,4 +1,4 @@
-"""Rows as JSON objects, a whole batch at a time: columns become JSON texts, and these are joined row by row in Arrow."""
+"""Encode rows as JSON objects, a batch at a time: columns become JSON texts, which are joined row by row in Arrow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONTROL = "[\x00-\x1f]"
 
 
 def json_objects(batch: pa.RecordBatch, between: str) -> str:
-    """The rows of a batch, each as an object, with a text between two of them."""
+    """The rows of a batch, each as an object, with a separator between them."""
     if not batch.num_columns:
         return between.join(["{}"] * batch.num_rows)
     parts: list[object] = []
@@ -55,6 +55,6 @@ def _in_quotes(texts: pa.Array) -> pa.Array:
 
 
 def _joined(texts: pa.Array, between: str) -> str:
-    """All texts, none of them NULL, in one."""
+    """Concatenate texts, none of them NULL."""
     found: str = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), between)[0].as_py()
     return found

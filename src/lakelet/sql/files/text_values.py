@@ -1,7 +1,7 @@
-"""How values are read from files of text, CSV and JSON, so that what `export` writes is what `import` reads.
+"""Conversions of values read from CSV and JSON files, so that `import` reads what `export` writes.
 
 Bytes are hex digits, nested values in CSV are JSON; everything else is read by DuckDB as its type. Pure functions from a type to
-the type that a column of the file is read as, and to the SQL that makes the value of it.
+the type that a column of the file is read as, and to the SQL that converts it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def value_sql(name: str, data_type: DataType, *, csv: bool) -> str:
 
 
 def _with_text(data_type: DataType) -> DataType:
-    """The type with text in place of bytes."""
+    """The type with text instead of bytes."""
     match data_type:
         case Array(element):
             return Array(_with_text(element))
@@ -52,7 +52,7 @@ def _with_bytes(value: str, data_type: DataType, *, depth: int) -> str:
         case Multiset(element):
             return _map_sql(value, element, Atomic(Kind.INT), depth)
         case Row(fields):
-            # By way of a list, so that what may be long is named once.
+            # Through a list, so that a long expression is written once.
             members = ", ".join(
                 f"{quoted(field.name)} := {_with_bytes(f'{one}.{quoted(field.name)}', field.type, depth=depth + 1)}"
                 for field in fields

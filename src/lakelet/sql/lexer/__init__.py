@@ -1,1 +1,1 @@
-"""SQL text as words with their places."""
+"""The lexer: SQL text as tokens (words) with their positions."""

@@ -9,7 +9,7 @@ __all__ = ["SqlError", "UnknownNameError", "nearest"]
 
 
 class _InText(Exception):
-    """Something wrong at a place of a text; `line` and `column` count from 1."""
+    """An error at a position of a text; `line` and `column` count from 1."""
 
     def __init__(self, message: str, text: str, start: int) -> None:
         self.line = text.count("\n", 0, start) + 1
@@ -20,8 +20,8 @@ class _InText(Exception):
 
 
 class SqlError(_InText, InvalidError):
-    """A statement that cannot be understood."""
+    """A statement that is invalid, at the position of the offending word."""
 
 
 class UnknownNameError(_InText, NotFoundError):
-    """A name that is not there."""
+    """A name in a statement that does not exist."""

@@ -1,4 +1,4 @@
-"""Names and texts as they stand in DuckDB's SQL."""
+"""Quote names and texts for DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 
 def quoted(name: str) -> str:
-    """A name."""
+    """A quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text."""
+    """A string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def listed(texts: Iterable[str]) -> str:
-    """A list of texts."""
+    """A list of string literals."""
     return f"[{', '.join(literal(text) for text in texts)}]"

@@ -1,4 +1,4 @@
-"""Reading a statement word by word: what the parsers of Lakelet's own statements are made of.
+"""A cursor over the words of a statement, on which the parsers of Lakelet's own statements are built.
 
 reader.expect("DROP", "TABLE")
 if_exists = reader.accept("IF", "EXISTS")
@@ -21,7 +21,7 @@ _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 
 
 class WordReader:
-    """The words of one statement and how far they have been read. `place` may be set back to read again."""
+    """The words of one statement and the current position. `place` may be set back to backtrack."""
 
     def __init__(self, text: str, words: Sequence[Word]) -> None:
         self.text = text
@@ -31,12 +31,12 @@ class WordReader:
         self._end = Word("", "end", end, end)
 
     def peek(self, ahead: int = 0) -> Word:
-        """The next word, or one behind it; a word of kind "end" where there is none."""
+        """The next word, or one after it; a word of kind "end" at the end."""
         place = self.place + ahead
         return self.words[place] if place < len(self.words) else self._end
 
     def take(self) -> Word:
-        """The next word, which is then read."""
+        """Consumes and returns the next word."""
         word = self.peek()
         self.place += 1
         return word
@@ -53,13 +53,13 @@ class WordReader:
         return True
 
     def expect(self, *keywords: str) -> None:
-        """Reads these keywords; SqlError where something else stands."""
+        """Reads these keywords; SqlError at anything else."""
         for keyword in keywords:
             if not self.accept(keyword):
                 raise self.error(keyword)
 
     def one_of(self, *keywords: str) -> str:
-        """Reads one of these keywords and says which."""
+        """Reads one of these keywords and returns it."""
         for keyword in keywords:
             if self.accept(keyword):
                 return keyword
@@ -93,7 +93,7 @@ class WordReader:
         return sign * int(self.take().text)
 
     def listed(self, read: Callable[[], T], what: str = "(") -> list[T]:
-        """Reads `( item, item, … )`, at least one; a comma may stand behind the last, as in DuckDB."""
+        """Reads `( item, item, … )`, at least one; a trailing comma is allowed, as in DuckDB."""
         if not self.accept("("):
             raise self.error(what)
         found = [read()]
@@ -105,7 +105,7 @@ class WordReader:
     def expression(self, *stops: str) -> str:
         """Reads source text up to one of these keywords or signs, a closing parenthesis of an outer pair, or the end.
 
-        What stands in parentheses is never a stop. SqlError where there is nothing.
+        Parenthesised text never stops it. SqlError if the expression is empty.
         """
         first = self.place
         depth = 0
@@ -126,11 +126,11 @@ class WordReader:
         return self.text[self.words[first].start : self.words[behind - 1].end] if behind > first else ""
 
     def source_in_place(self, first: int, behind: int) -> str:
-        """The same behind blanks for what stands before it, so that places in it are places in the whole text."""
+        """The same, padded with blanks for the text before it, so that positions in it are positions in the whole text."""
         return _NOT_A_LINE_END.sub(" ", self.text[: self.words[first].start]) + self.source(first, behind)
 
     def rest(self) -> str:
-        """Reads all that is left, as source text."""
+        """Reads the rest, as source text."""
         first, self.place = self.place, len(self.words)
         return self.source(first, self.place)
 
@@ -145,7 +145,7 @@ class WordReader:
             raise self.error("the end of the statement")
 
     def error(self, expected: str, word: Word | None = None) -> SqlError:
-        """What was expected where the next word (or this one) stands, and what was found."""
+        """The SqlError at the next word (or this one): what was expected, and what was found."""
         found = word or self.peek()
         shown = "the end" if found.kind == "end" else self.text[found.start : found.end]
         return SqlError(f"expected {expected}, found {shown}", self.text, found.start)

@@ -1,10 +1,10 @@
-"""SQL text as a list of words with their places.
+"""The lexer: split SQL text into words with their positions.
 
     SELECT `a b`, 'it''s' FROM t$files  ->  word SELECT, quoted "a b", symbol ",", string "it's", word FROM, word t$files
 
-The first stage of every statement. Queries and expressions are DuckDB's to parse; the statements that Lakelet adds, and
-the few places where a query is changed before DuckDB sees it, are found among these words. Text is read as DuckDB reads it,
-with one addition: names may stand in backticks, which DuckDB takes as well.
+The first stage of every statement. Queries and expressions are parsed by DuckDB; the statements that Lakelet adds, and
+the few edits of a query before DuckDB sees it, are parsed from these words. The lexical rules are those of DuckDB,
+with one addition: names may be quoted in backticks, which DuckDB accepts as well.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, name, literal or sign: what it says, and where it stands in the text (`end` is behind it)."""
+    """A token: a word, quoted name, literal or symbol, with its value and its position in the text (`end` is exclusive)."""
 
     text: str
     kind: Kind
@@ -50,17 +50,17 @@ class Word:
 
     @property
     def keyword(self) -> str:
-        """What the word is if it is a keyword or a sign; nothing for literals and quoted names."""
+        """The keyword in upper case, or the symbol; empty for literals and quoted names."""
         return self.text.upper() if self.kind in ("word", "symbol") else ""
 
     @property
     def is_name(self) -> bool:
-        """Whether it may be part of a name."""
+        """Whether it can be part of a name."""
         return self.kind in ("word", "quoted")
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text, without comments; SqlError where a literal, a name or a comment does not end."""
+    """The words of a text, without comments; SqlError at an unterminated literal, name or comment."""
     found: list[Word] = []
     place = 0
     while place < len(text):
@@ -87,7 +87,7 @@ def statements_of(text: str) -> list[list[Word]]:
 
 
 def _comment_end(text: str, start: int) -> int:
-    """The place behind a comment, which may hold others."""
+    """The end of a comment, which may hold nested ones."""
     depth = 0
     for part in _COMMENT_PART.finditer(text, start):
         depth += 1 if part.group() == "/*" else -1
