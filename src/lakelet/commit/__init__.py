@@ -1,1 +1,1 @@
-"""Snapshots, manifests, schemas and the commit."""
+"""The commit, and the metadata it writes: snapshots, manifests, schemas, tags and branches; and their expiry."""

@@ -1,7 +1,7 @@
-"""What a commit changes, given the snapshot it lands on: the entries of its delta, or a conflict.
+"""Compute the delta of a commit on top of the newest snapshot: its manifest entries, or a conflict.
 
-Everything here is computed anew at each attempt, since another writer may have come first. A file that the commit
-takes away must be live in the snapshot it lands on; an overwrite takes whatever is live then. What else may have changed under a
+Everything here is computed anew at each attempt, since another writer may have committed first. A file that the commit
+removes must be live in that snapshot; an overwrite removes whatever is live then. Other concurrent changes of a
 primary-key table is checked in `conflicts`.
 """
 
@@ -52,8 +52,9 @@ _VERIFY_AFTER_MS = 12 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The delta of one commit attempt. `removed` is the removing part of `entries`; `replaced` tells the partitions that an
-    overwrite takes, and is None where there is none."""
+    """The delta of one commit attempt. `removed` is the removing part of `entries`; `replaced` is the filter of the
+    partitions that an overwrite replaces, None where there is none.
+    """
 
     entries: pa.Table
     removed: pa.Table
@@ -65,9 +66,9 @@ class Changes:
 def compute_changes(
     home: TableHome, request: CommitRequest, latest: Snapshot | None, schema: TableSchema, settings: ManifestSettings
 ) -> Changes:
-    """The delta that `request` makes on top of `latest`; ConflictError if it cannot be applied any more."""
+    """The delta of `request` on top of `latest`; ConflictError if it can no longer be applied."""
     previous = tuple(snapshot_manifests(home, latest)) if latest is not None else ()
-    # Compaction leaves rows in their buckets, also where new ones would go to others.
+    # Compaction leaves rows in their buckets, also where new rows would be assigned to others.
     if not request.compacts:
         _check_buckets(request.messages, schema)
         check_same_number(home, request.messages, schema)
@@ -106,7 +107,7 @@ def compute_changes(
 
 
 def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str, object]) -> npt.NDArray[np.bool_]:
-    """Which of these partitions (BinaryRow bytes) agree with a partition spec."""
+    """Which of these partitions (BinaryRow bytes) match a partition spec."""
     mask = np.ones(len(partitions), bool)
     if not spec:
         return mask
@@ -123,7 +124,7 @@ def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str,
 
 def _agrees(column: pa.Array, value: pa.Array) -> pa.Array:
     """Which partition values are the one given. NaN is one partition like any other, although it equals no number; -0.0 and 0.0
-    are equal numbers and two partitions, told apart by their bits."""
+    are equal numbers and two partitions, distinguished by their bits."""
     if not pa.types.is_floating(column.type):
         return pc.equal(column, value[0])
     if math.isnan(value[0].as_py()):
@@ -133,7 +134,7 @@ def _agrees(column: pa.Array, value: pa.Array) -> pa.Array:
 
 
 def _planned_on(messages: Sequence[CommitMessage], latest: Snapshot) -> bool:
-    """Whether the newest snapshot is the one that a compaction was planned on: then all that it rests on still stands."""
+    """Whether the newest snapshot is the one that a compaction was planned on: then nothing it depends on has changed."""
     return all(message.sequenced_at == (latest.id, latest.delta_manifest_list) for message in messages)
 
 
@@ -158,7 +159,7 @@ def _removed(
         live = _overwritten(home, previous, replaced, settings)
         if not named:
             return live
-        # A file may be replaced by name and stand in an overwritten partition; it goes once.
+        # A file may be replaced by name and be in an overwritten partition; it is removed once.
         again = pc.is_in(live.column("_FILE_NAME"), value_set=removed.column("_FILE_NAME").combine_chunks())
         removed = pa.concat_tables([removed, live.filter(pc.invert(again))])
     return removed
@@ -167,8 +168,9 @@ def _removed(
 def replaced_partitions(
     overwrite: Overwrite | None, schema: TableSchema, touched: Collection[bytes] = ()
 ) -> PartitionFilter | None:
-    """Which partitions (BinaryRow bytes) an overwrite takes, dynamically those that are `touched` unless it names them itself;
-    None where there is no overwrite."""
+    """The filter of the partitions (BinaryRow bytes) that an overwrite replaces, dynamically the `touched` ones unless it
+    names them; None where there is no overwrite.
+    """
     if overwrite is None:
         return None
     spec = overwrite.partition
@@ -224,12 +226,12 @@ def _identities(entries: pa.Table) -> list[tuple[bytes, int, int, str]]:
 
 
 def _check_buckets(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
-    """Files must have been written for as many buckets as the table has, and into one of them."""
+    """Check that files were written for the table's number of buckets, and into one of them."""
     buckets = TableOptions(schema.options).get(BUCKET)
     for message in messages:
         if not message.new_files:
             continue
-        # Compaction gives rows that waited for a bucket as many buckets as it sees fit.
+        # Compaction chooses the number of buckets of postponed rows.
         is_chosen = buckets == POSTPONE_BUCKET and message.bucket >= 0 and message.total_buckets > 0
         if message.total_buckets != buckets and not is_chosen:
             raise ConflictError(

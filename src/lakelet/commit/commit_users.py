@@ -1,13 +1,13 @@
-"""The last commit of users whose snapshots are gone, so that a late repetition of one is still recognised.
+"""The last commit identifiers of users whose snapshots are expired, so that a late retry is still recognised.
 
-A named commit is applied once however often it is sent: the committer looks for it in the snapshots of its user. Expiry takes
-these away and therefore first writes down, for each named user, the greatest identifier among them:
+A named commit is applied once however often it is sent: the committer looks for it in the snapshots of its user. Expiry deletes
+these and therefore first records, for each named user, the greatest identifier among them:
 
     commit-users/<first 32 hex digits of the SHA-256 of the user>/identifier-<N>      {"user": "job-7", "identifier": 42}
 
-The name carries all that is needed; the content is for people. A file is made and older ones are removed after it, so that of
-two expiries at once none can take the other's greater number back. Java passes this folder over, also when it looks for
-orphans. Generated users commit once and are not written down.
+The name carries all that is needed; the content is for people. A file is created and older ones are removed after it, so that
+of two concurrent expiries none can undo the other's greater number. Java ignores this folder, also when it looks for orphans.
+Generated users commit once and are not recorded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = re.compile(r"^identifier-(-?\d+)$")
 
 
 def last_identifier(home: TableHome, user: str) -> int | None:
-    """The greatest identifier of that user's expired commits, None where none was written down."""
+    """The greatest identifier of that user's expired commits, None where none is recorded."""
     return max(_recorded(home, user), default=None)
 
 
@@ -39,7 +39,7 @@ def named_users(gone: Iterable[Snapshot]) -> dict[str, int]:
 
 
 def record_users(home: TableHome, last: Mapping[str, int]) -> None:
-    """Writes down the last identifiers of users, where no greater one is known."""
+    """Record the last identifiers of users, where no greater one is known."""
     for user, identifier in last.items():
         recorded = _recorded(home, user)
         if max(recorded, default=identifier - 1) >= identifier:

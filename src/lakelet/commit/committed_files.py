@@ -1,4 +1,4 @@
-"""Which files of given messages belong to a commit that stands, and must therefore not be removed."""
+"""Find which files of given messages are committed, and must therefore not be removed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def committed_files(home: TableHome, messages: Sequence[CommitMessage]) -> set[s
 
 
 def remove_uncommitted(home: TableHome, messages: Sequence[CommitMessage]) -> None:
-    """Removes the new files of messages, except those of a commit that stands."""
+    """Remove the new files of messages, except committed ones."""
     kept = committed_files(home, messages)
     home.store.delete([path for path, owner in _new_files(home, latest_schema(home), messages) if not owner & kept])
 
@@ -49,9 +49,9 @@ def remove_uncommitted(home: TableHome, messages: Sequence[CommitMessage]) -> No
 def remove_files(
     home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage], *, but: Sequence[CommitMessage] = ()
 ) -> None:
-    """Removes the new files of messages that are surely not committed, except those that are in `but` too.
+    """Remove the new files of messages that are certainly not committed, except those that are in `but` too.
 
-    What cannot be removed now is an orphan for later.
+    A file whose deletion fails is left for orphan removal.
     """
     kept = {path for path, _ in _new_files(home, schema, but)}
     paths = [path for path, _ in _new_files(home, schema, messages) if path not in kept]
@@ -62,18 +62,18 @@ def remove_files(
 
 
 def new_paths(home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage]) -> list[str]:
-    """The paths of the files that were made for these messages."""
+    """The paths of the files that were written for these messages."""
     return [path for path, _ in _new_files(home, schema, messages)]
 
 
 def _new_files(
     home: TableHome, schema: TableSchema, messages: Sequence[CommitMessage]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """The paths of files that were made for these messages, and the data files whose commit each belongs to."""
+    """The paths of files that were written for these messages, and the data files whose commit each belongs to."""
     folders = PartitionFolders(home.paths, schema)
     for message in messages:
         folder = folders.bucket_folder(message.partition, message.bucket)
-        # What compaction only moves to another level was there before.
+        # A file that compaction only moves to another level existed before.
         moved = {file.name for file in message.deleted_files}
         for file in message.new_files:
             if file.name not in moved:
@@ -84,7 +84,7 @@ def _new_files(
 
 
 def check_not_committed(home: TableHome, messages: Sequence[CommitMessage]) -> None:
-    """InvalidError if a file of the messages is live: they were committed before, and their rows would be there twice."""
+    """InvalidError if a file of the messages is live: they were committed before, and their rows would be duplicated."""
     latest = latest_snapshot(home)
     live = _live_among(home, latest, messages) if latest is not None else set()
     if live:

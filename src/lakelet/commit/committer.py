@@ -1,21 +1,21 @@
-"""The commit: messages in, one new snapshot out, whoever else is committing.
+"""The committer: turns commit messages into one new snapshot, concurrently with other committers.
 
-    find the newest snapshot ─ compute the delta ─ write manifests ─ sync ─ create snapshot-N if absent ─ look if it stands
+    find the newest snapshot ─ compute the delta ─ write manifests ─ sync ─ create snapshot-N if absent ─ check it
           ▲                                                                            │ lost
           └───────────────────────── wait, with jitter ◄───────────────────────────────┘
 
 The creation of `snapshot-N` is the commit; everything before it is invisible, everything after it a convenience. The
-order of steps is chosen so that a crash between any two leaves the table whole:
+order of steps is chosen so that a crash between any two leaves the table intact:
 
-- Files that nobody sees before the snapshot are written without waiting for the disk, and synced all together before the
+- Files that are invisible before the snapshot are written without waiting for the disk, and synced all together before the
   snapshot is created: the data files of this process, index files, manifests. A commit so waits for the disk twice.
-- A lost race removes the manifests of its attempt and starts again on the new snapshot. Data files stay: they belong to
-  the caller until the commit stands.
+- A lost race removes the manifests of its attempt and retries on the new snapshot. Data files stay: they belong to
+  the caller until they are committed.
 - "Already exists" may be our own object, kept by a store that then failed to answer. It is read and compared.
 - An error from the store leaves the outcome open. The same bytes are sent again until the store answers; if it never does,
   `CommitUnknownError` says so and every file stays where it is.
-- A create that succeeds on an id that was expired or rolled back in the meantime is no commit (`standing` finds out): the
-  snapshot is removed again and the commit repeated.
+- A create that succeeds on an id that was expired or rolled back in the meantime is no commit (`commit_check` decides): the
+  snapshot is removed again and the commit retried.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ _FIRST_WAIT_ATTEMPTS = 4
 
 
 class _Outcome(Enum):
-    """What became of a snapshot file: ours and in line; another writer's; ours, perhaps there for a while, and taken back."""
+    """The outcome of creating a snapshot file: ours and committed; another writer's; ours, perhaps visible for a while, and
+    withdrawn.
+    """
 
     MADE = auto()
     LOST = auto()
@@ -77,7 +79,7 @@ class _Outcome(Enum):
 
 
 def commit(home: TableHome, request: CommitRequest) -> Snapshot | None:
-    """Commits, and returns the snapshot made, or the one an earlier identical request made; None for an empty commit."""
+    """Commit, and return the snapshot made, or the one an earlier identical request made; None for an empty commit."""
     delta = DeltaManifests(home)
     try:
         made = _commit(home, request, delta)
@@ -105,7 +107,7 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
         done = already_done(home, request, latest, seen)
         if done is not None:
             if attempt:
-                # An attempt of ours had made it, although the store did not say so.
+                # An earlier attempt of ours had created it, although the store did not say so.
                 _publish(home, done)
             if request.when_found is not None:
                 request.when_found(done)
@@ -122,7 +124,7 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
                 return None
             made = _attempt(home, request, latest, schema, changes, delta)
         except SnapshotExpiredError as error:
-            # What was to be built on went while it was read: a race lost like others.
+            # The base was expired while it was read: a race lost like others.
             _LOG.info("an attempt to commit is repeated: %s", error)
         if made is not None:
             _write_hint(home, made)
@@ -140,7 +142,7 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
 
 
 def gives_up(options: TableOptions, attempts: int, seconds: float) -> bool:
-    """Whether the patience that a table's options ask for ends after so many lost attempts in so many seconds."""
+    """Whether the options' retry limit or timeout is exceeded after `attempts` lost attempts in `seconds`."""
     patience = (options.get(COMMIT_TIMEOUT) or _DEFAULT_PATIENCE).total_seconds()
     retries = options.get(COMMIT_MAX_RETRIES) if options.is_set(COMMIT_MAX_RETRIES) else None
     return (retries is not None and attempts > retries) or seconds > patience
@@ -162,7 +164,7 @@ def already_done(home: TableHome, request: CommitRequest, latest: Snapshot | Non
     """The snapshot that an earlier sending of this request made, looked for from `latest` back to `seen`.
 
     On the first attempt a named request looks back to its user's last commit; later attempts look only at what was
-    committed since. Compaction is never looked for: done twice, it finds its files gone.
+    committed since. Compaction is never looked for: run twice, it finds its files removed.
     """
     if latest is None or request.compacts or (seen is None and not request.named):
         return None
@@ -183,7 +185,7 @@ def already_done(home: TableHome, request: CommitRequest, latest: Snapshot | Non
         if snapshot.commit_identifier < request.identifier:
             break
     if last is None and seen is None:
-        # Expiry wrote down the last commit of users whose snapshots it took.
+        # Expiry recorded the last commit of users whose snapshots it deleted.
         recorded = last_identifier(home, request.user)
         if recorded is not None and request.identifier <= recorded:
             return latest
@@ -253,7 +255,7 @@ def _sync(home: TableHome, request: CommitRequest, schema: TableSchema, manifest
 
 
 def _has_other_work(request: CommitRequest, changes: Changes, schema: TableSchema) -> bool:
-    """Whether a commit without files is to be made all the same."""
+    """Whether a commit without files is to be made nevertheless."""
     policy = MergePolicy.of(TableOptions(schema.options))
     return request.statistics is not None or (request.packs_manifests and needs_packing(changes.previous, policy))
 
@@ -264,10 +266,10 @@ def _watermark(request: CommitRequest, latest: Snapshot | None) -> int | None:
 
 
 def _create(home: TableHome, snapshot: Snapshot, base: Snapshot | None, files: ManifestFiles) -> _Outcome:
-    """Creates the snapshot file on top of `base`, and finds out whether it is ours and stands.
+    """Create the snapshot file on top of `base`, and determine whether it is ours and committed.
 
     From the first call that the store may have carried out on, an error says nothing about the outcome, whatever its kind:
-    credentials may run out between the creation and the look.
+    credentials may expire between the creation and the check.
     """
     path, data = home.paths.snapshot(snapshot.id), encode_snapshot(snapshot)
     lost, sent = _Outcome.LOST, False
@@ -284,7 +286,7 @@ def _create(home: TableHome, snapshot: Snapshot, base: Snapshot | None, files: M
                 break
             if verdict:
                 return _Outcome.MADE
-            # It may be another's by now: of a writer that came after a rollback took ours away.
+            # It may be another's by now: of a writer that came after a rollback deleted ours.
             if (found := try_snapshot(home, snapshot.id)) is not None and _same(found, snapshot):
                 home.store.delete([path])
             return lost if is_dropped(home) else _Outcome.WITHDRAWN
@@ -302,7 +304,7 @@ def _create(home: TableHome, snapshot: Snapshot, base: Snapshot | None, files: M
 
 
 def _is_absent(home: TableHome, snapshot: Snapshot) -> bool:
-    """Whether a look shows that the store has not made our snapshot, although it answered with an error."""
+    """Whether a read shows that the store has not created our snapshot, although it answered with an error."""
     try:
         found = try_snapshot(home, snapshot.id)
     except LakeletError:

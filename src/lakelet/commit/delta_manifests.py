@@ -1,7 +1,7 @@
-"""The manifests of what a commit changes, written once for all attempts that change the same.
+"""The delta manifests of a commit, written once for all attempts with the same changes.
 
-An attempt that lost the race for its id starts again on another snapshot, but an append adds the same files wherever it
-lands. Its manifest and manifest list are then used again, so that a repeated attempt writes little, is over
+An attempt that lost the race for its id is retried on another snapshot, but an append adds the same files wherever it
+is committed. Its manifest and manifest list are then reused, so that a retry writes little, ends
 sooner, and is less likely to lose once more.
 """
 
@@ -15,7 +15,7 @@ from lakelet.storage.home import TableHome
 
 
 class DeltaManifests:
-    """Writes the delta of one commit, and remembers it from one attempt to the next."""
+    """Write the delta of one commit, and reuse it from one attempt to the next."""
 
     def __init__(self, home: TableHome) -> None:
         self._home = home
@@ -38,11 +38,11 @@ class DeltaManifests:
         return [] if self._files is None else self._files.written
 
     def keep(self) -> None:
-        """Lets the files be: a snapshot names them, or may."""
+        """Keep the files: a snapshot names them, or may."""
         self._files = self._entries = None
 
     def remove(self) -> None:
-        """Removes the files, which no snapshot names."""
+        """Delete the files, which no snapshot names."""
         if self._files is not None:
             self._files.remove()
         self.keep()

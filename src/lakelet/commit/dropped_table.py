@@ -1,10 +1,10 @@
-"""A table that is dropped while somebody writes to it: what the writer made anew of its folder goes, and it is told so.
+"""Clean up after a table that is dropped while a writer writes to it, and report the drop to the writer.
 
     writer ─ files below <table>/ ─ the table is dropped ─ more files: folders come back, without a schema: no table
                                                          └─ error: the writer removes its files, this its folders
 
-Only folders without files and hints at snapshots are removed. Whatever else is there may be of a table that is just being made
-under the same name.
+Only folders without files and snapshot hints are removed. Whatever else is there may belong to a table that is just being
+created under the same name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TableDroppedError(NotFoundError):
 
 @contextmanager
 def noticing_drop(home: TableHome) -> Iterator[None]:
-    """Around a write: leaves nothing behind of a table that was dropped meanwhile, and says that it was."""
+    """Around a write: removes what it left of a table that was dropped meanwhile, and raises TableDroppedError."""
     try:
         yield
     except InvalidError:
@@ -46,7 +46,7 @@ def noticing_drop(home: TableHome) -> Iterator[None]:
 
 
 def is_dropped(home: TableHome) -> bool:
-    """Whether nothing is at the table's place."""
+    """Whether no table exists at the path."""
     try:
         return not schema_ids(home)
     except LakeletError:
@@ -54,13 +54,13 @@ def is_dropped(home: TableHome) -> bool:
 
 
 def dropped(home: TableHome) -> TableDroppedError:
-    """The error that says so."""
+    """The error that reports the drop."""
     what = "the table" if home.paths.branch == MAIN_BRANCH else f"branch {home.paths.branch!r} of the table"
     return TableDroppedError(f"{home.where(home.paths.branch_root)}: {what} was dropped while it was written to")
 
 
 def schema_for_commit(home: TableHome, messages: Sequence[CommitMessage]) -> TableSchema:
-    """The newest schema; where there is none any more, TableDroppedError once the files of the messages are removed."""
+    """The newest schema; where the table is dropped, TableDroppedError once the files of the messages are removed."""
     try:
         return latest_schema(home)
     except NotFoundError as error:
@@ -69,7 +69,7 @@ def schema_for_commit(home: TableHome, messages: Sequence[CommitMessage]) -> Tab
 
 
 def remove_made(home: TableHome, messages: Sequence[CommitMessage]) -> None:
-    """Removes the files that were made for messages, wherever below the table: nobody knows their folders without a schema."""
+    """Remove the files that were written for messages, wherever below the table: without a schema their folders are unknown."""
     names: set[str] = set()
     for message in messages:
         there_before = {file.name for file in message.deleted_files}
@@ -79,7 +79,7 @@ def remove_made(home: TableHome, messages: Sequence[CommitMessage]) -> None:
 
 
 def clear_folders(home: TableHome) -> None:
-    """Removes hints and empty folders of a table or branch without a schema, and the table's own folder with them."""
+    """Remove hints and empty folders of a table or branch without a schema, and the table's own folder with them."""
     try:
         home.store.delete([home.paths.latest_hint, home.paths.earliest_hint])
     except BehindLinkError:

@@ -1,4 +1,4 @@
-"""What a commit does to index files: deletion vectors go with their data files, new hash indexes replace those there were."""
+"""Changes of a commit to index files: deletion vectors are removed with their data files, new hash indexes replace the old."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def carry_index_manifest(
 ) -> str | None:
     """The index manifest of the next snapshot: the same one, or a new one.
 
-    Vectors of removed files go, and hash indexes of partitions that the commit has `replaced`; a bucket's new hash index or
-    vectors take the place of those it had.
+    Vectors of removed files are removed, as are hash indexes of partitions that the commit has `replaced`; a bucket's new
+    hash index or vectors replace those it had.
     """
     added = [
         IndexManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.new_hash_index)
@@ -61,7 +61,7 @@ def carry_index_manifest(
     gone = set(removed.column("_FILE_NAME").to_pylist()) - moved
     revised = {(entry.partition, entry.bucket) for entry in vectors}
     stale = {(entry.partition, entry.bucket) for entry in added}
-    # Their writers did not know of the overwrite and found all keys in the index there was, which therefore stays.
+    # Their writers did not know of the overwrite and found all keys in the previous index, which therefore stays.
     relied_on = {(message.partition, message.bucket) for message in messages if message.hash_indexes is not None}
     kept = [
         entry
@@ -81,7 +81,7 @@ def _without_hashes(
     relied_on: Collection[tuple[bytes, int]],
     replaced: Callable[[pa.Array], npt.NDArray[np.bool_]] | None,
 ) -> list[IndexManifestEntry]:
-    """The entries but for the hash indexes of stale buckets and replaced partitions, unless these are relied on."""
+    """The entries without the hash indexes of stale buckets and replaced partitions, unless these are relied on."""
     if replaced is None:
         mask = np.zeros(len(entries), bool)
     else:

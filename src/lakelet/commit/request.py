@@ -1,4 +1,4 @@
-"""What a commit is asked to do."""
+"""The request of a commit: the committer's input."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lakelet.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 class Overwrite:
     """Which files a commit replaces.
 
-    `partition` maps partition columns to values (None is NULL): every file of the partitions that agree goes, the
-    whole table's for an empty mapping. None stands for dynamic overwrite: exactly `partitions` (BinaryRow bytes), or, where
-    they are not named, those that the new files belong to. They are named where new files also take rows away from
+    `partition` maps partition columns to values (None is NULL): every file of the matching partitions is removed, the
+    whole table's for an empty mapping. None means dynamic overwrite: exactly `partitions` (BinaryRow bytes), or, where
+    they are not named, those that the new files belong to. They are named where new files also delete rows of
     partitions that stay, since a key moved out of them.
     """
 
@@ -25,7 +25,7 @@ class Overwrite:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """One commit: who, what, and how.
+    """One commit: its user and identifier, its messages, and its options.
 
     A `named` request comes with a user and an identifier of the caller's choosing and is applied once however often it
     is sent; identifiers of one user rise. Others have a generated user. `searched` is the id of a snapshot up to which
@@ -33,13 +33,13 @@ class CommitRequest:
     these messages may be left over.
 
     Rows of a primary-key table were looked up in snapshot `read_at`, where it is given: the commit conflicts if their buckets
-    were written to since. Where it rests on all rows of a version, also on those that are not there, `same_rows_as` names that
+    were written to since. Where it depends on all rows of a version, also on the absence of rows, `same_rows_as` names that
     snapshot, by its id and its delta manifest list ((0, "") for none): the commit conflicts if anything but compaction
-    happened since.
+    was committed since.
 
     A request that `compacts` replaces files by others with the same rows. A write and the compaction that follows it may share
-    their user and identifier. `statistics` names a file with statistics of the newest snapshot's rows, which change in nothing.
-    With `packs_manifests` all manifests are merged, not only as many as are due. With `files_added_once` the commit conflicts
+    their user and identifier. `statistics` names a file with statistics of the newest snapshot's rows, none of which changes.
+    With `packs_manifests` all manifests are merged, not only those that are due. With `files_added_once` the commit conflicts
     if a file that it adds is live already.
     """
 
@@ -62,7 +62,7 @@ class CommitRequest:
 
     @property
     def kind(self) -> CommitKind:
-        """OVERWRITE as soon as files are taken away other than by compaction, APPEND otherwise."""
+        """OVERWRITE if files are removed other than by compaction, APPEND otherwise."""
         if self.compacts:
             return CommitKind.COMPACT
         if self.statistics is not None:

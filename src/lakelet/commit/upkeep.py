@@ -1,11 +1,11 @@
-"""What a write does for the table's upkeep once its commit stands, unless the table is `write-only`.
+"""Maintenance after a write's commit, unless the table is `write-only`: automatic tags and expiry.
 
-    tags that are due ─ partitions past their time (first write of each check interval) ─ consumers nobody renews
-      ─ snapshots past theirs
+    tags that are due ─ expired partitions (first write of each check interval) ─ expired consumers
+      ─ expired snapshots
 
-The order is Java's: a new tag keeps its files, a dropped consumer holds nothing back any more. Most writes find at the price of a
-few small reads that nothing is to go. Upkeep never fails a write, whose rows are safe by then: what goes wrong is told in the
-log, and the next write tries again. With `snapshot.expire.execution-mode = async` it goes on in the background while the
+The order is Java's: a new tag keeps its files, a dropped consumer no longer holds anything. Most writes find at the price of a
+few small reads that nothing is to be removed. Upkeep never fails a write, which is committed by then: failures are
+logged, and the next write tries again. With `snapshot.expire.execution-mode = async` it runs in the background while the
 write returns.
 """
 
@@ -39,12 +39,12 @@ from lakelet.options import (
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
-# Several writers expire at once. What another one is just removing need not be removed by all.
+# Several writers expire concurrently. What another one is just removing need not be removed by all.
 _AT_WORK_MS = 10 * 60 * 1000
 
 
 def upkeep(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> None:
-    """Expires what the table's options let go of, after the commit that made `snapshot`. Never raises."""
+    """Expire what the table's options allow, after the commit that made `snapshot`. Never raises."""
     options = TableOptions(schema.options)
     if options.get(WRITE_ONLY):
         return
@@ -96,7 +96,7 @@ def _snapshots(home: TableHome, _schema: TableSchema, options: TableOptions, sna
 
 
 def _all_young(home: TableHome, retention: Retention, snapshot: Snapshot) -> bool:
-    """Whether the hint at the oldest snapshot is enough to tell that none is to go."""
+    """Whether the hint to the oldest snapshot alone shows that none is expired."""
     earliest = read_hint(home, home.paths.earliest_hint)
     if earliest is None or earliest > snapshot.id or home.store.head(home.paths.snapshot(earliest)) is None:
         return False

@@ -1,1 +1,1 @@
-"""Calls of commit and tag callbacks."""
+"""Commit and tag callbacks: loading their classes and calling them."""

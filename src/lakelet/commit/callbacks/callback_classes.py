@@ -1,22 +1,22 @@
-"""The classes that `commit.callbacks` and `tag.callbacks` name: found by their dotted paths, made with their arguments.
+"""Load the classes that `commit.callbacks` and `tag.callbacks` name, and instantiate them with their arguments.
 
     commit.callbacks = shop.hooks.Audit, shop.hooks:Outer.Inner
     commit.callback.shop.hooks.Audit.param = /var/log/audit
 
-A colon parts the module from the class; without one the last name is the class. The argument, where one is set, is
+A colon separates the module from the class; without one the last name is the class. The argument, where one is set, is
 the only argument of the constructor.
 
-Whoever can write into a table's folder can name a class there, and to import a module is to run it. So a class is looked
-for only in modules that the program itself has named, and in those that come with Lakelet:
+Whoever can write into a table's folder can name a class there, and to import a module is to run it. So a class is loaded
+only from modules that the program itself has named, and from Lakelet's own:
 
     connect("./warehouse", {"callbacks.allow": "shop.hooks, audit"})
 
 A name under `audit` is one of the module or of the package. Any other name is refused when it is set, and not imported at a
 commit.
 
-A table may name classes of Java, which other engines call. They cannot be imported here and must not stand in anybody's
-way: they are told by their package, which is a reversed internet domain, and may be stored. A name that was stored elsewhere,
-or whose package has gone since, is for the caller to report.
+A table may name classes of Java, which other engines call. They cannot be imported here and must not get in anybody's way:
+they are recognised by their package, which is a reversed internet domain, and may be stored. A name that was stored
+elsewhere, or whose package is not installed any more, is for the caller to report.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ TAG_METHODS = ("notify_creation", "notify_deletion")
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _PATH = re.compile(rf"(?P<module>{_DOTTED})(?P<mark>[.:])(?P<name>{_DOTTED})")
 _MAX_NAME = 200
-# Callbacks that come with Lakelet.
+# Lakelet's own callbacks.
 _OWN = "lakelet.callbacks"
-# What Java packages begin with, for the most part.
+# Usual prefixes of Java packages.
 _DOMAINS = (
     "com",
     "org",
@@ -70,7 +70,7 @@ _DOMAINS = (
 
 @dataclass(frozen=True, slots=True)
 class CallbackClass:
-    """A class as a table's options name it. `name` is the same however it was spelled, and fit for a path."""
+    """A class as a table's options name it. `name` is its canonical spelling, and valid in a path."""
 
     name: str
     spelling: str
@@ -111,8 +111,8 @@ def allowed_modules(text: str | None) -> tuple[str, ...]:
 
 
 def check_callbacks(options: Mapping[str, str], allowed: Sequence[str] = ()) -> None:
-    """Refuses options that are about to be stored and name a class which this program does not allow or cannot import, and which
-    is none of Java's."""
+    """Reject options that are about to be stored and name a class which this program does not allow or cannot import, and which
+    is not a Java class."""
     chosen = TableOptions(options)
     for classes, methods in ((commit_classes(chosen), COMMIT_METHODS), (tag_classes(chosen), TAG_METHODS)):
         for each in classes:
@@ -121,19 +121,21 @@ def check_callbacks(options: Mapping[str, str], allowed: Sequence[str] = ()) -> 
 
 
 def is_of_java(callback: CallbackClass) -> bool:
-    """Whether the class is by its package one that only other engines can load."""
+    """Whether the class belongs to a Java package, which only other engines can load."""
     top, *rest = callback.spelling.split(".")
     return len(rest) > 1 and ":" not in callback.spelling and top in _DOMAINS
 
 
 def is_allowed(name: str, allowed: Sequence[str]) -> bool:
-    """Whether a module, or a class by its path, is one of those that the program has named, or comes with Lakelet."""
+    """Whether a module, or a class by its path, is one of those that the program has named, or Lakelet's own."""
     name = name.replace(":", ".")
     return any(name == module or name.startswith(f"{module}.") for module in (_OWN, *allowed))
 
 
 def find_class(callback: CallbackClass, methods: Sequence[str], allowed: Sequence[str] = ()) -> type:
-    """Imports the class; InvalidError where the program does not allow it, or there is none, or none with these methods."""
+    """Import the class; InvalidError where the program does not allow it, it does not exist, or it lacks one of these
+    methods.
+    """
     path = _PATH.fullmatch(callback.spelling)
     if path is None or len(callback.name) > _MAX_NAME:
         raise InvalidError(
@@ -172,7 +174,7 @@ def _not_allowed(callback: CallbackClass, module: str) -> InvalidError:
 
 
 def make(callback: CallbackClass, methods: Sequence[str], allowed: Sequence[str] = ()) -> object:
-    """An instance of the class, made with its argument where one is set."""
+    """Instantiate the class, with its argument where one is set."""
     found = find_class(callback, methods, allowed)
     made: object = found() if callback.argument is None else found(callback.argument)
     return made

@@ -1,6 +1,6 @@
-"""The files of a commit as its callbacks see them: manifest entries that are read when somebody looks.
+"""The files of a commit as its callbacks see them: manifest entries, read lazily.
 
-Most callbacks look at what a commit changed, which is little, and never at what was there before it, which may be
+Most callbacks need what a commit changed, which is little, and never what was live before it, which may be
 hundreds of thousands of files. So neither is read before it is used; then it is read once. A callback that needs only some
 columns, of many files, takes `columns` instead of the entries and decodes nothing else.
 """
@@ -22,7 +22,7 @@ ReadColumns = Callable[[Sequence[str] | None], pa.Table]
 
 
 class CommitFiles(Sequence[ManifestEntry]):
-    """Entries of manifests, read at the first use; errors of the store come up there."""
+    """Entries of manifests, read at the first use; errors of the store are raised there."""
 
     def __init__(self, read: ReadColumns) -> None:
         self._read = read
@@ -59,7 +59,7 @@ def base_files(home: TableHome, snapshot: Snapshot, threads: int = 1) -> CommitF
 
 
 def delta_files(home: TableHome, snapshot: Snapshot, threads: int = 1) -> CommitFiles:
-    """What the commit added and took away, as it stands in its manifests."""
+    """The files that the commit added and removed, as in its manifests."""
 
     def read(columns: Sequence[str] | None) -> pa.Table:
         manifests = read_manifest_list(home, snapshot.delta_manifest_list)

@@ -1,17 +1,17 @@
-"""Which snapshots a commit callback was called for, kept in the table so that a crash cannot lose it.
+"""The record of the snapshots a commit callback was called for, stored in the table so that a crash cannot lose it.
 
     callback/commit/<package.module.Class>      one JSON object per class and branch
 
     {"version": 1, "settled": [{"snapshotId": 41, "deltaManifestList": "manifest-list-…-1"}, …]}
 
-The entries are the last snapshots that nothing is owed for, oldest first, each with its delta manifest list: a rollback
-frees ids, and a snapshot made later under an old id is another one. The last entry is where the callback stands; the
-ones before it tell how far a rollback went. An entry for id 0 stands for the time before the first snapshot; a list of ""
-for a snapshot that had been expired.
+The entries are the last settled snapshots, those without a pending call, oldest first, each with its delta manifest list: a
+rollback frees ids, and a snapshot made later under an old id is another one. The last entry is how far the callback has got;
+the ones before it show how far a rollback went. An entry for id 0 means before the first snapshot; a list of "" a snapshot
+that had been expired.
 
-The file is replaced as a whole. Of two writers that do so at once one prevails, and both have called the callback for
-everything that theirs says, so that no snapshot is passed over whichever it is. A file that cannot be read counts as none:
-then snapshots are called again, which callbacks must bear anyway.
+The file is replaced as a whole. Of two concurrent writers one prevails, and both have called the callback for
+everything that theirs records, so that no snapshot is skipped whichever it is. An unreadable file is treated as missing:
+then snapshots are called again, which callbacks must tolerate anyway.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
 _VERSION = 1
-# As many snapshots may be rolled back before a callback is called again for everything that there is.
+# Up to this many snapshots may be rolled back before a callback is called again for all that exist.
 _LONGEST = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A snapshot that nothing is owed for."""
+    """A snapshot without a pending call."""
 
     snapshot_id: int
     delta_manifest_list: str
@@ -45,7 +45,7 @@ class Settled:
         return Settled(snapshot.id, snapshot.delta_manifest_list)
 
     def is_of(self, snapshot: Snapshot) -> bool:
-        """Whether that snapshot is meant."""
+        """Whether the entry is that of the snapshot."""
         return self == Settled.of(snapshot)
 
 
@@ -53,7 +53,7 @@ Record = tuple[Settled, ...]
 
 
 def extended(record: Record, settled: Iterable[Settled]) -> Record:
-    """The record after more snapshots, in rising order; what it said of their ids or later ones was rolled back."""
+    """The record after more snapshots, in ascending order; its entries of their ids or later ones were rolled back."""
     added = tuple(settled)
     if not added:
         return record
@@ -90,7 +90,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(data: bytes) -> Record:
-    """The inverse; any of the errors that JSON of another form gives."""
+    """The inverse; raises any of the errors of malformed JSON."""
     value = load_json(data)
     if value["version"] != _VERSION:
         raise KeyError(f"version {value['version']}, expected {_VERSION}")

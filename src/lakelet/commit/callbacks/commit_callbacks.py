@@ -1,4 +1,4 @@
-"""Commit callbacks: code of the user's that learns of every commit, after it stands.
+"""Commit callbacks: user code that is called after every commit.
 
     class Audit:
         def __init__(self, argument=None): ...                            # `commit.callback.<class>.param`, where it is set
@@ -6,22 +6,22 @@
         def call(self, base_files, delta_files, identifier, snapshot): ...
         def close(self): ...                                              # optional
 
-A callback is called for every snapshot committed under a schema that names it, in order, at least once: never passed over,
-sometimes repeated. The committer comes here after its snapshot stands:
+A callback is called for every snapshot committed under a schema that names it, in order, at least once: never skipped,
+sometimes repeated. The committer calls this once its snapshot is committed:
 
     read the record of what is settled ─ call for each later snapshot up to ours ─ write the record
 
 A crash anywhere before the record is written makes the next commit, of whichever writer, call again; a snapshot that another
-writer has just made, and may be calling for now, is called for here as well if it is not on record. Whatever a callback raises
-is logged, changes nothing about the commit, and ends the round: what is on record goes no further than the last success, so
+writer has just made, and may be calling for now, is called for here as well if it is not recorded. Whatever a callback raises
+is logged, changes nothing about the commit, and ends the round: the record goes no further than the last success, so
 that the next commit tries the same snapshot again. What interrupts a program from outside (KeyboardInterrupt, a cancelled task)
-is raised again after that; a callback that wants to end the program (SystemExit) is not heard. A class that the program does
+is raised again after that; a callback that wants to end the program (SystemExit) is ignored. A class that the program does
 not allow (`callback_classes`) is not imported.
-A snapshot that was expired before its turn came is reported and passed over.
+A snapshot that was expired before its turn is reported and skipped.
 
-A callback may write to its own table: for that commit it is called with the next one, for else it would go round for ever.
+A callback may write to its own table: for that commit it is called with the next one, to avoid endless recursion.
 
-Nothing here ever fails a commit, and a table without callbacks pays for nothing.
+Nothing here ever fails a commit, and a table without callbacks has no cost.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _LOG = logging.getLogger(__name__)
 
 CommitIdentifier: TypeAlias = tuple[str, int, CommitKind]
 
-# Calls after which the record is written, where many are owed.
+# Calls after which the record is written, where many are pending.
 _NOTED_EVERY = 32
-# The callbacks that this thread is in, by table and class.
+# The callbacks that this thread is running, by table and class.
 _RUNNING: ContextVar[frozenset[tuple[str, str]]] = ContextVar("running commit callbacks", default=frozenset())
 
 
 class CommitCallback(Protocol):
-    """What a class named by `commit.callbacks` must have; the same commit may come more than once.
+    """The interface of a class named by `commit.callbacks`; the same commit may be passed more than once.
 
-    `base_files` are the files that were live before the commit, `delta_files` what it added and took away; both are read
-    when they are looked at. `identifier` is the commit's user, identifier and kind.
+    `base_files` are the files that were live before the commit, `delta_files` those that it added and removed; both are read
+    at their first use. `identifier` is the commit's user, identifier and kind.
     """
 
     def call(
@@ -69,7 +69,7 @@ class CommitCallback(Protocol):
 
 
 def run_commit_callbacks(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> None:
-    """Calls the table's callbacks for a snapshot that stands, and for those before it that are still owed."""
+    """Call the table's callbacks for a committed snapshot, and for those before it whose calls are pending."""
     for named in commit_classes(TableOptions(schema.options)):
         running, this = _RUNNING.get(), (home.where(home.paths.branch_root), named.name)
         if this in running:
@@ -78,7 +78,7 @@ def run_commit_callbacks(home: TableHome, schema: TableSchema, snapshot: Snapsho
         try:
             _CallbackRound(home, schema, named).run(snapshot)
         except BaseException as error:
-            # Whatever goes wrong in or around a callback, the commit stands and its caller must hear so.
+            # Whatever goes wrong in or around a callback, the snapshot is committed and its caller must be told so.
             _LOG.warning(
                 "commit callback %s could not be run for snapshot %d of %s, which stands; the next commit tries again: %s: %s",
                 named.spelling,
@@ -95,14 +95,14 @@ def run_commit_callbacks(home: TableHome, schema: TableSchema, snapshot: Snapsho
 
 @dataclass(frozen=True, slots=True)
 class _CallbackRound:
-    """One callback class after one commit."""
+    """The calls of one callback class after one commit."""
 
     home: TableHome
     schema: TableSchema
     named: CallbackClass
 
     def run(self, snapshot: Snapshot) -> None:
-        """Calls for everything that is owed up to the snapshot, and records it."""
+        """Make all pending calls up to the snapshot, and record them."""
         callback = make(self.named, COMMIT_METHODS, self.home.callback_modules)
         try:
             if hasattr(callback, "open"):
@@ -119,7 +119,8 @@ class _CallbackRound:
         settled: list[Settled] = []
         if start is None:
             first, due = self._never_called(snapshot)
-            # What came before is not owed. That is on record even if the first call fails, or every commit would look for it.
+            # Earlier snapshots need no call. That is recorded even if the first call fails, or every commit would search for
+            # it.
             settled.append(first)
             owed = iter(due)
         else:
@@ -128,20 +129,20 @@ class _CallbackRound:
             if not self._called(callback, each):
                 break
             settled.append(Settled.of(each))
-            # A long way back is not gone twice if the writer dies on it.
+            # A long backlog is not repeated from its start if the writer dies on it.
             if len(settled) % _NOTED_EVERY == 0:
                 record = self._noted(record, settled)
         self._noted(record, settled)
 
     def _noted(self, record: Record, settled: Sequence[Settled]) -> Record:
-        """Writes down that more is settled."""
+        """Record more snapshots as settled."""
         changed = extended(record, settled)
         if changed != record:
             write_record(self.home, self.named.name, changed)
         return changed
 
     def _called(self, callback: CommitCallback, snapshot: Snapshot) -> bool:
-        """Whether the snapshot is settled: the callback took it, or it was expired under the callback's hands."""
+        """Whether the snapshot is settled: the callback succeeded, or the snapshot was expired during the call."""
         threads = ManifestSettings.of(TableOptions(self.schema.options)).threads
         before, changed = base_files(self.home, snapshot, threads), delta_files(self.home, snapshot, threads)
         try:
@@ -162,7 +163,7 @@ class _CallbackRound:
         return True
 
     def _last_settled(self, record: Record, snapshot: Snapshot) -> Settled | None:
-        """The last entry of the record that a rollback has not undone; None where nothing is left of it."""
+        """The last entry of the record that a rollback has not undone; None where there is none."""
         for entry in reversed(record):
             if entry.snapshot_id == 0:
                 return entry
@@ -175,9 +176,9 @@ class _CallbackRound:
         return None
 
     def _never_called(self, snapshot: Snapshot) -> tuple[Settled, Sequence[Snapshot]]:
-        """The newest snapshot that is not owed, and those after it, where the callback has no record.
+        """The newest snapshot without a pending call, and those after it, where the callback has no record.
 
-        A callback is owed the commits since it was first named: from ours back to the first one under a schema without it.
+        Calls are pending for the commits since it was first named: from ours back to the first one under a schema without it.
         """
         is_due = self._due()
         due = [snapshot] if is_due(snapshot) else []
@@ -194,7 +195,7 @@ class _CallbackRound:
         return Settled(oldest - 1, ""), due[::-1]
 
     def _after(self, number: int, snapshot: Snapshot) -> Iterator[Snapshot]:
-        """The snapshots that are owed after that id, up to ours; those that are gone are reported."""
+        """The snapshots whose calls are pending after that id, up to ours; expired ones are reported."""
         is_due = self._due()
         current = number + 1
         while current <= snapshot.id:
@@ -233,6 +234,6 @@ class _Due:
         try:
             options = self.schemas(snapshot.schema_id).options
         except NotFoundError:
-            # Nobody can tell any more, and a call too many is better than one too few.
+            # It can no longer be determined, and a call too many is better than one too few.
             return True
         return any(named.name == self.name for named in commit_classes(TableOptions(options)))

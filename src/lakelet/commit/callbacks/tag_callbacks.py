@@ -1,4 +1,4 @@
-"""Tag callbacks: code of the user's that learns of tags made and deleted.
+"""Tag callbacks: user code that is called when tags are created and deleted.
 
     class Release:
         def __init__(self, argument=None): ...                 # `tag.callback.<class>.param`, where it is set
@@ -7,8 +7,8 @@
         def notify_deletion(self, tag_name): ...
         def close(self): ...                                   # optional
 
-They are told once the tag stands, or is gone. That is best effort: a crash right after a tag was made leaves nothing that
-would tell them later, and whatever they raise is logged and forgotten. Nothing here fails the caller, but what interrupts a
+They are called once the tag is created, or deleted. That is best effort: after a crash right after a tag was made nobody
+calls them later, and whatever they raise is logged and ignored. Nothing here fails the caller, but what interrupts a
 program from outside (KeyboardInterrupt) is raised again.
 """
 
@@ -26,19 +26,19 @@ _LOG = logging.getLogger(__name__)
 
 
 class TagCallback(Protocol):
-    """What a class named by `tag.callbacks` must have."""
+    """The interface of a class named by `tag.callbacks`."""
 
     def notify_creation(self, tag_name: str, snapshot_id: int) -> None: ...
     def notify_deletion(self, tag_name: str) -> None: ...
 
 
 def notify_creation(home: TableHome, options: TableOptions, name: str, snapshot_id: int) -> None:
-    """Tells the table's callbacks of a tag that was made, or now stands for another snapshot."""
+    """Call the table's callbacks for a tag that was created, or now points to another snapshot."""
     _tell(home, options, f"the creation of tag {name!r}", lambda callback: callback.notify_creation(name, snapshot_id))
 
 
 def notify_deletion(home: TableHome, options: TableOptions, name: str) -> None:
-    """Tells the table's callbacks of a tag that is gone."""
+    """Call the table's callbacks for a deleted tag."""
     _tell(home, options, f"the deletion of tag {name!r}", lambda callback: callback.notify_deletion(name))
 
 

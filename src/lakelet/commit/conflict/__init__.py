@@ -1,1 +1,1 @@
-"""Conflict detection: what concurrent commits may have changed below a writer."""
+"""Conflict detection: checks of what concurrent commits have changed since a writer read the table."""

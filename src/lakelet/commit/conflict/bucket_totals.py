@@ -1,15 +1,15 @@
-"""Whether all files of a partition would stand in the same number of buckets.
+"""Check that all files of a partition are written for the same number of buckets.
 
-The bucket of a key depends on how many buckets there are, and rows of one key must not stand in two. Three ways lead there:
+The bucket of a key depends on the number of buckets, and rows of one key must not be in two. Three ways lead there:
 
-    rewritten   a commit puts a partition's rows into another number of buckets, or gives waiting rows their first ones. It
-                takes away the files it read; one that somebody else added meanwhile would stay behind
+    rewritten   a commit puts a partition's rows into another number of buckets, or gives postponed rows their first ones. It
+                removes the files it read; one that a concurrent commit added would stay behind
     there and   a writer wrote for 4 buckets, the table was rescaled to 2, and is being rescaled to 4 again when it commits:
-      back      the number is the right one, but the partition stands in 2
-    both new    two writers, one before and one after the option changed, make the same partition at once
+      back      the number is the right one, but the partition is stored in 2
+    both new    two writers, one before and one after the option changed, create the same partition concurrently
 
-For the last two only commits of files are looked at that an older schema may have to do with. A table whose schema never
-changed costs nothing.
+The last two are checked only for commits with files of an older schema. A table whose schema never changed
+costs nothing.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ def check_totals(
     newest: tuple[int, str],
     threads: int = 1,
 ) -> None:
-    """ConflictError if files of another number of buckets would stay in a partition that this commit makes, or whose number it
-    changes. `newest` is the snapshot that it lands on, as messages name it."""
+    """ConflictError if files of another number of buckets would stay in a partition that this commit creates, or whose number
+    it changes. `newest` is the snapshot that it is committed on, as messages name it.
+    """
     chosen = {message.partition: message.total_buckets for message in messages if message.new_files}
     before: dict[bytes, set[int]] = {}
     fresh: set[bytes] = set()
@@ -64,7 +65,7 @@ def check_totals(
 
     live = live_entries(home, previous, columns=["_TOTAL_BUCKETS"], keep=keep, threads=threads)
     names = removed.column("_FILE_NAME").combine_chunks()
-    # Rows that wait for a bucket have none yet, and get theirs another time.
+    # Postponed rows have no bucket yet; compaction assigns it later.
     stays = pc.and_(
         pc.greater(live.column("_TOTAL_BUCKETS"), 0), pc.invert(pc.is_in(live.column("_FILE_NAME"), value_set=names))
     )
@@ -81,7 +82,7 @@ def check_totals(
 
 
 def check_same_number(home: TableHome, messages: Sequence[CommitMessage], schema: TableSchema) -> None:
-    """ConflictError if the number of buckets was another one between the schema that files were written in and this one."""
+    """ConflictError if the number of buckets was different in any version between the schema of the files and this one."""
     buckets = TableOptions(schema.options).get(BUCKET)
     versions = [file.schema_id for message in messages if message.total_buckets > 0 for file in message.new_files]
     if buckets <= 0 or not versions:
@@ -96,7 +97,9 @@ def check_same_number(home: TableHome, messages: Sequence[CommitMessage], schema
 
 
 def _may_have_missed(message: CommitMessage, newest: tuple[int, str]) -> bool:
-    """Whether the writer may not know all files of its partition: it looked earlier, or found its bucket empty some time."""
+    """Whether the writer may not know all files of its partition: it read an earlier snapshot, or
+    numbered its rows from 0, as in an empty bucket.
+    """
     if message.sequenced_at is not None:
         return message.sequenced_at != newest
     return any(file.level == 0 and file.min_sequence == 0 for file in message.new_files)

@@ -1,15 +1,15 @@
-"""Whether a snapshot file that was just created is a commit.
+"""Decide whether a snapshot file that was just created is a commit.
 
 Creating `snapshot-N` only if absent succeeds again once expiry or a rollback has removed an older N. What was created then
-stands in a hole, or beside the live snapshots, and nobody builds on it. But the look comes after the creation, and another
+is in a gap, or beside the live snapshots, and nobody builds on it. But the check comes after the creation, and another
 writer's commits and another tool's expiry may come between, so a missing predecessor alone proves nothing:
 
-    another predecessor than it was made on           no commit: the table was rolled back or made anew, and written since
+    another predecessor than it was made on           no commit: the table was rolled back or recreated, and written since
     no predecessor and no schema                      no commit: the table was dropped
     predecessor there, nothing newer beyond a gap     a commit
     nothing else left                                 a commit: everything older was expired
     something newer that knows our files              a commit: others have built on it
-    something newer that does not                     no commit, if our file is still there; if it is gone, nobody can tell
+    something newer that does not                     no commit, if our file still exists; if it is deleted, it is unknown
     only older ones beyond a gap                      no commit: the table was rolled back
 """
 
@@ -27,7 +27,7 @@ from lakelet.storage.home import TableHome
 
 
 def stands(home: TableHome, snapshot: Snapshot, base: Snapshot | None) -> bool | None:
-    """Whether the snapshot is a commit on top of `base`; None where that cannot be told any more."""
+    """Whether the snapshot is a commit on top of `base`; None where that can no longer be determined."""
     before = try_snapshot(home, snapshot.id - 1) if snapshot.id > 1 else None
     if before is not None and (base is None or before.delta_manifest_list != base.delta_manifest_list):
         return False
@@ -50,14 +50,14 @@ def stands(home: TableHome, snapshot: Snapshot, base: Snapshot | None) -> bool |
                 if builds_on(home, following, snapshot):
                     return True
             except SnapshotExpiredError:
-                # What ours changed is not to be read any more, be it that ours was expired or that the other was.
+                # Our delta can no longer be read, because either our snapshot or the other one was expired.
                 return None
             return False if try_snapshot(home, snapshot.id) is not None else None
     return False
 
 
 def builds_on(home: TableHome, other: Snapshot, ours: Snapshot) -> bool:
-    """Whether another snapshot was made on top of ours: it names our manifests, or what they say holds in it."""
+    """Whether another snapshot was made on top of ours: it names our manifests, or its live files contain our changes."""
     delta, manifests = read_manifest_list(home, ours.delta_manifest_list), snapshot_manifests(home, other)
     if {manifest.name for manifest in delta} & {manifest.name for manifest in manifests}:
         return True

@@ -1,16 +1,16 @@
-"""What may have come between a writer's look at the table and its commit, and how the commit finds out.
+"""Conflict checks: what concurrent commits may have changed between a writer's read of the table and its commit.
 
     rule 5   a bucket gained rows with sequence numbers as great as ours      SequenceConflictError: restamp and try again
     rule 6   the indexes behind an assignment of buckets were replaced        AssignmentConflictError: assign and write again
-    schema   the layout that files were written for is another by now         ConflictError
+    schema   the layout that files were written for has changed since         ConflictError
     changes  buckets that rows were looked up in were written to              ConflictError: look again
     keeps    buckets that values were kept from were written to               KeptValuesConflictError: look again
-    reads    rows were written since all of them were looked at               ConflictError: look again
+    reads    rows were written since all of them were read                    ConflictError: look again
     levels   files of one level of a bucket would overlap in keys             ConflictError
     writers  two writers of one commit wrote the same keys of a bucket        ConflictError
-    twice    a file is in the table already, where a commit asks for the look ConflictError
+    twice    a file is in the table already, where a commit asks for the check ConflictError
 
-Three kinds have errors of their own, for writers that still have their rows; to everybody else they are conflicts like any
+Three kinds have errors of their own, for writers that still have their rows; for all others they are conflicts like any
 other. Each check reads as little as it can: nothing where the writer's snapshot is still the newest, else only entries of its
 buckets.
 """
@@ -75,11 +75,11 @@ class AssignmentConflictError(ConflictError):
 
 
 class KeptValuesConflictError(ConflictError):
-    """Stored values that rows keep may be others by now. Looked up anew, the rows can be written again."""
+    """Stored values that rows keep may have changed since. Looked up anew, the rows can be written again."""
 
 
 def check_one_writer(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
-    """Refuses a commit in which two writers wrote one bucket so that nobody can say whose row of a key is newer."""
+    """Reject a commit in which two writers wrote one bucket so that the newer row of a key is undefined."""
     by_place: dict[Place, list[CommitMessage]] = {}
     for message in _numbered(messages):
         by_place.setdefault((message.partition, message.bucket), []).append(message)
@@ -108,7 +108,7 @@ def check_sequences(
     *,
     threads: int = 1,
 ) -> None:
-    """Rule 5: rows of this commit must be newer than all that their buckets hold, unless these are replaced."""
+    """Rule 5: rows of this commit must be newer than all rows of their buckets, unless those are replaced."""
     if latest is None:
         return
     newest = (latest.id, latest.delta_manifest_list)
@@ -146,7 +146,7 @@ def check_levels(
     *,
     threads: int = 1,
 ) -> None:
-    """Files of one level of a bucket, above level 0, hold keys of their own: a commit that would break that is refused."""
+    """Reject a commit after which files of one level of a bucket, above level 0, would overlap in keys."""
     added: dict[tuple[bytes, int, int], list[tuple[str, bytes, bytes]]] = {}
     for message in messages:
         for file in message.new_files:
@@ -184,7 +184,7 @@ def check_settled(
     *,
     threads: int = 1,
 ) -> None:
-    """Rule 6: rows were told outdated by looking at all files above level 0, and these must still be all."""
+    """Rule 6: rows were found superseded by searching all files above level 0, and these must still be all."""
     resting = {(m.partition, m.bucket): m for m in messages if m.settled is not None}
     if not resting:
         return
@@ -199,7 +199,7 @@ def check_settled(
         place = (entry.partition, entry.bucket)
         if entry.file.index_type != DELETION_VECTORS or place not in vectors:
             continue
-        # Java leaves vectors of files that are gone, and nobody reads these.
+        # Java leaves vectors of removed files behind, and nobody reads these.
         if any(vector.data_file in above[place] for vector in entry.file.deletion_vectors or ()):
             vectors[place].add(entry.file.name)
     for (partition, bucket), message in resting.items():
@@ -211,7 +211,7 @@ def check_settled(
 
 
 def check_assignments(home: TableHome, messages: Sequence[CommitMessage], latest: Snapshot | None) -> None:
-    """Rule 6: what decided the buckets of new rows must still stand."""
+    """Rule 6: the indexes by which buckets were assigned to new rows must still be current."""
     assigned = [message for message in messages if message.hash_indexes is not None]
     if assigned:
         standing: dict[bytes, set[str]] = {}
@@ -239,9 +239,9 @@ def check_assignments(home: TableHome, messages: Sequence[CommitMessage], latest
 def check_unread(
     home: TableHome, messages: Sequence[CommitMessage], read_at: int | None, latest: Snapshot | None
 ) -> None:
-    """Rows that were looked up to be changed must still be what they were: nobody wrote to their buckets since.
+    """Rows that were looked up to be changed must be unchanged: no commit has written to their buckets since.
 
-    The sequence numbers of the buckets do not tell: a delete may be compacted away by now, and its row would come back.
+    The sequence numbers of the buckets do not show it: a delete may be compacted away by now, and its row would come back.
     """
     if read_at is None:
         return
@@ -270,7 +270,7 @@ def check_unread(
 
 
 def check_kept(home: TableHome, messages: Sequence[CommitMessage], latest: Snapshot | None) -> None:
-    """Values that rows keep must still be the stored ones: nobody wrote to their buckets since they were looked up."""
+    """Values that rows keep must still be the stored ones: no commit has written to their buckets since they were looked up."""
     by_version: dict[tuple[int, str], list[CommitMessage]] = {}
     for message in messages:
         if message.kept_from is not None:
@@ -289,14 +289,14 @@ def check_kept(home: TableHome, messages: Sequence[CommitMessage], latest: Snaps
 
 
 def _touched(home: TableHome, snapshot: Snapshot) -> set[Place]:
-    """The buckets that a snapshot brought files for."""
+    """The buckets that a snapshot added files to."""
     manifests = read_manifest_list(home, snapshot.delta_manifest_list)
     entries = read_entries(home, manifests, columns=["_PARTITION", "_BUCKET"])
     return set(zip(*(entries.column(name).to_pylist() for name in ("_PARTITION", "_BUCKET")), strict=True))
 
 
 def check_same_rows(home: TableHome, read: tuple[int, str] | None, latest: Snapshot | None) -> None:
-    """A commit that rests on all rows of a version must find the same rows still."""
+    """ConflictError if a commit that depends on all rows of a version would not find the same rows."""
     if read is not None and not _same_rows_since(home, read, latest):
         raise ConflictError(
             f"{home.where(home.paths.branch_root)}: rows were written since they were looked at in snapshot {read[0]}: look again"
@@ -311,7 +311,7 @@ def check_added_once(
     *,
     threads: int = 1,
 ) -> None:
-    """Refuses files that are live already, and files that are named twice: their rows would be there twice."""
+    """Reject files that are live already, and files that are named twice: their rows would be duplicated."""
     added: list[tuple[Place, str]] = []
     for message in messages:
         moved = {file.name for file in message.deleted_files}
@@ -330,7 +330,7 @@ def check_added_once(
 
 def check_schemas(home: TableHome, messages: Sequence[CommitMessage], schema: TableSchema) -> None:
     """Files of an older schema must have been laid out as the newest one asks: the columns and options that decide where rows go
-    and which of them counts are the same."""
+    and which of them is visible are the same."""
     ours = _layout(schema)
     for schema_id in {file.schema_id for message in messages for file in message.new_files} - {schema.id}:
         theirs = _layout(read_schema(home, schema_id))
@@ -343,7 +343,7 @@ def check_schemas(home: TableHome, messages: Sequence[CommitMessage], schema: Ta
 
 
 def _layout(schema: TableSchema) -> dict[str, object]:
-    """What files rely on, columns by their ids, which they keep when they are renamed."""
+    """What files rely on, columns by their field ids, which survive renames."""
     options = TableOptions(schema.options)
     kept = (
         BUCKET,
@@ -374,7 +374,7 @@ def live_in(
     columns: Sequence[str] | None,
     threads: int = 1,
 ) -> pa.Table:
-    """The live files of a few buckets, of partitions of these types; only manifests that may speak of them are read, and only
+    """The live files of a few buckets, of partitions of these types; only manifests that may mention them are read, and only
     these columns."""
     partitions = {partition for partition, _ in places}
     buckets = {bucket for _, bucket in places}
@@ -410,7 +410,7 @@ def _may_hold(
 
 
 def _numbered(messages: Iterable[CommitMessage]) -> list[CommitMessage]:
-    """The messages about rows that have sequence numbers; those that wait for compaction have none yet."""
+    """The messages about rows that have sequence numbers; postponed rows have none yet."""
     return [message for message in messages if message.bucket != POSTPONE_BUCKET]
 
 
@@ -429,7 +429,7 @@ def _looked_at(message: CommitMessage) -> tuple[int, str]:
 
 
 def _same_rows_since(home: TableHome, looked_at: tuple[int, str], latest: Snapshot | None) -> bool:
-    """Whether nothing but compaction happened since a snapshot, which goes by its id where its manifest list is not known."""
+    """Whether only compactions were committed since a snapshot, compared by id where its manifest list is not known."""
     base, delta_manifest_list = looked_at
     if latest is None:
         return base == 0

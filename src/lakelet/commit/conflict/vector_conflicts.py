@@ -1,7 +1,7 @@
-"""Whether the rows that a rewrite left out of its files are still the ones that are deleted.
+"""Check that the rows that a rewrite left out of its files are exactly those that are deleted now.
 
-A deletion vector can come to a file without the file changing. If that happens after a rewrite has read the file, a commit
-that takes the file away, vector and all, would bring the deleted rows back.
+A deletion vector can be added to a file without the file changing. If that happens after a rewrite has read the file, a commit
+that removes the file, vector and all, would bring the deleted rows back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakelet.storage.home import TableHome
 
 def check_vectors(home: TableHome, messages: Sequence[CommitMessage], latest: Snapshot | None) -> None:
     """Rule 6: the index files with vectors of removed files must be the `old_vectors` that were read; every change of a
-    vector makes a new index file. Messages that say `settled` are judged as a whole elsewhere."""
+    vector makes a new index file. Messages that say `settled` are checked as a whole elsewhere."""
     resting = [
         message
         for message in messages

@@ -1,1 +1,1 @@
-"""The one door to the metadata of tables: what reads snapshots, schemas, manifests and tags, or answers in its place."""
+"""Metadata access: reads snapshots, schemas, manifests and tags from the store, or from a source that caches them."""

@@ -1,12 +1,12 @@
-"""Whether a file that is missing was live: readers hold a version, not its files, and expiry may take both away under them.
+"""Tell whether a missing file is damage or expiry: readers hold a version, not its files, and expiry may delete both.
 
     file is missing ─ does any snapshot, tag or changelog of any branch still name it?
                         ├─ yes: it was removed by hand       MissingFileError, a corruption
                         └─ no: its version was expired       SnapshotExpiredError: look again on the newest one, or say so
 
-Nothing else tells. Expiry removes the snapshot first, then data files, then what names them; the id may be another snapshot's
-after a rollback; and a tag may keep a version whose snapshot is gone. The question reads all metadata of the table, and is asked
-only when something went wrong.
+There is no other way to distinguish them. Expiry removes the snapshot first, then data files, then what names them; the id may
+be another snapshot's after a rollback; and a tag may keep a version whose snapshot is deleted. The check reads all metadata of
+the table, and is made only after a file was not found.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TRIES = 5
 
 
 def is_named(home: TableHome, path: str) -> bool:
-    """Whether anything of the table still names a file, which then ought to be there."""
+    """Whether any snapshot, tag or changelog of the table still names a file, which then ought to exist."""
     name = path.rsplit("/", 1)[-1]
-    # Whoever comes here has relied on something older than the store.
+    # The caller has relied on metadata that is older than the store's.
     home = home.uncached()
     for _ in range(_TRIES):
         reader = MetadataReader(home, only_files=pa.array([name], pa.string()))
@@ -44,7 +44,7 @@ def is_named(home: TableHome, path: str) -> bool:
 
 
 def missing_file(home: TableHome, path: str, snapshot_id: int | None = None) -> MissingFileError | SnapshotExpiredError:
-    """What to raise for a file that is gone, which this snapshot or another one named."""
+    """The error to raise for a missing file, which this snapshot or another one named."""
     if is_named(home, path):
         snapshot = "a snapshot" if snapshot_id is None else f"snapshot {snapshot_id}"
         return MissingFileError(f"{home.where(path)} is missing, although {snapshot} names it")

@@ -1,6 +1,6 @@
-"""Repair of `LATEST` and `EARLIEST`, the hints at the newest and oldest snapshot.
+"""Repair of `LATEST` and `EARLIEST`, the hints to the newest and oldest snapshot.
 
-A hint may be wrong after a crash, and every reader checks it; a right one saves a listing. Repair lists the snapshots and
+A hint may be wrong after a crash, and every reader checks it; a correct one saves a listing. Repair lists the snapshots and
 writes what it finds. Where no snapshot is left it removes the hints.
 """
 
@@ -24,7 +24,7 @@ class RepairedHints:
 
 
 def repair_hints(home: TableHome) -> RepairedHints:
-    """Makes the hints of this branch right, those of its long-lived changelogs too."""
+    """Correct the hints of this branch, those of its long-lived changelogs too."""
     ids = snapshot_ids(home)
     changelogs = long_lived_changelogs(home)
     wanted: dict[str, int | None] = {

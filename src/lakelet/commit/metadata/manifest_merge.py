@@ -1,10 +1,10 @@
-"""When and how the manifests of a table are merged, so that commits and plans stay cheap over thousands of commits.
+"""Manifest merging: the policy and its execution, so that commits and plans stay cheap over thousands of commits.
 
 The policy is pure. Every commit leaves one small manifest behind; once `merge-min-count` small ones have gathered at
 the end of the list, the newest are merged together with every older neighbour that is no larger than what has been
 gathered so far. Sizes then fall from old to new like a binary counter, each entry is rewritten a logarithmic number of
 times, and neighbours keep their order, on which removals rely. Manifests full of removals whose additions
-stand far back are cleared by a full merge, which rewrites just the manifests that hold a removed file.
+are far back are cleared by a full merge, which rewrites just the manifests that hold a removed file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLACE = "_PLACE"
 
 @dataclass(frozen=True, slots=True)
 class MergePolicy:
-    """The numbers that decide about merging."""
+    """The thresholds of manifest merging."""
 
     target_bytes: int
     min_count: int
@@ -51,7 +51,7 @@ class MergePolicy:
 
 
 def wants_full_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> bool:
-    """Whether removals have piled up."""
+    """Whether removals have accumulated past the threshold."""
     removed = sum(manifest.deleted_files for manifest in manifests)
     added = sum(manifest.added_files for manifest in manifests)
     removing_bytes = sum(manifest.size for manifest in manifests if manifest.deleted_files)
@@ -60,7 +60,7 @@ def wants_full_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> 
 
 
 def merge_start(manifests: Sequence[ManifestFile], policy: MergePolicy) -> int | None:
-    """The index from which on all manifests are to be merged into one, or None."""
+    """The index of the first manifest to merge; it and all later ones become one. None if no merge is due."""
     small = len(manifests)
     while small > 0 and manifests[small - 1].size < policy.target_bytes:
         small -= 1
@@ -91,7 +91,7 @@ def merge_manifests(
 
 
 def needs_packing(manifests: Sequence[ManifestFile], policy: MergePolicy) -> bool:
-    """Whether `pack_manifests` would change anything worth it: there are removals, or several small manifests."""
+    """Whether `pack_manifests` is worth running: there are removals, or several small manifests."""
     small = sum(manifest.size < policy.target_bytes // 2 for manifest in manifests)
     return small > 1 or any(manifest.deleted_files for manifest in manifests)
 
@@ -99,7 +99,7 @@ def needs_packing(manifests: Sequence[ManifestFile], policy: MergePolicy) -> boo
 def pack_manifests(
     home: TableHome, manifests: Sequence[ManifestFile], policy: MergePolicy, files: ManifestFiles
 ) -> list[ManifestFile]:
-    """As few manifests as say the same: removals are gone, and small manifests joined with their neighbours."""
+    """Merge manifests into as few as possible: removals are cancelled out, and small manifests merged with their neighbours."""
     if not needs_packing(manifests, policy):
         return list(manifests)
     return _merge_fully(home, manifests, files, small_bytes=policy.target_bytes // 2)
@@ -108,7 +108,7 @@ def pack_manifests(
 def _merge_fully(
     home: TableHome, manifests: Sequence[ManifestFile], files: ManifestFiles, *, small_bytes: int = 0
 ) -> list[ManifestFile]:
-    """Rewrites the manifests that remove files, those whose files are removed, and small ones; the others stay as they are."""
+    """Rewrite the manifests that remove files, those whose files are removed, and small ones; the others stay as they are."""
     removing = [manifest for manifest in manifests if manifest.deleted_files]
     entries = read_entries(home, removing, columns=IDENTITY_COLUMNS)
     removed = (

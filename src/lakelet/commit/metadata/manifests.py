@@ -1,8 +1,8 @@
-"""Reading the live files of a snapshot, and writing manifests.
+"""Read the live files of a snapshot, and write manifests.
 
-A snapshot names two manifest lists: what was there before it (base) and what it changed (delta). Each list names
-manifests, each manifest holds entries that add or remove files. The live files are what is left when every
-removal has taken its addition away. All of that happens on Arrow columns; manifests are decoded in threads, and
+A snapshot names two manifest lists: the inherited one (base) and its own changes (delta). Each list names
+manifests, each manifest holds entries that add or remove files. The live files are the additions without a later
+removal. All of that happens on Arrow columns; manifests are decoded in threads, and
 only the columns asked for are decoded at all.
 """
 
@@ -45,7 +45,7 @@ _LOG = logging.getLogger(__name__)
 Rows = npt.NDArray[np.int64]
 EntryFilter = Callable[[pa.Table], pa.Table]
 
-# Fewer entries than these are decoded at once anyway; their order stays as it came.
+# Below this number of entries all are decoded; their order stays as it came.
 _SORTED_FROM = 256
 
 
@@ -139,7 +139,7 @@ def live_entries(
     keep_blocks: BlockFilter | None = None,
     threads: int = 1,
 ) -> pa.Table:
-    """The files that stand after all of these manifests, in the order in which they were added.
+    """The files that are live after all of these manifests, in the order in which they were added.
 
     `keep` must decide by partition or bucket alone, so that it drops a removal together with its addition; `keep_blocks` may
     only drop what `keep` drops.
@@ -162,7 +162,7 @@ def drop_removed(entries: pa.Table) -> pa.Table:
 def cancel(entries: pa.Table, *, whole: bool) -> pa.Table:
     """Entries with additions and their removals cancelled out.
 
-    A removal whose addition is not among them is kept, for the addition stands in an older manifest; where the entries
+    A removal whose addition is not among them is kept, for the addition is in an older manifest; where the entries
     are the `whole` history there is none, and it is dropped.
     """
     kinds = entries.column("_KIND").to_numpy()
@@ -184,7 +184,7 @@ def _identity_ends(entries: pa.Table) -> tuple[Rows, Rows]:
 
 
 class ManifestFiles:
-    """Writes the manifests and manifest lists of one commit attempt, and remembers them for cleaning up.
+    """Write the manifests and manifest lists of one commit attempt, and record their paths for cleaning up.
 
     They are `written` deferred: the commit syncs them before it creates the snapshot that names them.
     """
@@ -202,7 +202,7 @@ class ManifestFiles:
         self.written: list[str] = []
 
     def write_entries(self, entries: pa.Table) -> list[ManifestFile]:
-        """One or more manifests of these entries, split so that each comes out near the target size."""
+        """Write one or more manifests of these entries, split so that each is near the target size."""
         if entries.num_rows == 0:
             return []
         if self._partition_types and entries.num_rows >= _SORTED_FROM:
@@ -216,7 +216,7 @@ class ManifestFiles:
         return [self._put(part, self._encode(part)) for part in parts]
 
     def write_list(self, manifests: Sequence[ManifestFile]) -> tuple[str, int]:
-        """A manifest list: its name and size."""
+        """Write a manifest list; its name and size."""
         name = f"manifest-list-{self._prefix}-{self._lists}"
         self._lists += 1
         data = encode_manifest_list(
@@ -226,13 +226,13 @@ class ManifestFiles:
         return name, len(data)
 
     def write_index_manifest(self, data: bytes) -> str:
-        """An index manifest: its name."""
+        """Write an index manifest; its name."""
         name = f"index-manifest-{self._prefix}-0"
         self._write(name, data)
         return name
 
     def remove(self) -> None:
-        """Removes what was written, which nothing refers to; what cannot be removed now is an orphan for later."""
+        """Delete what was written, which nothing refers to; a file whose deletion fails is left for orphan removal."""
         if not self.written:
             return
         try:
@@ -293,7 +293,7 @@ def partition_stats(partitions: pa.ChunkedArray, types: Sequence[DataType]) -> S
 def partition_stats_of_groups(
     partitions: pa.ChunkedArray, counts: Sequence[int], types: Sequence[DataType]
 ) -> list[Stats]:
-    """The same for each of several groups of so many entries, one after another, none of them empty."""
+    """The same for each of several consecutive, non-empty groups, whose entry numbers are `counts`."""
     if not types:
         return [Stats(EMPTY_ROW, EMPTY_ROW, ()) for _ in counts]
     encoded = partitions.combine_chunks().dictionary_encode()
@@ -305,7 +305,7 @@ def partition_stats_of_groups(
         at_rank = np.empty(len(ranks), np.int64)
         at_rank[ranks] = np.arange(len(ranks))
         missing = column.is_null().to_numpy(zero_copy_only=False)
-        # NULLs have the greatest ranks, so that a minimum is NULL only where all are; for the maximum they count as least.
+        # NULLs have the greatest ranks, so that a minimum is NULL only where all are; for the maximum they rank lowest.
         least = np.minimum.reduceat(ranks[codes], starts)
         greatest = np.maximum.reduceat(np.where(missing, -1, ranks)[codes], starts)
         lows.append(column.take(pa.array(at_rank[least])))
@@ -316,7 +316,7 @@ def partition_stats_of_groups(
 
 
 def _ranks(columns: Sequence[pa.Array]) -> Rows:
-    """The place of each row in the order of all, NULLs last."""
+    """The rank of each row in the order of all, NULLs last."""
     names = [str(index) for index in range(len(columns))]
     keys = [(name, "ascending") for name in names]
     order = pc.sort_indices(pa.table(list(columns), names), sort_keys=keys).to_numpy()
@@ -326,7 +326,9 @@ def _ranks(columns: Sequence[pa.Array]) -> Rows:
 
 
 def get_named(home: TableHome, path: str, snapshot_id: int | None = None) -> bytes:
-    """A file that a snapshot names. Where it is gone: SnapshotExpiredError if nothing names it now, else MissingFileError."""
+    """Read a file that a snapshot names. Where it is missing: SnapshotExpiredError if nothing names it now, else
+    MissingFileError.
+    """
     try:
         return home.store.get(path)
     except NotFoundError as error:

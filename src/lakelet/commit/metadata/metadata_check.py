@@ -1,11 +1,12 @@
-"""Whether the metadata of a table's versions is whole: what each file names is there, decodes, and agrees with what names it.
+"""Check that the metadata of a table's versions is intact: each named file exists, decodes, and agrees with what names it.
 
     snapshots and tags ─ schemas ─ manifest lists ─ manifests ─ the entries of all live files
                        └ index manifests ─ index files
                        └ statistics
 
-Every file is read once, however many versions name it. Nothing is raised for a damaged one: it is noted, and the rest goes on
-without it. `heads` are versions whose files are also looked at together: the newest of each branch, tags, and the one asked for.
+Every file is read once, however many versions name it. Nothing is raised for a damaged one: it is reported, and the check
+goes on without it. `heads` are versions whose files are also checked together: the newest of each branch, tags, and the one
+asked for.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class CheckedVersion:
 
 @dataclass(slots=True)
 class MetadataCheck:
-    """Checks versions one after the other, and gathers the entries of the data files that they hold."""
+    """Checks versions one after the other, and collects the entries of the data files that they hold."""
 
     home: TableHome
     folders: PartitionFolders
@@ -84,7 +85,7 @@ class MetadataCheck:
         return self._added.get(name)
 
     def note(self, kind: str, path: str, problem: str, snapshot: int | None = None, **held: object) -> None:
-        """Notes a damaged file."""
+        """Report a damaged file."""
         self.damages.append(Damage(kind, path, problem, snapshot=snapshot, **held))  # type: ignore[arg-type]
 
     def _check_schema(self, version: CheckedVersion) -> None:
@@ -179,7 +180,7 @@ class MetadataCheck:
             self._added[name] = min(snapshot.id, self._added.get(name, snapshot.id))
 
     def _check_counts(self, version: CheckedVersion, base: pa.Table | None, delta: pa.Table | None) -> None:
-        """The rows that a snapshot says it changes and holds are those of its entries."""
+        """Check that the row counts of a snapshot, changed and total, are those of its entries."""
         snapshot = version.snapshot
         if delta is not None and snapshot.delta_record_count not in (None, _rows(delta)):
             problem = f"says that it changes {snapshot.delta_record_count} rows; its manifests say {_rows(delta)}"

@@ -1,8 +1,8 @@
-"""Reading many manifest lists and manifests, each once and several at a time.
+"""Read many manifest lists and manifests, each once and several at a time.
 
-Used where files are removed: expiry, clean-up after tags, branches and rollbacks, orphan removal. Of a snapshot that is on its
-way out, parts may be gone already, since an earlier run stopped in the middle; then what is missing counts as empty. What
-a live snapshot names must be there: were it taken for empty, its files would look unused.
+Used where files are removed: expiry, clean-up after tags, branches and rollbacks, orphan removal. Of a snapshot that is being
+removed, parts may be deleted already, since an earlier run stopped in the middle; then what is missing is treated as empty.
+What a live snapshot names must exist: were it treated as empty, its files would look unused.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _READERS = 16
 
 
 def no_entries() -> pa.Table:
-    """A table of entries without any."""
+    """An empty table of entries."""
     return pa.schema([field for field in ENTRY_SCHEMA if field.name in FILE_COLUMNS]).empty_table()
 
 
 @dataclass(slots=True)
 class MetadataReader:
-    """Remembers what it has read.
+    """A reader that caches what it has read.
 
     `partial` says that files may be missing. Where `only_files` is given, only the entries of files of these names are kept.
     """

@@ -1,4 +1,4 @@
-"""Errors for data files that a snapshot names and the store lacks; `expired_file` tells which of them it is."""
+"""Errors for data files that a snapshot names and the store lacks; `expired_file` decides which of them to raise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lakelet.errors import CorruptionError, NotFoundError
 
 
 class MissingFileError(CorruptionError):
-    """A file is gone that the table still names."""
+    """A file is missing that the table still names."""
 
 
 class SnapshotExpiredError(NotFoundError):

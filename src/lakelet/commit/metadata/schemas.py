@@ -1,7 +1,7 @@
-"""Schema versions: reading them, making the first, and changing them without losing a concurrent change.
+"""Schema versions: read them, create the first, and change them without losing a concurrent change.
 
 `schema-N` is created only if absent. A change is computed from the newest version and written as the next; whoever
-finds that version taken computes the change again, so that two ALTERs at once both take effect or one is refused.
+finds that version taken computes the change again, so that of two concurrent ALTERs both take effect or one is refused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def create_first_schema(home: TableHome, schema: TableSchema, *, deferred: bool 
 
 
 def create_next_schema(home: TableHome, schema: TableSchema) -> bool:
-    """Writes a version whose id follows the newest; False if another change came first."""
+    """Write a version whose id follows the newest; False if a concurrent change has taken the id."""
     with uncertain(home.table_name, home.paths.branch, "schema change"):
         made = _create(home, schema)
     if made:

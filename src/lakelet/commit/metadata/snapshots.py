@@ -1,6 +1,6 @@
-"""Snapshots by id, by time and in their order, and the hints that point at them.
+"""Snapshots by id, by time and in their order, and the hints that point to them.
 
-A snapshot is asked for through the door, `commit/metadata/source`; which ids there are is found in `commit/metadata/version_ids`.
+Snapshots are read through `commit/metadata/source`; which ids exist is determined in `commit/metadata/version_ids`.
 """
 
 from __future__ import annotations
@@ -86,22 +86,22 @@ def snapshot_is_gone(home: TableHome, snapshot: Snapshot) -> bool:
 
 
 def write_latest_hint(home: TableHome, number: int) -> None:
-    """Points `LATEST` at the snapshot, and `EARLIEST` at the first one ever."""
+    """Point `LATEST` to the snapshot, and `EARLIEST` to the first one ever."""
     write_hint(home, home.paths.latest_hint, number)
     if number == 1:
         write_hint(home, home.paths.earliest_hint, 1)
 
 
 def write_hint(home: TableHome, path: str, number: int) -> None:
-    """Writes a hint without waiting for the disk: one that a crash leaves empty, torn or old is as good as a wrong one, which
-    every reader finds out, and the next commit writes it anew."""
+    """Write a hint without waiting for the disk: one that a crash leaves empty, torn or old is no worse than a wrong one, which
+    every reader detects, and the next commit writes it anew."""
     home.store.put(path, str(number).encode(), deferred=True)
 
 
 def continues_the_line(home: TableHome, number: int) -> bool:
-    """Whether a snapshot just created follows the live ones, rather than filling a hole left by expiry or rollback.
+    """Whether a snapshot just created follows the live ones, rather than filling a gap left by expiry or rollback.
 
-    Its predecessor is there, as the caller knows; nothing newer may stand beyond a gap. A hint at a newer one costs a listing: it
+    Its predecessor exists, as the caller knows; nothing newer may exist beyond a gap. A hint to a newer one costs a listing: it
     may be wrong.
     """
     hint = read_hint(home, home.paths.latest_hint)

@@ -1,9 +1,9 @@
-"""The one door to the metadata of a table.
+"""The metadata source of a table: its own (a cache), or the store.
 
-Whoever asks for a snapshot, a schema, a manifest or a tag comes through here, be it by the functions of
-`commit/metadata/snapshots`, `commit/metadata/schemas`, `commit/metadata/manifests` and `commit/versions/tags` or by itself:
-a table whose home brings a source of its own is answered by it, every other one by the store. A home that was pickled has
-none, so that executors read what they are asked to read.
+Every read of a snapshot, a schema, a manifest or a tag passes through here, be it by the functions of
+`commit/metadata/snapshots`, `commit/metadata/schemas`, `commit/metadata/manifests` and `commit/versions/tags` or directly:
+a table whose home has a source of its own is answered by it, every other one by the store. A pickled home loses
+its source, so that executors read from the store what they are asked to read.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ UNCACHED = UncachedMetadata()
 
 
 def metadata(home: TableHome) -> MetadataSource:
-    """What answers questions about the metadata of this table."""
+    """The metadata source of this table."""
     return UNCACHED if home.metadata is None else home.metadata

@@ -1,11 +1,11 @@
-"""Statistics of a table: written as a file, named by a snapshot, handed on from snapshot to snapshot.
+"""Table statistics: written as a file, named by a snapshot, inherited by later snapshots.
 
     statistics/stat-<uuid>-0        first the file
     snapshot-N, kind ANALYZE        then a commit that changes no data and names it
 
 A crash between the two leaves a file that nothing names, for orphan removal. Later commits carry the name on until the schema
-changes, so that the statistics speak of an older snapshot than the one they are found in; they say of which. Java Paimon does
-the same, and reads the file at each of its commits: one that a snapshot names must be there as long as the snapshot.
+changes, so that the statistics may describe an older snapshot than the one that names them; they name it. Java Paimon does
+the same, and reads the file at each of its commits: one that a snapshot names must exist as long as the snapshot.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read_statistics(home: TableHome, snapshot: Snapshot) -> TableStatistics | No
 
 
 def commit_statistics(home: TableHome, schema: TableSchema, statistics: TableStatistics, user: str) -> Snapshot:
-    """Writes statistics of columns of `schema`, and commits them."""
+    """Write statistics of columns of `schema`, and commit them."""
     name = f"stat-{home.ids.uuid()}-0"
     path = home.paths.statistics(name)
     home.deferring().put_new(path, encode_statistics(statistics, schema.fields))

@@ -1,4 +1,4 @@
-"""The very bytes of metadata files, always from the store: for those who copy them, compare them, or make others of them."""
+"""The raw bytes of metadata files, always from the store: for callers that copy, compare or rewrite them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stored_snapshot(home: TableHome, number: int) -> Version:
 
 
 def stored_snapshots(home: TableHome, paths: Sequence[str]) -> list[Snapshot]:
-    """The snapshots in these files, be they tags or changelogs, read several at a time; those that are gone are left out."""
+    """The snapshots in these files, be they tags or changelogs, read several at a time; missing files are left out."""
 
     def read(path: str) -> Snapshot | None:
         try:
@@ -57,12 +57,12 @@ def tag_bytes(home: TableHome, name: str) -> bytes:
 
 
 def tag_of(home: TableHome, name: str, data: bytes) -> Tag:
-    """The tag that is written as `data`."""
+    """Decode a tag from `data`."""
     return decode_tag(data, name=name, path=home.where(home.paths.tag(name)))
 
 
 def tagged_bytes(home: TableHome, name: str) -> bytes:
-    """The bytes that the snapshot which a tag keeps has or had in its own file."""
+    """The bytes that the snapshot file of a tagged snapshot has or had."""
     return tagged_snapshot_bytes(tag_bytes(home, name))
 
 

@@ -1,4 +1,4 @@
-"""Which table stands at a path: one that was dropped and created again is another table under the same name."""
+"""Table identity: a table that was dropped and created again is another table under the same name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def table_uuid(home: TableHome) -> str | None:
 
 
 def check_same_table(home: TableHome, messages: Sequence[CommitMessage]) -> None:
-    """ConflictError if messages were written for a table that is not there any more."""
+    """ConflictError if messages were written for a table that has been dropped or recreated since."""
     written_for = {message.table_uuid for message in messages} - {None}
     if written_for:
         now = table_uuid(home)

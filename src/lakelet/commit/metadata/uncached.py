@@ -1,6 +1,6 @@
-"""Metadata as the store has it at the moment of the question; nothing is remembered.
+"""The metadata source without a cache: reads the store at every call.
 
-No other module decodes these files, but for the check of a table, which compares their very bytes.
+No other module decodes these files, except the check of a table, which compares their raw bytes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _READERS = 16
 
 
 class UncachedMetadata:
-    """The `MetadataSource` of tables that bring none."""
+    """The `MetadataSource` of tables without one of their own."""
 
     def for_queries(self) -> UncachedMetadata:
-        """Itself: nothing it says is old."""
+        """Itself: it has no cached state."""
         return self
 
     def latest_snapshot(self, home: TableHome) -> Snapshot | None:
@@ -51,7 +51,7 @@ class UncachedMetadata:
             try:
                 return self.schema(home, ids[-1])
             except NotFoundError:
-                # It was dropped in between, or the branch made anew.
+                # It was dropped in between, or the branch recreated.
                 before, ids = ids, schema_ids(home)
                 if ids == before:
                     raise

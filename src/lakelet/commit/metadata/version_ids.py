@@ -1,8 +1,8 @@
-"""Ids of schema versions and snapshots, and names of tags, as they are in the store: found by hints and by listing folders.
+"""Ids of schema versions and snapshots, and names of tags, in the store: found by hints and by listing folders.
 
 Snapshot ids are contiguous: N exists only after N-1 was made, the oldest are expired first, a rollback takes the newest
-first. `LATEST` and `EARLIEST` are hints that any crash can leave wrong, so an answer is always checked against the
-snapshots themselves; where the check fails the folder is listed. Nothing here is ever remembered.
+first. `LATEST` and `EARLIEST` are hints that any crash can leave wrong, so an answer is always verified against the
+snapshots themselves; where the check fails the folder is listed. Nothing here is cached.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def latest_id(home: TableHome) -> int | None:
 
 
 def read_hint(home: TableHome, path: str) -> int | None:
-    """The number in a hint; None where there is no hint or no number in it."""
+    """The number in a hint; None where the hint is missing or not a number."""
     try:
         text = home.store.get(path).strip()
     except NotFoundError:

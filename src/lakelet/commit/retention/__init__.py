@@ -1,1 +1,1 @@
-"""Expiry, orphan files and everything else that deletes files."""
+"""Retention: expiry, orphan removal and everything else that deletes files."""

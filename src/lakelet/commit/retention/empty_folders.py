@@ -1,6 +1,6 @@
-"""Removal of folders that are left without files, up to the table's own folder.
+"""Remove folders that are left without files, up to the table's own folder.
 
-A store removes a folder only if nothing is in it, so that a file that a writer is just putting there keeps it.
+A store removes a folder only if it is empty, so that a file that a writer is just putting there keeps it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from lakelet.storage.home import TableHome
 
 
 def remove_empty_folders(home: TableHome, folders: Iterable[str]) -> int:
-    """Removes those of the folders that are empty, and the folders above that become so; how many."""
+    """Remove those of the folders that are empty, and the folders above that become so; returns their number."""
     removed = 0
     waiting = {folder for folder in folders if folder.startswith(f"{home.paths.root}/")}
     while waiting:

@@ -1,4 +1,4 @@
-"""Expiry: lets go of old snapshots and of the files that only they name.
+"""Snapshot expiry: delete old snapshots and the files that only they name.
 
     finish what an earlier run left ─ choose (`expiry_policy`) ─ note users and snapshots ─ delete snapshot files, oldest first
       ─ EARLIEST ─ look who holds files ─ delete data files, manifests, lists ─ delete the note
@@ -7,14 +7,14 @@ Java removes the files first and the snapshot last. Here it is the other way rou
 leave a table that begins at a later snapshot:
 
 - A crash leaves files that nobody names and a note of them, never a snapshot that can be asked for and not be read.
-- Tags and branches are read after the snapshots are gone. A tag made before that look keeps its files; one made later finds
-  that its snapshot is gone.
-- Two expiries at once remove the same things twice.
+- Tags and branches are read after the snapshots are deleted. A tag made before that read keeps its files; one made later finds
+  that its snapshot is deleted.
+- Two concurrent expiries remove the same things twice.
 
-What a run removes comes from the changes of the snapshots after those that go: a file that one of them takes away and does not
-add again under its name (a level upgrade does) was last needed by a snapshot that goes. The live snapshots of the branch
-need not be looked through for it; tags, other branches and long-lived changelogs are. Of the branch's own tags, which lie
-on one line with its snapshots, the last one before those that go and the ones among them can have such a file.
+What a run removes comes from the changes of the snapshots after the expired ones: a file that one of them removes and does not
+add again under its name (a level upgrade does) was last needed by an expired snapshot. The live snapshots of the branch
+need not be searched for it; tags, other branches and long-lived changelogs are. Of the branch's own tags, which lie
+on one line with its snapshots, the last one before the expired ones and the ones among them can have such a file.
 
 Where changelogs are kept longer than snapshots (`changelog.*`), each snapshot leaves `changelog/changelog-N` behind, as in Java.
 """
@@ -63,15 +63,15 @@ from lakelet.options import CONSUMER_CHANGELOG_ONLY, SNAPSHOT_CLEAN_EMPTY_DIRECT
 from lakelet.storage.home import TableHome
 
 Rows = npt.NDArray[np.int64]
-# So many snapshots go at a time, which bounds what a note and the entries in memory take.
+# Snapshots that are expired at a time, which bounds the size of a note and of the entries in memory.
 _GROUP = 500
 _FIRST_READ, _LARGEST_READ = 2, 256
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiredSnapshots:
-    """What an expiry did, or with `dry_run` would do: the ids that went, how many files went with them (unknown before it is
-    done), and what keeps the first snapshot that stays."""
+    """The result of an expiry, or with `dry_run` its forecast: the expired ids, how many files were removed (unknown for a dry
+    run), and what keeps the first snapshot that stays."""
 
     ids: tuple[int, ...]
     files: int
@@ -87,9 +87,9 @@ def expire_snapshots(
     dry_run: bool = False,
     stopped_before_ms: int | None = None,
 ) -> ExpiredSnapshots:
-    """Lets go of the snapshots of this branch that need not be kept.
+    """Expire the snapshots of this branch that need not be retained.
 
-    Earlier runs that did not finish are finished first. One that began after `stopped_before_ms` counts as still at work.
+    Earlier runs that did not finish are finished first. One that began after `stopped_before_ms` is taken as still running.
     """
     removed = 0 if dry_run else finish_interrupted(home, before_ms=stopped_before_ms)
     ids = snapshot_ids(home)
@@ -117,7 +117,7 @@ def expire_snapshots(
 
 
 def finish_interrupted(home: TableHome, *, before_ms: int | None = None) -> int:
-    """Removes the files of snapshots that an earlier expiry has let go of before it was stopped; how many."""
+    """Remove the files of snapshots that an interrupted expiry has deleted already; returns the number of files."""
     removed = 0
     for note in expiring_notes(home, before_ms=before_ms):
         noted = read_expiring(home, note)
@@ -136,7 +136,7 @@ def finish_interrupted(home: TableHome, *, before_ms: int | None = None) -> int:
 
 
 class _Times:
-    """The snapshots of ids as they are asked for, read ahead in ever larger groups."""
+    """The snapshots of given ids, read ahead in ever larger groups."""
 
     def __init__(self, home: TableHome, ids: range) -> None:
         self._home = home
@@ -152,26 +152,28 @@ class _Times:
         return None if found is None else found.time_ms
 
     def read(self, numbers: range) -> list[Snapshot | None]:
-        """The snapshots of these ids, None for those that are gone."""
+        """The snapshots of these ids, None for those that do not exist."""
         missing = [number for number in numbers if number not in self._known]
         self._known.update(zip(missing, read_snapshots(self._home, missing), strict=True))
         return [self._known[number] for number in numbers]
 
 
 def _old_strays(home: TableHome, ids: range, retention: Retention) -> list[Snapshot]:
-    """Snapshot files below the live ones, with a gap between: left by a late writer or by an expiry that was stopped."""
+    """Snapshot files below the live ones, with a gap between: left by a late writer or by an interrupted expiry."""
     numbers = sorted(number for number in listed_ids(home) if number < ids[0])
     found = [snapshot for snapshot in read_snapshots(home, numbers) if snapshot is not None]
     return [snapshot for snapshot in found if snapshot.time_ms <= retention.made_since_ms]
 
 
 def _let_go(home: TableHome, gone: Sequence[Snapshot], after: Snapshot | None, *, decoupled: bool, clean: bool) -> int:
-    """Removes snapshots, oldest first, and what only they name; `after` is the live one that follows them. How many files."""
+    """Delete snapshots, oldest first, and what only they name; returns the number of files. `after` is the live one that
+    follows.
+    """
     if not gone:
         return 0
     users = named_users(gone)
     if after is not None and users.get(after.commit_user, after.commit_identifier) <= after.commit_identifier:
-        # The next snapshot tells it too.
+        # The next snapshot shows it too.
         users.pop(after.commit_user, None)
     record_users(home, users)
     if decoupled:
@@ -194,7 +196,7 @@ def _let_go(home: TableHome, gone: Sequence[Snapshot], after: Snapshot | None, *
 
 
 def _taken_away(reader: MetadataReader, gone: Sequence[Snapshot], after: Snapshot) -> pa.Table:
-    """The files that went out of use from one snapshot to the next up to `after`, and the changelogs of those that are gone."""
+    """The files that were removed from one snapshot to the next up to `after`, and the changelogs of the deleted snapshots."""
     steps = [snapshot.delta_manifest_list for snapshot in (*gone[1:], after)]
     reader.load_lists(steps)
     logs = reader.manifests(*(snapshot.changelog_manifest_list for snapshot in gone))
@@ -207,10 +209,10 @@ def _taken_away(reader: MetadataReader, gone: Sequence[Snapshot], after: Snapsho
 
 
 def lost_rows(kinds: pa.ChunkedArray, names: pa.ChunkedArray, steps: Rows) -> Rows:
-    """The rows of files that some step takes away and neither it nor a later one adds, given entries with their steps."""
+    """The rows of files that some step removes and neither it nor a later one adds, given entries with their steps."""
     signs = np.where(kinds.to_numpy() == EntryKind.DELETE, -1, 1)
     entries = pa.table({"name": names, "step": steps, "sign": signs, "row": np.arange(len(steps))})
-    # A level upgrade is a removal and an addition in one step, in whatever order, and changes nothing.
+    # A level upgrade is a removal and an addition in one step, in either order, and changes nothing.
     nets = entries.group_by(["name", "step"], use_threads=False).aggregate([("sign", "sum"), ("row", "max")])
     nets = nets.filter(pc.not_equal(nets.column("sign_sum"), 0))
     last = nets.group_by("name", use_threads=False).aggregate([("step", "max")])
@@ -220,7 +222,7 @@ def lost_rows(kinds: pa.ChunkedArray, names: pa.ChunkedArray, steps: Rows) -> Ro
 
 
 def _who_holds(home: TableHome, first_gone: int, after: Snapshot) -> Held:
-    """Who may hold files of snapshots from `first_gone` to before `after`."""
+    """The holders that may reference files of snapshots from `first_gone` to before `after`."""
     lines: list[Line] = []
     changelogs: list[Snapshot] = []
     for branch in branch_homes(home):
@@ -242,14 +244,14 @@ def _who_holds(home: TableHome, first_gone: int, after: Snapshot) -> Held:
 
 
 def _keep_changelogs(home: TableHome, gone: Sequence[Snapshot]) -> None:
-    """Leaves the changes of snapshots behind as long-lived changelogs."""
+    """Retain the changes of snapshots as long-lived changelogs."""
     for snapshot in gone:
         home.store.put(home.paths.changelog(snapshot.id), encode_snapshot(snapshot))
     home.store.put(f"{home.paths.changelog_folder}/LATEST", str(gone[-1].id).encode())
 
 
 def _expire_changelogs(home: TableHome, retention: Retention) -> int:
-    """Lets go of long-lived changelogs past their own retention; the last one stays, as in Java. How many files went."""
+    """Expire long-lived changelogs past their own retention; the last one stays, as in Java. Returns the number of files."""
     changelogs = long_lived_changelogs(home)
     ids = snapshot_ids(home)
     if len(changelogs) < 2 or not ids:

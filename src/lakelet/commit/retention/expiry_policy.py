@@ -5,12 +5,12 @@
              go whatever their age│
                                   go if older than asked for
 
-Snapshots go oldest first and without gaps, so that the answer is one number: the first that stays. A snapshot's age counts
+Snapshots expire oldest first and without gaps, so that the answer is one number: the first that stays. A snapshot's age counts
 from the moment it was replaced, that is from the time of the next one: whoever began to read it just before that has the
 whole of the retained time. A consumer holds the snapshot it reads next and all later ones.
 
-A snapshot younger than the commit timeout stays, unless the caller of an expiry asks for it outright. A writer that was slow to
-create the same id would succeed once it is gone, and only look afterwards whether it is in line.
+A snapshot younger than the commit timeout stays, unless the caller of an expiry asks for it explicitly. A writer that was
+slow to create the same id would succeed once it is deleted, and only check afterwards whether it follows the live ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DEFAULT_COMMIT_TIMEOUT_MS = 5 * 60 * 1000
 @dataclass(frozen=True, slots=True)
 class Retention:
     """What stays: at least `keep_min` and at most `keep_max` snapshots, in between those replaced since `replaced_since_ms`;
-    and always those made since `made_since_ms`. `limit` is the most that go at once."""
+    and always those made since `made_since_ms`. `limit` is the most that expire at once."""
 
     keep_min: int
     keep_max: int
@@ -80,7 +80,7 @@ class Retention:
         )
 
     def outlasts(self, other: Retention) -> bool:
-        """Whether anything that the other lets go of stays."""
+        """Whether it retains anything that the other expires."""
         return (
             self.keep_max > other.keep_max
             or self.keep_min > other.keep_min
@@ -91,7 +91,7 @@ class Retention:
 def first_kept(
     ids: range, retention: Retention, time_of: Callable[[int], int | None], *, consumer: int | None = None
 ) -> tuple[int, str]:
-    """The first id that stays, and what keeps it. `time_of` gives the time of a snapshot, None for one that is gone."""
+    """The first id that stays, and what keeps it. `time_of` gives the time of a snapshot, None for one that is deleted."""
     latest = ids[-1]
     bounds = [(latest - retention.keep_min + 1, "the number of snapshots to keep")]
     if consumer is not None:

@@ -1,11 +1,11 @@
-"""A note of the snapshots that an expiry lets go of, kept until their files are removed.
+"""A record of the snapshots being expired, kept until their files are removed.
 
     expiring/snapshot-<first id>-<last id>      {"snapshots": [<snapshot file>, …]}
     expiring/changelog-<first id>-<last id>     the same, of long-lived changelogs
 
-Snapshots go before their files do, and with them what tells which files these are. The note tells it: an expiry that stopped
-in the middle is finished by the next one. It says what may have gone, not what must go; a snapshot that is still there is
-judged anew. Java passes the folder over.
+Snapshots are deleted before their files, and with them the only list of these files. The note keeps it: an interrupted expiry
+is finished by the next one. It says what may have been deleted, not what must be; a snapshot that still exists is
+judged anew. Java ignores the folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lakelet.storage.home import TableHome
 
 
 def write_expiring(home: TableHome, snapshots: Sequence[Snapshot], *, kind: str = "snapshot") -> str:
-    """Notes that these snapshots, or the changelogs left of them, are about to go; the note's path."""
+    """Record that these snapshots, or the changelogs left of them, are about to be deleted; returns the note's path."""
     path = f"{home.paths.expiring_folder}/{kind}-{snapshots[0].id}-{snapshots[-1].id}"
     value = {"snapshots": [json.loads(encode_snapshot(snapshot)) for snapshot in snapshots]}
     home.store.put(path, json.dumps(value, ensure_ascii=False).encode())
@@ -29,13 +29,13 @@ def write_expiring(home: TableHome, snapshots: Sequence[Snapshot], *, kind: str 
 
 
 def expiring_notes(home: TableHome, *, before_ms: int | None = None) -> list[str]:
-    """The paths of the notes that expiries have left, of all or of those made before that time."""
+    """The paths of the notes that interrupted expiries have left, of all or of those made before that time."""
     found = home.store.list_folder(home.paths.expiring_folder).files
     return [info.path for info in found if before_ms is None or info.modified_ms < before_ms]
 
 
 def read_expiring(home: TableHome, path: str) -> list[Snapshot]:
-    """The snapshots of a note, none if it is gone by now."""
+    """The snapshots of a note, none if it is deleted by now."""
     try:
         data = home.store.get(path)
     except NotFoundError:

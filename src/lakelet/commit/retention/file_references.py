@@ -1,6 +1,6 @@
-"""What holds files: the snapshots, tags and long-lived changelogs of every branch of a table.
+"""The holders of files: the snapshots, tags and long-lived changelogs of every branch of a table.
 
-Manifests, indexes and data files of all branches stand in the same folders, so that whoever removes files asks here first,
+Manifests, indexes and data files of all branches are in the same folders, so that whoever removes files asks here first,
 and not only about the branch it works on. This file reads snapshot files; it never reads a manifest and removes nothing.
 
 A branch's snapshots are one line: each is made of the one before and its own changes, so that the line as a whole holds
@@ -67,14 +67,14 @@ def branch_line(home: TableHome) -> Line:
     for _ in range(_TRIES):
         found = read_snapshots(home, snapshot_ids(home))
         there = [index for index, snapshot in enumerate(found) if snapshot is not None]
-        # Expiry takes the oldest and rollback the newest, so that a gap between means another look.
+        # Expiry removes the oldest and rollback the newest, so that a gap in between means reading again.
         if not there or there[-1] - there[0] + 1 == len(there):
             break
     return Line(tuple(snapshot for snapshot in found if snapshot is not None))
 
 
 def read_snapshots(home: TableHome, numbers: Iterable[int]) -> list[Snapshot | None]:
-    """The snapshots of these ids, read several at a time; None for one that is not there."""
+    """The snapshots of these ids, read several at a time; None for one that does not exist."""
     with ThreadPoolExecutor(_READERS) as pool:
         return list(pool.map(partial(try_snapshot, home), numbers))
 
@@ -82,7 +82,7 @@ def read_snapshots(home: TableHome, numbers: Iterable[int]) -> list[Snapshot | N
 def tagged_snapshots(home: TableHome) -> list[Snapshot]:
     """The snapshots that tags of this branch keep, by id.
 
-    A tag keeps the rows of its snapshot and not how they came about: as in Java its changelog goes when the snapshot does.
+    A tag keeps the rows of its snapshot and not its changelog: as in Java that is removed with the snapshot.
     """
     tags = _read_folder(home, home.paths.tag_folder, re.compile(r"^tag-."))
     return sorted((replace(tag, changelog_manifest_list=None) for tag in tags), key=lambda tag: tag.id)
@@ -95,7 +95,7 @@ def long_lived_changelogs(home: TableHome) -> list[Snapshot]:
 
 
 def distinct_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """The lines, one where several are of the same single snapshot."""
+    """The lines, without duplicates of the same single snapshot."""
     kept: dict[object, Line] = {}
     for line in lines:
         first = line.snapshots[0]

@@ -1,14 +1,14 @@
-"""Removal of files that nothing points at: what crashed writers, lost commits and interrupted clean-ups left behind.
+"""Orphan removal: delete files that nothing refers to, left by crashed writers, lost commits and interrupted clean-ups.
 
     list files older than the safety age ─ then read who names files, on all branches ─ remove what nobody names
 
-The order matters. A file that is committed between the two looks is seen by the second, which is repeated while commits come in;
-one that is committed later still is younger than the safety age, or its commit finds it missing. The age is told by the clock of
-this machine and the times the store gives, so that an age of minutes is right only where nobody is writing.
+The order matters. A file that is committed between the two steps is seen by the second, which is repeated while commits are
+made; one that is committed later still is younger than the safety age, or its commit finds it missing. The age is the
+difference of this machine's clock and the store's file times, so that an age of minutes is safe only where nobody is writing.
 
-Only folders whose files Lakelet and Paimon name are looked at: manifests, indexes, statistics, buckets of partitions, and stray
+Only folders whose files Lakelet and Paimon name are searched: manifests, indexes, statistics, buckets of partitions, and stray
 names beside snapshots and changelogs. Anything else in the table's folder is left alone, and so are symbolic links and whatever
-they lead to. Folders are listed several at a time; the paths found and the names in use meet as Arrow columns.
+they lead to. Folders are listed several at a time; the paths found and the names in use are joined as Arrow columns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CHANGELOG_NAMES = re.compile(r"^(changelog-.*|LATEST|EARLIEST)$")
 class OrphanReport:
     """What was removed, or with `dry_run` would be: how many files of how many bytes, and the first of their paths.
 
-    `leftovers` of them are what interrupted writes left under hidden names. `folders` without files went as well, uncounted.
+    `leftovers` of them are what interrupted writes left under hidden names. Empty `folders` were removed as well, uncounted.
     """
 
     count: int
@@ -67,10 +67,10 @@ class _Found:
 
 
 class OrphanWork(Protocol):
-    """Who looks into many folders and deletes many files: threads here, or other machines."""
+    """Lists many folders and deletes many files: with threads here, or on other machines."""
 
     def list_folders(self, folders: Sequence[str]) -> list[Listing]:
-        """What stands in each folder, in their order."""
+        """The files of each folder, in the order of the folders."""
         ...
 
     def delete(self, paths: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class OrphanWork(Protocol):
 def remove_orphan_files(
     home: TableHome, *, older_than_ms: int, dry_run: bool = False, work: OrphanWork | None = None
 ) -> OrphanReport:
-    """Removes files last changed before that time which no snapshot, tag or changelog of any branch names."""
+    """Remove files last changed before that time which no snapshot, tag or changelog of any branch names."""
     schema = latest_schema(home)
     hands = work or _Threads(home)
     found = _candidates(home, schema, older_than_ms, hands)
@@ -89,7 +89,7 @@ def remove_orphan_files(
     while True:
         newest = _newest_ids(home)
         used = _names_in_use(home)
-        # Reading takes a while on a large table. What was committed meanwhile may name an old file.
+        # Reading takes a while on a large table. A commit made meanwhile may name an old file.
         if dry_run or _newest_ids(home) == newest:
             break
     orphan = pc.invert(pc.is_in(names, value_set=used))
@@ -132,7 +132,7 @@ class _Threads:
 
 
 def _candidates(home: TableHome, schema: TableSchema, older_than_ms: int, work: OrphanWork) -> _Found:
-    """The files of all folders in which orphans may stand that are older than the safety age."""
+    """The files of all folders in which orphans may be that are older than the safety age."""
     listings: list[Listing] = []
     with ThreadPoolExecutor(_LISTERS) as pool:
         metadata = [f"{home.paths.root}/{name}" for name in ("manifest", "index", "statistics")]
@@ -163,7 +163,7 @@ def _candidates(home: TableHome, schema: TableSchema, older_than_ms: int, work: 
 
 
 def _bucket_folders(home: TableHome, schema: TableSchema, pool: ThreadPoolExecutor) -> list[str]:
-    """The folders of all buckets of all partitions; a partition without any stands for itself."""
+    """The folders of all buckets of all partitions; for a partition without any, its own folder."""
     data_folder = TableOptions(schema.options).get(DATA_FILE_PATH_DIRECTORY)
     level = _unlinked(home, [f"{home.paths.root}/{data_folder}"]) if data_folder else [home.paths.root]
     found: list[str] = []
@@ -182,12 +182,12 @@ def _bucket_folders(home: TableHome, schema: TableSchema, pool: ThreadPoolExecut
 
 
 def _unlinked(home: TableHome, folders: Sequence[str]) -> list[str]:
-    """The folders of the table's own: what a symbolic link leads to may be anybody's."""
+    """The folders that are the table's own: a symbolic link may lead to any other data."""
     return [folder for folder in folders if not home.store.is_linked(folder)]
 
 
 def _strays(listings: Iterable[Listing], known: re.Pattern[str]) -> Sequence[Listing]:
-    """The files of folders but for those whose names belong there."""
+    """The files of folders except those whose names belong there."""
     return [
         replace(listing, files=tuple(info for info in listing.files if not known.match(info.path.rsplit("/", 1)[-1])))
         for listing in listings
@@ -200,7 +200,7 @@ def _newest_ids(home: TableHome) -> dict[str, int]:
 
 
 def _names_in_use(home: TableHome) -> pa.Array:
-    """The names of all files that anything of the table points at."""
+    """The names of all files that anything of the table refers to."""
     for attempt in range(_TRIES):
         holders = table_holders(home)
         reader = MetadataReader(home)
@@ -223,7 +223,7 @@ def _names_in_use(home: TableHome) -> pa.Array:
 
 
 def _out_of_line(home: TableHome) -> list[Snapshot]:
-    """Snapshot files beside the live ones. Whose they are is for expiry to find out; what they name stays."""
+    """Snapshot files outside the live line. Expiry decides about them; the files that they name stay."""
     live = {snapshot.id for snapshot in branch_line(home).snapshots}
     found = read_snapshots(home, sorted(listed_ids(home) - live))
     return [snapshot for snapshot in found if snapshot is not None]

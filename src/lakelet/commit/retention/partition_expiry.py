@@ -1,11 +1,11 @@
-"""Partition expiry: drops partitions whose time is past, in one commit that replaces them by nothing.
+"""Partition expiry: drop expired partitions, in one commit that replaces them by nothing.
 
-    values-time     the time that the partition's values stand for (`partition_time`), in this machine's time zone as in Java
+    values-time     the time that the partition's values denote (`partition_time`), in this machine's time zone as in Java
     update-time     the creation of its newest file
 
-The drop is an OVERWRITE like any other: it makes a snapshot, can be travelled back past, and its files go when the snapshots
-before it expire. As in Java it takes whatever the partition holds when it is committed. A partition with a NULL or with text that
-is no time does not expire by its values; this is told in the log.
+The drop is an OVERWRITE like any other: it makes a snapshot, time travel reaches before it, and its files are removed when
+the snapshots before it expire. As in Java it drops whatever the partition holds when it is committed. A partition with a NULL
+or with text that is no time does not expire by its values; this is logged.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ VALUES_TIME, UPDATE_TIME = "values-time", "update-time"
 
 @dataclass(frozen=True, slots=True)
 class ExpiredPartitions:
-    """The partitions that were dropped, or with `dry_run` would be, each by the text of its columns, and the last snapshot that
-    was made of it."""
+    """The partitions that were dropped, or with `dry_run` would be, each by the text of its columns, and the snapshot of the
+    last commit that dropped some.
+    """
 
     partitions: tuple[Mapping[str, str | None], ...]
     snapshot: Snapshot | None
@@ -61,7 +62,7 @@ class _Partition:
 def expire_partitions(
     home: TableHome, schema: TableSchema, *, older_than_ms: int, at_most: int, dry_run: bool = False
 ) -> ExpiredPartitions:
-    """Drops the partitions whose time is before `older_than_ms`, the first `at_most` in the order of their values."""
+    """Drop the partitions whose time is before `older_than_ms`, the first `at_most` in the order of their values."""
     if not schema.partition_keys:
         raise InvalidError(f"{home.where(home.paths.root)} has no partitions that could expire")
     options = TableOptions(schema.options)
@@ -86,7 +87,7 @@ def expire_partitions(
 
 
 def _partitions(home: TableHome, schema: TableSchema, latest: Snapshot, options: TableOptions) -> list[_Partition]:
-    """The partitions that have files, with the creation of their newest one."""
+    """The partitions that have files, with the creation time of their newest one."""
     entries = live_entries(
         home,
         snapshot_manifests(home, latest),

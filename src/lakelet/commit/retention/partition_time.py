@@ -1,11 +1,11 @@
-"""The time that the values of a partition stand for.
+"""Parse the time that the values of a partition denote.
 
     partition.timestamp-pattern = $dt $hour:00:00      dt=2026-01-01, hour=7   ─→  2026-01-01 07:00:00
     partition.timestamp-formatter = yyyyMMdd           dt=20260101             ─→  2026-01-01 00:00:00
 
-Without a pattern the first partition column is the time; without a formatter it is text such as 2026-1-1 or
-2026-01-01 07:00:00.5, where as in Java a month 13 or an hour 25 counts on. The letters of a formatter are those of Java: y or u,
-M, d, H, h, a, m, s, S, and text in single quotes. DATE and TIMESTAMP columns are read as such text too; Java cannot tell their
+Without a pattern the first partition column is the time; without a formatter it is text such as 2026-1-1 or 2026-01-01
+07:00:00.5, where as in Java a month 13 or an hour 25 carries over. The letters of a formatter are those of Java: y or u, M,
+d, H, h, a, m, s, S, and text in single quotes. DATE and TIMESTAMP columns are read as such text too; Java cannot parse their
 time at all and never expires them by it.
 
 Pure functions; a value that is no time gives None.
@@ -28,7 +28,7 @@ _LETTERS = {"y": "year", "u": "year", "M": "month", "d": "day", "H": "hour", "h"
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """How the time of a partition is read; InvalidError for a formatter with letters that are not known."""
+    """How the time of a partition is parsed; InvalidError for a formatter with unknown letters."""
 
     pattern: str | None = None
     formatter: str | None = None

@@ -1,14 +1,14 @@
-"""Removal of files that only snapshots on their way out name.
+"""Remove files that only deleted snapshots name.
 
-Called after the snapshots, tags or branches themselves are gone: by expiry, rollback, and when a tag or branch is deleted.
+Called after the snapshots, tags or branches themselves are deleted: by expiry, rollback, and when a tag or branch is deleted.
 
     gone ─ what they name ─┐
                            ├─ what only they name ─ data, changelog, index and statistics files, then manifests, then lists
     holders of all branches┘
 
-The snapshot goes first and its files after it. A crash between leaves files that nothing names, never a snapshot without its
-files, and whoever made a tag of the snapshot meanwhile can tell: if the snapshot is still there after the tag was written,
-the tag is among the holders read here. Lists go last, so that a second run finds what the first has left.
+The snapshot is deleted first and its files after it. A crash between leaves files that nothing names, never a snapshot
+without its files, and whoever made a tag of the snapshot meanwhile can check: if the snapshot still exists after the tag was
+written, the tag is among the holders read here. Lists are deleted last, so that a second run finds what the first has left.
 
 Entries are handled as Arrow columns. Each list and manifest is read once; of those that are held, only the entries of files
 in question are kept, however many there are. What cannot be read ends the removal before anything is removed.
@@ -46,7 +46,7 @@ _DELETERS = 8
 
 @dataclass(slots=True)
 class NamedFiles:
-    """Names of metadata and index files, by the folder they stand in."""
+    """Names of metadata and index files, by their folder."""
 
     lists: set[str] = field(default_factory=set)
     manifests: set[str] = field(default_factory=set)
@@ -65,7 +65,9 @@ class NamedFiles:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Who holds files. Those of `named_only` are known to have none of the data files in question, and only hold metadata."""
+    """The holders of files. Those of `named_only` are known to have none of the data files in question, and only hold
+    metadata.
+    """
 
     holders: Holders
     named_only: tuple[Snapshot, ...] = ()
@@ -80,9 +82,9 @@ class RemovedFiles:
 
 
 def remove_unused(home: TableHome, gone: Sequence[Snapshot]) -> RemovedFiles:
-    """Removes the files that these snapshots name and no snapshot, tag or long-lived changelog of any branch does.
+    """Remove the files that these snapshots name and no snapshot, tag or long-lived changelog of any branch does.
 
-    They must have been removed before, and may be of any branch, neighbours or not.
+    The snapshots must have been deleted before, and may be of any branch, neighbours or not.
     """
     if not gone:
         return RemovedFiles(0, ())
@@ -93,7 +95,7 @@ def remove_unused(home: TableHome, gone: Sequence[Snapshot]) -> RemovedFiles:
 
 
 def remove_but_held(home: TableHome, named: NamedFiles, files: pa.Table, look: Callable[[], Held]) -> RemovedFiles:
-    """Removes these files but for those that are held when `look` is called."""
+    """Remove these files except those that are held when `look` is called."""
     for attempt in range(_TRIES):
         found = look()
         reader = MetadataReader(home, only_files=files.column("_FILE_NAME").combine_chunks())
@@ -101,7 +103,7 @@ def remove_but_held(home: TableHome, named: NamedFiles, files: pa.Table, look: C
             held = held_names(reader, found)
             used = held_files(reader, found.holders)
         except CorruptionError:
-            # A holder may have been expired while it was read. Another look tells; a broken one stays broken.
+            # A holder may have been expired while it was read. Reading again shows it; a broken one stays broken.
             if attempt == _TRIES - 1:
                 raise
             continue
@@ -119,7 +121,7 @@ def named_by(reader: MetadataReader, snapshots: Sequence[Snapshot]) -> NamedFile
     named = NamedFiles(lists=set(lists), manifests=set(reader.manifests(*set(lists))))
     for name in set(indexes) - {None}:
         named.indexes.update(reader.index_files(name))
-    # Index manifests stand beside manifests and lists, and like lists name other files.
+    # Index manifests are beside manifests and lists, and like lists name other files.
     named.lists.update(name for name in indexes if name is not None)
     named.statistics.update(snapshot.statistics for snapshot in snapshots if snapshot.statistics is not None)
     return named
@@ -137,7 +139,7 @@ def additions(entries: pa.Table) -> pa.Table:
 
 
 def changes_list(changelog: Snapshot) -> str:
-    """The list of what a long-lived changelog tells: its changelog, or the snapshot's changes where it has none."""
+    """The manifest list of a long-lived changelog: that of its changelog, or of the snapshot's changes where it has none."""
     return changelog.changelog_manifest_list or changelog.delta_manifest_list
 
 
@@ -155,8 +157,8 @@ def held_names(reader: MetadataReader, held: Held) -> NamedFiles:
     """The metadata, index and statistics files that are held."""
     whole = [snapshot for line in held.holders.lines for snapshot in line.snapshots]
     named = named_by(reader, [*whole, *held.named_only])
-    # The rest of what a long-lived changelog names went with its snapshot. Java keeps the base list of one that tells its
-    # changes by data files; here it may be gone.
+    # The rest of what a long-lived changelog names was deleted with its snapshot. Java keeps the base list of one that tells
+    # its changes by data files; here it may be deleted.
     lists = {changes_list(changelog) for changelog in held.holders.changelogs}
     bases = {changelog.base_manifest_list for changelog in held.holders.changelogs if _tells_by_data(changelog)}
     reader.load_lists(lists)
@@ -186,10 +188,10 @@ def distinct_files(entries: pa.Table) -> pa.Table:
 
 
 def _lines(reader: MetadataReader, snapshots: Sequence[Snapshot]) -> Iterator[Line]:
-    """Snapshots in the order of their ids, cut into lines.
+    """Group snapshots, ordered by id, into lines.
 
-    One that names the changes of the one before it as part of its base was made on top of it. After a merge of manifests that
-    does not show; a new line then costs more reading and gives the same files.
+    One that names the changes of the one before it as part of its base was made on top of it. After a merge of manifests
+    this cannot be seen; a new line then costs more reading and gives the same files.
     """
     line: list[Snapshot] = []
     for snapshot in snapshots:
@@ -234,7 +236,7 @@ def held_files(reader: MetadataReader, holders: Holders, *, extra: bool = False)
 
 
 def _remove(home: TableHome, named: NamedFiles, files: pa.Table) -> RemovedFiles:
-    """Removes files in an order in which those that name others go after these."""
+    """Remove files in an order in which those that name others are removed after these."""
     data, folders = data_paths(home, files)
     first = [*data, *map(home.paths.index, named.indexes), *map(home.paths.statistics, named.statistics)]
     manifests = [home.paths.manifest(name) for name in sorted(named.manifests)]
@@ -245,9 +247,9 @@ def _remove(home: TableHome, named: NamedFiles, files: pa.Table) -> RemovedFiles
 
 
 def data_paths(home: TableHome, entries: pa.Table) -> tuple[list[str], list[str]]:
-    """The paths of the entries' files and of the files beside them, and the bucket folders they stand in.
+    """The paths of the entries' files and of the files beside them, and their bucket folders.
 
-    Files outside the table's folder are passed over: the store does not reach them.
+    Files outside the table's folder are left out: the store does not reach them.
     """
     outside = entries.num_rows - entries.column("_EXTERNAL_PATH").null_count
     if outside:
@@ -272,7 +274,7 @@ def data_paths(home: TableHome, entries: pa.Table) -> tuple[list[str], list[str]
 
 
 def delete_many(home: TableHome, paths: Iterable[str]) -> None:
-    """Removes many files, a batch per call and several calls at a time; those behind a symbolic link stay."""
+    """Delete many files, a batch per call and several calls at a time; those behind a symbolic link stay."""
     ordered = sorted(paths)
     batches = [ordered[start : start + _BATCH] for start in range(0, len(ordered), _BATCH)]
     if len(batches) <= 1:

@@ -7,12 +7,12 @@
     delete   UNFINISHED ─ delete schemas ─ delete the folder ─ remove files that only the branch named
     rename   at once where the store moves folders so; else copy as `create` does, and delete the old folder
 
-A branch that is not finished is none, nor is one without a schema: reading it is an error and never gives fewer rows. After a
-crash `create` goes on where the same was asked for, and `delete` takes what is left.
+An unfinished branch does not exist, nor does one without a schema: reading it is an error and never gives fewer rows. After a
+crash `create` continues where the request is the same, and `delete` removes what is left.
 
 A branch begins empty or with a snapshot that a tag keeps. Java Paimon's expiry on one branch knows nothing of the others, but
-heeds tags: that one stands on both sides. Asked for a snapshot without one, a tag `origin-of-branch-NAME` is made; it goes with
-the branch.
+respects tags: that one protects both sides. For a snapshot without one, a tag `origin-of-branch-NAME` is made; it is deleted
+with the branch.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _DELETION = b'{"delete": true}'
 
 
 def branch_names(home: TableHome) -> list[str]:
-    """The names of the branches that can be read, beside the main one."""
+    """The names of the branches that can be read, without the main one."""
     folders = home.store.list_folder(home.paths.branch_folder).folders
     names = [folder.rsplit("/", 1)[-1].removeprefix("branch-") for folder in folders if "/branch-" in folder]
     return sorted(name for name in names if branch_exists(home, name))
 
 
 def branch_exists(home: TableHome, name: str) -> bool:
-    """Whether there is a branch of that name, made to its end."""
+    """Whether there is a finished branch of that name."""
     if name == MAIN_BRANCH:
         return True
     theirs = home.on_branch(name)
@@ -82,7 +82,7 @@ def branch_home(home: TableHome, name: str) -> TableHome:
 def create_branch(
     home: TableHome, name: str, *, tag: str | None = None, version: int | None = None, if_not_exists: bool = False
 ) -> None:
-    """Makes a branch, empty or beginning with the snapshot of a tag or of that id."""
+    """Create a branch, empty or beginning with the snapshot of a tag or of that id."""
     check_branch_name(name)
     if tag is not None and version is not None:
         raise InvalidError("a branch begins with one version; both tag and version were given")
@@ -112,7 +112,7 @@ def create_branch(
 
 
 def delete_branch(home: TableHome, options: TableOptions, name: str, *, if_exists: bool = False) -> bool:
-    """Deletes a branch, and the files that only it named; whether it was there."""
+    """Delete a branch, and the files that only it named; whether it existed."""
     _check_changeable(home, options, name)
     theirs = home.on_branch(name)
     if not _has_files(theirs):
@@ -135,7 +135,7 @@ def delete_branch(home: TableHome, options: TableOptions, name: str, *, if_exist
 
 
 def rename_branch(home: TableHome, options: TableOptions, name: str, new_name: str) -> None:
-    """Gives a branch another name. Nobody should be writing to it meanwhile."""
+    """Rename a branch. Nobody should be writing to it meanwhile."""
     _check_changeable(home, options, name)
     check_branch_name(new_name)
     source, target = branch_home(home, name), home.on_branch(new_name)
@@ -231,7 +231,7 @@ def _begin(theirs: TableHome, origin: Version | None, tag: str | None, newest_sc
 
 
 def _take_marker(theirs: TableHome, request: bytes) -> None:
-    """Claims the branch's folder for this request, or goes on with it where an earlier run of the same stopped."""
+    """Claim the branch's folder for this request, or continue an interrupted run of the same request."""
     if theirs.store.head(_marker(theirs)) is None:
         _clear_leftovers(theirs)
     if not put_new(theirs, _marker(theirs), request) and theirs.store.get(_marker(theirs)) != request:
@@ -242,7 +242,7 @@ def _take_marker(theirs: TableHome, request: bytes) -> None:
 
 
 def _clear_leftovers(theirs: TableHome) -> None:
-    """Removes what a deletion that stopped, or a writer that did not notice it, has left of another branch."""
+    """Remove what an interrupted deletion, or a writer that did not notice it, has left of another branch."""
     if _has_files(theirs):
         theirs.store.delete_folder(theirs.paths.branch_root)
 
@@ -253,7 +253,7 @@ def _copy_version(home: TableHome, theirs: TableHome, tag: str, origin: Version)
     put_new(theirs, theirs.paths.snapshot(snapshot.id), origin.data)
     write_latest_hint(theirs, snapshot.id)
     theirs.store.put(theirs.paths.earliest_hint, str(snapshot.id).encode())
-    # Written first and looked for then, as a tag is: either expiry sees the branch or this sees that it came too late.
+    # Written first and checked then, as a tag is: either expiry sees the branch or this sees that it came too late.
     kept = try_tag(home, tag)
     for found in (None if kept is None else kept.snapshot, try_snapshot(home, snapshot.id)):
         if same_snapshot(found, snapshot):
@@ -273,7 +273,7 @@ def _delete_folder(theirs: TableHome) -> None:
     if theirs.store.is_linked(theirs.paths.branch_root):
         theirs.store.delete_folder(theirs.paths.branch_root)
         return
-    # Objects go in any order: without a schema what is left of them is no table, whatever becomes of the marker.
+    # Objects are deleted in any order: without a schema what is left of them is no table, whatever becomes of the marker.
     theirs.store.put(_marker(theirs), _DELETION)
     theirs.store.delete([theirs.paths.schema(number) for number in schema_ids(theirs)])
     theirs.store.delete_folder(theirs.paths.branch_root)

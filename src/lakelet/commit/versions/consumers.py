@@ -1,8 +1,8 @@
-"""Consumers: readers that say which snapshot they need next, so that expiry leaves it and all after it.
+"""Consumers: readers that register which snapshot they need next, so that expiry keeps it and all after it.
 
     consumer/consumer-ID      {"nextSnapshot": 7}
 
-The file is renewed as a reader goes on; one that nobody renews can be expired by its age. Ids are chosen by readers.
+The file is rewritten as a reader advances; one that nobody renews can be expired by its age. Ids are chosen by readers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MEMBER = "nextSnapshot"
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A reader by its id, the snapshot it needs next, and when it last said so."""
+    """A reader by its id, the snapshot it needs next, and when it was last renewed."""
 
     id: str
     next_snapshot: int
@@ -45,7 +45,7 @@ def min_next_snapshot(home: TableHome) -> int | None:
 
 
 def next_snapshot(home: TableHome, consumer: str) -> int:
-    """The snapshot that a consumer needs next; NotFoundError for one that is not there."""
+    """The snapshot that a consumer needs next; NotFoundError for one that does not exist."""
     number = _read(home, consumer_path(home, consumer))
     if number is None:
         there = ", ".join(found.id for found in all_consumers(home)) or "none"
@@ -56,7 +56,7 @@ def next_snapshot(home: TableHome, consumer: str) -> int:
 
 
 def set_consumer(home: TableHome, consumer: str, number: object) -> None:
-    """Says that a consumer needs this snapshot next; it may be one that is yet to come."""
+    """Store the snapshot that a consumer needs next; it may be one that is not yet made."""
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number < 2**63:
         raise InvalidError(
             f"next snapshot {number!r} of consumer {consumer!r}: expected the id of a snapshot, from 1 on"
@@ -66,13 +66,13 @@ def set_consumer(home: TableHome, consumer: str, number: object) -> None:
 
 
 def delete_consumers(home: TableHome, consumers: list[str]) -> None:
-    """Lets go of what these consumers held; those absent are fine."""
+    """Delete consumers and so release the snapshots they held; missing ones are ignored."""
     if consumers:
         home.store.delete([consumer_path(home, consumer) for consumer in consumers])
 
 
 def expire_consumers(home: TableHome, older_than_ms: int) -> list[str]:
-    """Deletes the consumers that were last renewed before that time; their ids."""
+    """Delete the consumers that were last renewed before that time; returns their ids."""
     expired = [consumer.id for consumer in all_consumers(home) if consumer.modified_ms < older_than_ms]
     delete_consumers(home, expired)
     return expired

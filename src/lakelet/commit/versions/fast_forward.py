@@ -1,18 +1,18 @@
-"""Fast-forward: the main line becomes what a branch is, from the branch's first snapshot on.
+"""Fast-forward: replace the main line by that of a branch, from the branch's first snapshot on.
 
     main     1 2 3 4 5              roll back to 2 ─ schemas ─ put 7, LATEST ─ put 6, 5, 4, 3 ─ tags
     branch     2 3' 4' 5' 6' 7'     main: 1 2 3' 4' 5' 6' 7'
 
-Where the branch begins with a snapshot that main still has, main first goes back to it: a version that both know, in a schema
-that both know. Then the branch's schemas take the place of those that only main has. Its newest snapshot comes next and is the
-switch: from then on readers and writers are on the branch's line, and the ids below are filled in downwards. A crash leaves main
-at the common version or at the branch's newest; the same call again ends it. The branch itself is left as it is.
+Where the branch begins with a snapshot that main still has, main is first rolled back to it: a version that both know, in a
+schema that both know. Then the branch's schemas replace those that only main has. Its newest snapshot comes next and is the
+switch: from then on readers and writers are on the branch's line, and the ids below are filled in downwards. A crash leaves
+main at the common version or at the branch's newest; the same call again finishes it. The branch itself is left as it is.
 
-Where main has no such snapshot, because it was expired or the branch began empty, there is no version to wait at: main's
+Where main has no such snapshot, because it was expired or the branch began empty, there is no version in between: main's
 snapshots of greater ids are deleted, newest first, and the branch's put over the others. If both have changed their schemas
 differently, main's old snapshots cannot be read in between.
 
-A commit to main that comes before the switch goes like main's other snapshots; one that comes after it is on top of the
+A commit to main before the switch is deleted like main's other snapshots; one after it is on top of the
 branch's. Where main has the branch's newest snapshot already, there is nothing to do, and what was committed on top stays.
 As in a rollback no file is removed, for orphan removal does that. Tags of main from the branch's first snapshot on are replaced
 by those of the branch, but a tag of a snapshot that both have stays.
@@ -57,7 +57,7 @@ class _Line:
 
 
 def fast_forward(home: TableHome, name: str) -> Snapshot:
-    """Lets this branch of the table go on as the branch `name` did; the snapshot that is the newest now."""
+    """Fast-forward this branch of the table to the branch `name`; returns the snapshot that is the newest now."""
     if name in (MAIN_BRANCH, home.paths.branch):
         raise InvalidError(f"cannot fast-forward from {name!r}: name a branch that is neither the main nor this one")
     theirs = branch_home(home, name)
@@ -75,7 +75,7 @@ def _forward(home: TableHome, theirs: TableHome, line: _Line) -> Snapshot:
         _take_schemas(home, theirs)
         home.store.put(home.paths.snapshot(line.last.id), line.versions[-1].data)
         if not _continues(home, line.last):
-            # A hint would point at what is deleted, or past what is left: without one, everybody lists.
+            # A hint would point to a deleted snapshot, or past the last one: without one, everybody lists.
             home.store.delete([home.paths.latest_hint])
             drop_newer(home, line.last.id)
         write_latest_hint(home, line.last.id)
@@ -108,7 +108,7 @@ def _read_line(theirs: TableHome) -> _Line:
 
 
 def _go_back(home: TableHome, line: _Line) -> None:
-    """Takes main back to the last version that stays, where it has one, and at least to the branch's newest id."""
+    """Roll main back to the last version that stays, where it has one, and at least to the branch's newest id."""
     first = line.first
     keep = first.id if same_snapshot(try_snapshot(home, first.id), first) else first.id - 1
     ids = snapshot_ids(home)
@@ -127,9 +127,9 @@ def _continues(home: TableHome, last: Snapshot) -> bool:
 
 
 def _fill(home: TableHome, line: _Line) -> None:
-    """Puts the branch's snapshots in place, newest first, until all of them are.
+    """Copy the branch's snapshots to main, newest first, until all of them are there.
 
-    A writer whose snapshot stood in a gap withdraws it by its name, and may do so after ours was put there.
+    A writer whose snapshot was in a gap withdraws it by its name, and may do so after ours was put there.
     """
     for _ in range(_ROUNDS):
         there = read_snapshots(home, [version.snapshot.id for version in line.versions])
@@ -145,7 +145,7 @@ def _fill(home: TableHome, line: _Line) -> None:
 
 
 def _drop_below_a_gap(home: TableHome) -> None:
-    """Deletes snapshots of main that the branch's first one does not follow: they are on no line any more."""
+    """Delete snapshots of main that the branch's first one does not follow: they are no longer on a line."""
     oldest = snapshot_ids(home)[0]
     home.store.put(home.paths.earliest_hint, str(oldest).encode())
     stray = [home.paths.snapshot(number) for number in listed_ids(home) if number < oldest]
@@ -154,7 +154,7 @@ def _drop_below_a_gap(home: TableHome) -> None:
 
 
 def _take_schemas(home: TableHome, theirs: TableHome) -> None:
-    """Makes the schemas of the branch those of main: first the ones that differ go, newest first."""
+    """Replace the schemas of main by those of the branch: first those that differ are deleted, newest first."""
     ours, wanted = set(schema_ids(home)), schema_ids(theirs)
     data = {number: schema_bytes(theirs, number) for number in wanted}
     common = -1
@@ -172,7 +172,7 @@ def _take_schemas(home: TableHome, theirs: TableHome) -> None:
 
 
 def _take_tags(home: TableHome, theirs: TableHome, line: _Line, *, up_to: int | None) -> None:
-    """Makes the tags of the branch those of main; others of main from the branch's first snapshot on go."""
+    """Replace the tags of main by those of the branch; others of main from the branch's first snapshot on are deleted."""
     known = {version.snapshot.id: version.snapshot for version in line.versions}
     replaced = set(tag_names(theirs))
     for name in sorted(replaced):

@@ -1,19 +1,19 @@
-"""Rollback: the table goes back to an older version, and what came after it is no more.
+"""Rollback: make an older version the newest, and delete the snapshots after it.
 
     [hold the version by a tag] ─ [put snapshot-T back, if only a tag keeps it] ─ LATEST
       ─ delete newer snapshots, newest first ─ LATEST ─ changelogs ─ tags of later versions
 
 Newest first, so that the live snapshots stay one line, and every step leaves a table that is at a version it once had. The
-snapshot to go back to is put back before any other goes: the table is never without one, which writers would take for new.
-Engines that trust LATEST must not find it point at nothing, so it is written before and, since a commit may have written
+target snapshot is put back before any other is deleted: the table is never without one, which writers would take for new.
+Engines that trust LATEST must not find it point to nothing, so it is written before and, since a commit may have written
 it meanwhile, after.
 
-Commits may go on. One on top of a snapshot that is deleted stands in a gap: its writer finds that out and commits anew, or was
-done before, and then it goes like all the others. One on top of the version gone back to is after the rollback, and stays.
-Expiry may go on too: a version that no tag keeps gets one for as long as the rollback takes.
+Concurrent commits are allowed. One on top of a deleted snapshot is in a gap: its writer detects that and commits anew, or was
+done before, and then it is deleted like all the others. One on top of the target is after the rollback, and stays.
+Concurrent expiry is allowed too: a version that no tag keeps gets one for as long as the rollback takes.
 
-Data files and manifests stay where they are, for readers that are in the middle and writers that commit once more; orphan
-removal takes them after its safety age. Tags of deleted versions go, as do their long-lived changelogs.
+Data files and manifests stay where they are, for running readers and for writers that commit once more; orphan
+removal deletes them after its safety age. Tags of deleted versions are deleted, as are their long-lived changelogs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROUNDS = 100
 
 
 def roll_back(home: TableHome, version: Version, *, tag: str | None = None) -> Snapshot:
-    """Makes a version of the table its newest one; `tag` names a tag that keeps it, if one does."""
+    """Make a version of the table its newest one; `tag` names a tag that keeps it, if one does."""
     with uncertain(home.table_name, home.paths.branch, "rollback"):
         found = take_back(home, version, tag=tag)
     publish(RolledBack(home.table_name, home.paths.branch, found.id))
@@ -41,7 +41,7 @@ def roll_back(home: TableHome, version: Version, *, tag: str | None = None) -> S
 
 
 def take_back(home: TableHome, version: Version, *, tag: str | None = None) -> Snapshot:
-    """The steps of a rollback, which nobody is told of."""
+    """The steps of a rollback, without an event."""
     target = version.snapshot.id
     guard = None if tag is not None else f"lakelet-rollback-to-{target}"
     if guard is not None:
@@ -59,7 +59,7 @@ def take_back(home: TableHome, version: Version, *, tag: str | None = None) -> S
 
 
 def drop_newer(home: TableHome, target: int) -> None:
-    """Deletes the snapshots after `target`, newest first, and those that were committed on top of them meanwhile."""
+    """Delete the snapshots after `target`, newest first, and those that were committed on top of them meanwhile."""
     doomed = {number for number in listed_ids(home) if number > target}
     for _ in range(_ROUNDS):
         for number in sorted(doomed, reverse=True):
@@ -78,7 +78,7 @@ def drop_newer(home: TableHome, target: int) -> None:
 
 
 def _end_of_line(home: TableHome, target: int) -> int:
-    """The id of the last snapshot that was committed on top of `target`, or on top of such a one."""
+    """The id of the last snapshot that was committed on top of `target`, directly or not."""
     end, last = target, try_snapshot(home, target)
     while last is not None:
         following = try_snapshot(home, end + 1)
@@ -90,7 +90,7 @@ def _end_of_line(home: TableHome, target: int) -> int:
 
 
 def _put_back(home: TableHome, version: Version) -> None:
-    """Creates the snapshot file again where a tag alone keeps the version."""
+    """Recreate the snapshot file where only a tag keeps the version."""
     number = version.snapshot.id
     if not put_new(home, home.paths.snapshot(number), version.data) and not same_snapshot(
         try_snapshot(home, number), version.snapshot

@@ -1,10 +1,10 @@
-"""Automatic tags: after a write, those that have become due are made, and those whose time is over deleted.
+"""Automatic tags: after a write, create those that are due, and delete the expired ones.
 
     by period (process-time, watermark)   the first snapshot after each period gets a tag named after it, see `tag_periods`
     batch                                 the newest snapshot gets `batch-write-DAY` or a name of choice, which moves along
 
-Writers keep no state: where to go on is read from the newest automatic tag. Times of snapshots never go back, so that one look
-at the newest snapshot says that nothing is due, and the first one past a period is found by bisection.
+Writers keep no state: the next period is derived from the newest automatic tag. Times of snapshots never decrease, so that the
+newest snapshot alone shows that nothing is due, and the first one past a period is found by bisection.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LEAST_WATERMARK = -(2**63)
 
 
 def create_due_tags(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> list[str]:
-    """Makes the tags that are due now that `snapshot` is the newest, and deletes those that are over; the names made."""
+    """Create the tags that are due now that `snapshot` is the newest, and delete the expired ones; the names created."""
     options = TableOptions(schema.options)
     periods = TagPeriods.of(options)
     made: list[str] = []
@@ -102,7 +102,7 @@ def _first_due(
     while low < high:
         middle = (low + high) // 2
         snapshot = try_snapshot(home, ids[middle])
-        # The oldest may be expired meanwhile; it counts as one that comes too early.
+        # The oldest may be expired meanwhile; it is treated as one that is too early.
         time = None if snapshot is None else _time(options, snapshot)
         if time is None or periods.due(upcoming, time) is None:
             low = middle + 1
@@ -119,7 +119,7 @@ def _create_for_batch(home: TableHome, options: TableOptions, snapshot: Snapshot
     try:
         _create_or_replace(home, options, name, version)
     except AlreadyExistsError:
-        # Another writer made it between the look and the creation; the later write's snapshot is the one to keep.
+        # Another writer made it between the check and the creation; the later write's snapshot is the one to keep.
         replace_tag(home, options, name, version, time_retained=retained)
     _keep_newest(home, options, all_tags(home))
     return [name]
@@ -134,7 +134,7 @@ def _create_or_replace(home: TableHome, options: TableOptions, name: str, versio
 
 
 def _keep_newest(home: TableHome, options: TableOptions, tags: list[Tag]) -> None:
-    """Deletes the oldest of these tags where there are more than may be kept."""
+    """Delete the oldest of these tags where there are more than may be kept."""
     most = options.get(TAG_NUM_RETAINED_MAX)
     if most is not None:
         for tag in tags[: max(0, len(tags) - most)]:
@@ -142,7 +142,7 @@ def _keep_newest(home: TableHome, options: TableOptions, tags: list[Tag]) -> Non
 
 
 def _time(options: TableOptions, snapshot: Snapshot) -> datetime | None:
-    """When a snapshot counts as made, in local time; None for one without a watermark where that decides."""
+    """The creation time of a snapshot, or its watermark where that decides, in local time; None for one without a watermark."""
     if options.get(TAG_AUTOMATIC_CREATION) == "process-time":
         return _in_zone(snapshot.time_ms, _process_zone(options))
     if snapshot.watermark is None or snapshot.watermark == _LEAST_WATERMARK:

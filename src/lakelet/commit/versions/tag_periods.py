@@ -1,4 +1,4 @@
-"""Which tag stands for which period, and when one is due: the policy of automatic tags, without I/O.
+"""The policy of automatic tags, without I/O: the period and name of each tag, and when one is due.
 
 A tag is named after the period whose rows it completes. With daily tags the first snapshot of November 16 (after the delay
 for late rows) becomes tag `2026-11-15`:
@@ -6,7 +6,7 @@ for late rows) becomes tag `2026-11-15`:
     snapshots      …  15th 23:58   16th 00:03   16th 00:10  …
     tag                             2026-11-15
 
-Names are Paimon's, for other writers go on from the last of them.
+Names are Paimon's, for other writers continue from the last of them.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class TagPeriods:
         return TagPeriods(length, spelling, delay, options.get(TAG_AUTOMATIC_COMPLETION))
 
     def name(self, period: datetime) -> str:
-        """The name of the tag of a period, given by its begin."""
+        """The name of the tag of a period, given by its start."""
         return self.spelling.format(period.year, period.month, period.day, period.hour, period.minute)
 
     def period(self, name: str) -> datetime | None:
         """The period of a tag of that name; None for a name that no automatic tag has."""
-        # What follows a day is passed over, so that daily tags go on from hourly ones.
+        # What follows a day is ignored, so that daily tags continue from hourly ones.
         text = name.partition(" ")[0] if self.spelling in (_DASHED_DAY, _PLAIN_DAY) else name
         match = _pattern(self.spelling).fullmatch(text)
         if match is None:
@@ -100,14 +100,14 @@ class TagPeriods:
         return _START + ((moment - _START) // self.length - 1) * self.length
 
     def ready(self, next_period: datetime) -> datetime:
-        """From when on a snapshot completes the period that comes next."""
+        """The time from which on a snapshot completes the next period."""
         return next_period + self.length + self.delay
 
     def due(self, next_period: datetime | None, moment: datetime) -> datetime | None:
-        """The period that a snapshot made at that time is to be tagged for; None for none.
+        """The period for which to tag a snapshot made at that time; None for none.
 
         `next_period` follows that of the newest automatic tag, where there is one. Periods without a snapshot of their own
-        have no tag, unless they are completed: then each further snapshot stands for one that was missed.
+        have no tag, unless they are completed: then each further snapshot is the tag of one that was missed.
         """
         if next_period is None:
             return self.ended_before(moment)
@@ -117,7 +117,7 @@ class TagPeriods:
 
 
 def local_time(time_ms: int) -> datetime:
-    """A point in time as the machine's clock on the wall shows it, without a zone."""
+    """Convert a time to local time, without a zone."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).astimezone().replace(tzinfo=None)
 
 

@@ -1,16 +1,16 @@
-"""Tags: snapshots kept under names of their own, whose files outlive the expiry of the snapshot.
+"""Tags: named snapshots whose files outlive the expiry of the snapshot.
 
     create    find the snapshot ─ create tag-NAME if absent ─ look whether the snapshot is still held ─ tell callbacks
     rename    create tag-NEW if absent ─ look whether tag-OLD is still there ─ delete tag-OLD
     replace   create a second tag as above ─ put tag-NAME ─ delete the other ─ remove files that only the old one named
     delete    delete tag-NAME ─ remove files that only it named
 
-Expiry may run at any moment. It deletes the snapshot first, then asks what tags there are, then removes files. A tag is
-written first, then the snapshot is looked for. So either expiry sees the tag, or its maker sees that the snapshot is gone and
-takes the tag back. The same holds against the deletion of another tag, for a snapshot that only tags keep.
+Expiry may run at any moment. It deletes the snapshot first, then lists the tags, then removes files. A tag is
+written first, then the snapshot is checked. So either expiry sees the tag, or its creator sees that the snapshot is deleted and
+withdraws the tag. The same holds against the deletion of another tag, for a snapshot that only tags keep.
 
 A crash leaves the tag made or not made; after a rename there may be both names, after a replacement a second tag named
-`lakelet-replacing-NAME`, after a deletion files that nothing names, which orphan removal takes. Tags are never half there.
+`lakelet-replacing-NAME`, after a deletion files that nothing names, which orphan removal deletes. Tags are created atomically.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def tagged_version(home: TableHome, name: str) -> Version:
 
 
 def same_snapshot(one: Snapshot | None, other: Snapshot) -> bool:
-    """Whether two are the same commit; ids alone come again after a rollback."""
+    """Whether two are the same commit; ids alone are reused after a rollback."""
     return one is not None and (one.id, one.delta_manifest_list) == (other.id, other.delta_manifest_list)
 
 
@@ -116,7 +116,7 @@ def create_tag(
     time_retained: timedelta | None = None,
     if_not_exists: bool = False,
 ) -> Tag:
-    """Tags a version; AlreadyExistsError where the name is taken."""
+    """Create a tag of a version; AlreadyExistsError where the name is taken."""
     check_tag_name(name)
     _check_one_automatic(home, options, name, version.snapshot)
     retained = time_retained if time_retained is not None else options.get(TAG_DEFAULT_TIME_RETAINED)
@@ -133,9 +133,9 @@ def create_tag(
 
 
 def hold_by_tag(home: TableHome, name: str, version: Version) -> bool:
-    """Keeps a version by a tag that nobody is told of, for as long as something is done to it; whether the tag is new.
+    """Keep a version by an internal tag, without callbacks, during a longer operation; whether the tag is new.
 
-    A tag of that name which an earlier run left behind does as well.
+    A tag of that name which an earlier run left behind serves as well.
     """
     if _hold(home, name, version, encode_tag(version.data)):
         return True
@@ -150,7 +150,7 @@ def hold_by_tag(home: TableHome, name: str, version: Version) -> bool:
 def replace_tag(
     home: TableHome, options: TableOptions, name: str, version: Version, *, time_retained: timedelta | None = None
 ) -> Tag:
-    """Lets a tag stand for another version."""
+    """Point a tag to another version."""
     old = get_tag(home, name)
     path = home.paths.tag(name)
     _check_one_automatic(home, options, name, version.snapshot)
@@ -171,7 +171,7 @@ def replace_tag(
 
 
 def rename_tag(home: TableHome, name: str, new_name: str) -> None:
-    """Gives a tag another name."""
+    """Rename a tag."""
     get_tag(home, name)
     check_tag_name(new_name)
     path, new_path = home.paths.tag(name), home.paths.tag(new_name)
@@ -193,7 +193,7 @@ def rename_tag(home: TableHome, name: str, new_name: str) -> None:
 
 
 def delete_tag(home: TableHome, options: TableOptions, name: str, *, if_exists: bool = False) -> bool:
-    """Deletes a tag, and the files that nothing else names; whether it was there."""
+    """Delete a tag, and the files that nothing else names; whether it existed."""
     check_tag_name(name)
     tag: Tag | None
     try:
@@ -238,7 +238,7 @@ def check_tag_name(name: object) -> None:
 
 
 def put_new(home: TableHome, path: str, data: bytes) -> bool:
-    """Creates a file unless it is there, whatever the store says in between; CommitUnknownError where it never answers."""
+    """Create a file if absent, retrying unclear answers of the store; CommitUnknownError where it never answers."""
     for attempt in range(_UNKNOWN_TRIES):
         try:
             created = home.store.put_if_absent(path, data)
@@ -260,7 +260,7 @@ def _uncertain(home: TableHome) -> AbstractContextManager[None]:
 
 
 def _hold(home: TableHome, name: str, version: Version, data: bytes) -> bool:
-    """Creates the tag; False where the name is taken, NotFoundError where the version was expired meanwhile."""
+    """Create the tag; False where the name is taken, NotFoundError where the version was expired meanwhile."""
     path = home.paths.tag(name)
     if not put_new(home, path, data):
         return False
@@ -296,9 +296,9 @@ def _is_held(home: TableHome, snapshot: Snapshot, *, besides: str | None = None)
 
 
 def _let_go(home: TableHome, snapshot: Snapshot) -> None:
-    """Removes the files of a snapshot that a tag no longer keeps, unless something else does.
+    """Remove the files of a snapshot that a tag no longer keeps, unless something else does.
 
-    The tag is gone by now, so that an error leaves files for orphan removal and is no error of the caller's.
+    The tag is deleted by now, so that an error leaves files for orphan removal and is no error of the caller's.
     """
     try:
         if not _is_held(home, snapshot):
@@ -357,6 +357,6 @@ def _marker(home: TableHome, name: str) -> str:
 
 
 def delete_tag_files(home: TableHome, names: Sequence[str]) -> None:
-    """Deletes tags without a look at the files they name, which orphan removal takes."""
+    """Delete tags without removing the files they name, which orphan removal does."""
     if names:
         home.store.delete([home.paths.tag(name) for name in names])
