@@ -1,4 +1,4 @@
-"""Lakelet on Spark, through PySpark and nothing else: no jar of ours runs in the JVM.
+"""Lakelet's Spark integration, in PySpark alone: no JVM code of Lakelet's own.
 
 import lakelet.spark as ls
 ls.write(df, "./warehouse", "shop.orders", mode="upsert")

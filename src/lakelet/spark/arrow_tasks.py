@@ -1,4 +1,4 @@
-"""Tasks in Python over the rows of a frame, whatever its columns are called.
+"""Run a Python task over the Arrow batches of a DataFrame (mapInArrow), whatever its columns are called.
 
 PySpark names the columns that it hands to a task without quoting them, and then fails to find `a.b`. So columns travel by
 position, and the task sees them under their own names again.
@@ -19,7 +19,7 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def mapped(frame: DataFrame, task: Task, schema: T.StructType | str) -> DataFrame:
-    """The rows that a task makes of those of each partition."""
+    """The DataFrame of the rows that a task yields for each Spark partition."""
     prepare_workers(frame.sparkSession)
     names = tuple(frame.columns)
     return frame.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(_Named(task, names), schema)

@@ -1,4 +1,4 @@
-"""Names as Spark's SQL and expressions take them, whatever characters they have."""
+"""Quote identifiers for Spark SQL and column expressions, whatever characters they contain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 
 def quoted(name: str) -> str:
-    """An identifier as Spark's SQL takes any."""
+    """The identifier in backquotes."""
     return "`" + name.replace("`", "``") + "`"
 
 

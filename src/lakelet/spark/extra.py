@@ -1,4 +1,4 @@
-"""What has to be installed for this package, said where it is missing."""
+"""Check that PySpark is installed, and raise an error that says how to install it."""
 
 try:
     import pyspark as _  # noqa: F401

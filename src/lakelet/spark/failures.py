@@ -1,7 +1,7 @@
-"""What went wrong in a Spark job, in one readable line: the last line of the Python traceback, or the first of the JVM's.
+"""Convert the failure of a Spark job into an error of one line: the last of the Python traceback, or the first of the JVM's.
 
-Errors that Lakelet raised in a task keep their kind. What the caller's own DataFrame does wrong (an unknown column, a
-division by zero) is left as Spark tells it.
+Errors that Lakelet raised in a task keep their kind. Errors of the caller's own DataFrame (an unknown column, a
+division by zero) are left as Spark raises them.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def readable(what: str) -> Iterator[None]:
 
 
 def _of_a_task(error: Exception) -> str | None:
-    """What Spark says of a failed task; None for errors of another kind."""
+    """Spark's message about a failed task; None for errors of another kind."""
     if isinstance(error, PythonException):
         return str(error)
     if isinstance(error, PySparkException):
         text = str(error)
         return text if _ABORTED in text or _TRACEBACK in text else None
-    # What the JVM raised and PySpark has no kind for; the library that raises it is not there on a client of Spark Connect.
+    # JVM exceptions that PySpark has no class for; the library that raises it is not there on a client of Spark Connect.
     raised = getattr(error, "java_exception", None)
     return None if raised is None else str(raised)
 
 
 def from_worker(text: str, what: str) -> LakeletError:
-    """The error of a task, by the traceback that Spark passes on."""
+    """The error that a task raised, parsed from the traceback that Spark passes on."""
     shown = text.split("Driver stacktrace:", maxsplit=1)[0]
     lines = [line.strip() for line in shown.splitlines() if line.strip()]
     for line in reversed(lines):
@@ -68,7 +68,7 @@ def from_worker(text: str, what: str) -> LakeletError:
 
 
 def _kind(module: str, name: str) -> type[LakeletError]:
-    """The public kind of an error that a task raised under a name of its own."""
+    """The public error kind of a subclass that a task raised."""
     raised = getattr(import_module(module), name, errors.InternalError)
     kinds = (kind for kind in raised.__mro__ if kind.__module__ == errors.__name__)
     return next(kinds, errors.InternalError)

@@ -1,4 +1,4 @@
-"""A lake by the options of a Spark job, of which only those of the connection concern it."""
+"""Open the lake of a Spark job with the connection options among the job's options."""
 
 from __future__ import annotations
 

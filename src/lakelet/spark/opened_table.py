@@ -1,4 +1,4 @@
-"""A table as a Spark job sees it: opened once on the driver, sent to executors as a small frozen value.
+"""A table handle for a Spark job: opened once on the driver, sent to executors as a small frozen value.
 
 `options` may hold what `lakelet.connect` takes (such as `s3.endpoint`) and table options that hold for this job alone.
 Credentials travel inside pickled values only; no plan and no log shows them.
@@ -34,8 +34,8 @@ from lakelet.table import Table
 from lakelet.table.read.table_scan import TableScan
 
 _CONNECTION = frozenset(option.name for option in CONNECTION_OPTIONS)
-# What files are like and how they are read. Everything else decides where rows go, which of them count, or what commits do, and
-# holds for the table.
+# Prefixes of options that one job may set: file formats, buffers, scans. All others decide where rows go, which rows
+# are visible, or what commits do, and are fixed by the table.
 _FOR_ONE_JOB = (
     "data-file.prefix",
     "dynamic-bucket.",
@@ -56,8 +56,8 @@ _FOR_ONE_JOB = (
 
 @dataclass(frozen=True, slots=True)
 class OpenedTable:
-    """Where the table is, on which branch, and the options that this job adds to its own. `uuid` tells it from another one that
-    takes its place meanwhile."""
+    """Where the table is, on which branch, and the options that this job adds to its own. `uuid` distinguishes it from
+    another table created under its name meanwhile."""
 
     name: str
     home: TableHome
@@ -66,7 +66,7 @@ class OpenedTable:
 
     @property
     def table(self) -> Table:
-        """The table for what a driver does by itself."""
+        """The table for work on the driver."""
         return Table(self.name, self.home)
 
     def schema(self) -> TableSchema:
@@ -135,7 +135,7 @@ def open_table(
 
 
 def _check_extra(extra: Mapping[str, str], stored: Mapping[str, str]) -> None:
-    """Refuses options by which one job would treat rows differently from all others."""
+    """Refuses options that would make one job route, merge or commit rows differently from all others."""
     for key, text in extra.items():
         if not key.startswith(_FOR_ONE_JOB) and stored.get(key) != text:
             raise InvalidError(

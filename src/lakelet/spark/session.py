@@ -1,4 +1,4 @@
-"""What a Spark session tells about itself, classic or Connect, and settings that hold for a moment."""
+"""Properties of a Spark session, classic or Connect, and scoped session settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once, about."""
+    """About how many tasks run at once."""
     if is_connect(spark):
         return max(_FEW, min(shuffle_partitions(spark), os.cpu_count() or _FEW))
     return max(_FEW, int(spark.sparkContext.defaultParallelism))
@@ -46,7 +46,7 @@ _changing = threading.Lock()
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Session settings for the time of a block; after the last block of several threads they are what they were."""
+    """Session settings for the duration of a block; after the last of concurrent blocks they are restored."""
     with _changing:
         changed = _changed.setdefault(spark, {})
         for key, value in values.items():

@@ -1,8 +1,8 @@
-"""What a task on an executor tells the driver: one row of bytes, a pickled outcome.
+"""The outcome that an executor task returns to the driver: one row of bytes, a pickled value or error.
 
-A mistake in the data or in the call is such an outcome as well, not an exception: Spark would try the task three more
-times and then show a page of JVM trace. Errors that may pass (a store that does not answer) are raised, so that Spark
-tries again.
+A mistake in the data or in the call is such an outcome as well, not an exception: Spark would retry the task three
+times and then show a page of JVM trace. Transient errors (a store that does not answer) are raised, so that Spark
+retries.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PASSING = (UnavailableError, CommitUnknownError)
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome(Generic[T]):
-    """What one task came to: a value, or the error to raise on the driver. `repeated` says that it was not the first try in its
-    stage; `number` is that of the attempt among all of the application, so that a gap tells of others."""
+    """The outcome of one task: a value, or the error to raise on the driver. `repeated` says that it was not the first attempt
+    in its stage; `number` is that of the attempt among all of the application, so that a gap reveals other attempts."""
 
     value: T | None
     error: LakeletError | None
@@ -34,7 +34,7 @@ class TaskOutcome(Generic[T]):
 
 
 def outcome_batches(work: Callable[[], T]) -> Iterator[pa.RecordBatch]:
-    """Does the work of a task and gives its outcome as the one row that the driver collects."""
+    """Runs the work of a task and yields its outcome as the single row that the driver collects."""
     context = TaskContext.get()
     repeated = context is not None and context.attemptNumber() > 0
     number = 0 if context is None else context.taskAttemptId()

@@ -1,4 +1,4 @@
-"""How far the Spark jobs of a block are, told every now and then by a thread: tasks finished, tasks known so far."""
+"""Report the progress of the Spark jobs of a block periodically from a thread: tasks finished, tasks known so far."""
 
 from __future__ import annotations
 

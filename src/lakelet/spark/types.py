@@ -1,8 +1,8 @@
-"""Table columns as Spark sees them: types, Arrow schemas, and arrays in both directions.
+"""Map table columns to Spark: types, Arrow schemas, and arrays in both directions.
 
     table                               Spark                   Arrow between the two
-    TIMESTAMP(p)                        TIMESTAMP_NTZ           timestamp[us]; digits 7 to 9 are cut off downwards
-    TIMESTAMP(p) WITH LOCAL TIME ZONE   TIMESTAMP               timestamp[us, UTC], cut off likewise
+    TIMESTAMP(p)                        TIMESTAMP_NTZ           timestamp[us]; digits 7 to 9 are rounded down
+    TIMESTAMP(p) WITH LOCAL TIME ZONE   TIMESTAMP               timestamp[us, UTC], rounded likewise
     TIME(p)                             INT                     int32, milliseconds of the day
     MULTISET<t>                         MAP<t, INT>             map
     CHAR, VARCHAR / BINARY, VARBINARY   STRING / BINARY         string / binary
@@ -71,7 +71,7 @@ def spark_schema(fields: Sequence[Field]) -> T.StructType:
 
 
 def arrow_type_of_spark(data_type: DataType) -> pa.DataType:
-    """The Arrow type in which a column passes between Spark and a task."""
+    """The Arrow type in which Spark and a task exchange a column."""
     match data_type:
         case Atomic(Kind.DECIMAL, precision, scale):
             return pa.decimal128(precision, scale)
@@ -155,7 +155,7 @@ def _same_lists(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Ar
 
 
 def _micros(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
-    """Timestamps in microseconds; finer ones are cut off towards the past, before 1970 too."""
+    """Timestamps in microseconds; finer ones are rounded down, before 1970 too."""
     unit = array.type.unit
     numbers = array.view(pa.int64())
     if unit == "ns":
@@ -176,7 +176,7 @@ def _null_mask(array: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | 
 
 
 def from_spark_arrow(batch: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
-    """A batch as Spark sends it, made ready for the sink: whole numbers in place of a TIME, at any depth, become times of
+    """A batch from Spark converted for the sink: integers in place of a TIME, at any depth, become times of
     the day. Columns that are no table columns, and all other types, stay as they are."""
     known = {field.name: field for field in fields}
     sent = batch.columns

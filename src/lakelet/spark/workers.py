@@ -1,8 +1,8 @@
-"""The Python processes that run tasks: which interpreter they take, and whether it has Lakelet.
+"""Choose the interpreter of Spark's Python workers, and check that it has Lakelet.
 
 PySpark runs tasks by PYSPARK_PYTHON, and without it by whatever `python3` is on the path. On a local master the driver's own
-interpreter is the right one, since it is there and has Lakelet. Elsewhere nobody but the cluster's owner knows, so that one
-small job looks before the first real one: a missing package would otherwise show after every task was tried four times.
+interpreter is the right one, since it is there and has Lakelet. Elsewhere only the cluster's owner knows, so that one
+small job checks before the first real one: a missing package would otherwise show after every task was tried four times.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _probe(batches: Iterable[Any]) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays([pa.array([has]), pa.array([sys.executable])], names=["has", "python"])
 
 
-# Functions of this module travel by value, for workers without Lakelet could not look them up.
+# Functions of this module are pickled by value, for workers without Lakelet could not import them.
 _probe.__module__ = "__main__"
 
 

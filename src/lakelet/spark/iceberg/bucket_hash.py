@@ -1,10 +1,10 @@
 """Iceberg's bucket hash as Spark arithmetic: Murmur3 with seed 0, of eight bytes or of bytes of any length.
 
-    numbers, dates, moments    hash(c, v) of Spark hashes the BIGINT v with the hash of c as its seed; for one c that hash is 0
-    texts, bytes               the same over bytes filled up with zeros to whole words, and its last steps done anew
+    numbers, dates, instants   hash(c, v) of Spark hashes the BIGINT v with the hash of c as its seed; for one c that hash is 0
+    texts, bytes               the same over bytes padded with zeros to whole words, with its last steps undone and repeated
 
-Spark and Murmur part where bytes do not fill their last word: Murmur mixes the rest in and is done, Spark goes on byte by byte.
-Filled up with zeros the rest is a word like any other. What is done after it (rotation, product, sum, finishing for
+Spark and Murmur differ where bytes do not fill their last word: Murmur mixes the tail in at once, Spark byte by byte.
+Padded with zeros the tail is a word like any other. What is done after it (rotation, product, sum, finishing for
 that length) can be undone, and finished for the true length.
 
 Every step uses the one before more than once. Written as one expression it would be so large that Spark no longer compiles it, so
@@ -51,7 +51,7 @@ def bucket_of_bytes(data: Column, buckets: int, let: Let) -> Column:
     size = let(F.octet_length(data).cast("bigint"))
     room = let((size + (_WORD - 1)).bitwiseAND(_long(-_WORD)))
     found = let(low(F.hash(F.lit(_SEED_KEY), joined_bytes(data, zero_bytes(room - size))).cast("bigint")))
-    # Murmur's last steps backwards; undoing a shift by 13 takes two of them.
+    # Murmur's last steps inverted; inverting a shift by 13 takes two of them.
     state = let(product(shifted_in(found, 16), inverse(MIX2)))
     state = let(product(state.bitwiseXOR(F.shiftright(state, 13)).bitwiseXOR(F.shiftright(state, 26)), inverse(MIX1)))
     state = let(product(low(shifted_in(state, 16).bitwiseXOR(room) - _long(ADD)), inverse(ROUND)))

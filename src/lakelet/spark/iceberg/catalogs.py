@@ -1,10 +1,10 @@
-"""The Iceberg catalog that a Spark job names, in one of three ways.
+"""Open the Iceberg catalog that a Spark job names, in one of three ways.
 
     {"type": "rest", "uri": "http://…"}              properties of pyiceberg, with a "name" or without
     "ice"                                            a catalog of pyiceberg's own configuration, such as ~/.pyiceberg.yaml
     "ice", warehouse="./warehouse"                   a catalog that the lake knows; "iceberg" is its own
 
-Only the driver talks to catalogs. Executors get a plan, inside pickled values, and the way to the files with it.
+Only the driver talks to catalogs. Executors get a plan and the credentials for its files, inside pickled values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def open_catalog(
     warehouse: str | os.PathLike[str] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> IcebergCatalog:
-    """The catalog; InvalidError where it is named in no way that is known. Of the options those of the connection count."""
+    """The catalog; InvalidError where it is named in none of these ways. Only connection options are used."""
     if isinstance(catalog, str):
         if not catalog.strip():
             raise InvalidError("the name of the catalog is empty")
@@ -46,7 +46,7 @@ def open_catalog(
 
 
 def connection_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Those that open a lake."""
+    """The options that open a lake."""
     given = {str(key): str(value) for key, value in (options or {}).items()}
     return {key: text for key, text in given.items() if is_connection(key)}
 

@@ -2,7 +2,7 @@
 
     spark.read.format("lakelet-iceberg").option("catalog", "ice").load("shop.orders")
 
-As with "lakelet" (`data_source`), the snapshot is pinned when the frame is made, Spark asks for all columns unless option
+As with "lakelet" (`source/data_source`), the snapshot is pinned when the frame is made, Spark asks for all columns unless option
 `columns` or a schema says otherwise, and takes no filters: option `where` prunes. `iceberg_table` reads faster.
 """
 
@@ -43,14 +43,14 @@ class IcebergDataSource(DataSource):
             return spark_schema(spark_fields(self._pinned.fields))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What plans and reads; a schema that the caller gave chooses columns."""
+        """The reader, which plans and reads; a schema that the caller gave is a projection."""
         with told_plainly():
             read = self._pinned or IcebergSourceOptions.of(self.options).planned()
             stored = spark_schema(spark_fields(read.fields))
             return _Reader(replace(read, columns=chosen_columns(schema, stored)))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """What writes, row by row where the rows stand."""
+        """The writer, which writes rows in the task that holds them, without a shuffle."""
         with told_plainly():
             return IcebergSourceWriter.of(IcebergSourceOptions.of(self.options), schema, overwrite=overwrite)
 
@@ -70,7 +70,7 @@ class _Reader(DataSourceReader):
         self._read = read
 
     def partitions(self) -> list[InputPartition]:
-        """Files, together where they are small; Spark wants one task even for none."""
+        """One partition per group of files, small files grouped; Spark wants one task even for an empty plan."""
         files = self._read.scan.files
         return [_Part(part) for part in dealt(files, [max(file.size, OPEN_FILE_BYTES) for file in files], 1)] or [
             _Part(())

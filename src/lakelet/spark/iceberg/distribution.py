@@ -1,11 +1,11 @@
-"""Which task writes which rows of an Iceberg table: what `write.distribution-mode` says.
+"""Distribute rows over the tasks that write an Iceberg table, as `write.distribution-mode` says.
 
-    none      rows are written where they stand; every task may write a file for every partition
-    hash      rows of a partition meet in one task, in several where they are many
-    range     rows are spread by partition, then by sort order, so that files hold ranges of it; Spark looks at a sample first
+    none      no shuffle; every task may write a file for every partition
+    hash      rows of a partition are shuffled to one task, or to several where they are many
+    range     rows are range-partitioned by partition, then by sort order, so that files hold ranges of it; Spark samples first
 
-Without a word about it partitioned tables are written by hash and all others as their rows stand. Where rows go decides
-how many files there are and nothing else: the writer works out every row's partition itself, so that a task that is run again
+By default partitioned tables are written by hash and all others without a shuffle. The distribution decides only
+how many files there are: the writer computes every row's partition itself, so that a task that is retried
 may get other rows than before without harm.
 """
 
@@ -24,12 +24,12 @@ from lakelet.spark.iceberg.transforms import Keyed
 DISTRIBUTION = "write.distribution-mode"
 MODES = ("none", "hash", "range")
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-# A task that is sent more than this shares its partitions with others. Shuffled rows take about twice the room of a file.
+# The greatest size of a task's input before Spark splits it. Shuffled rows take about twice the bytes of a file.
 _MOST_BYTES = 512 << 20
 
 
 def distribution_mode(plan: WritePlan) -> str:
-    """How rows are spread; InvalidError for a mode that nobody knows."""
+    """The distribution mode of the table; InvalidError for an unknown one."""
     told = plan.properties.get(DISTRIBUTION)
     if told is None:
         return "hash" if partition_fields(plan) else "none"
@@ -39,7 +39,7 @@ def distribution_mode(plan: WritePlan) -> str:
 
 
 def routed(frame: DataFrame, plan: WritePlan, parallelism: int | None = None) -> DataFrame:
-    """The rows of a frame, each partition of which one task writes. `parallelism` bounds how many there are."""
+    """The rows repartitioned, so that one task writes each Spark partition. `parallelism` bounds the number of partitions."""
     mode, keyed = distribution_mode(plan), Keyed(frame)
     if mode == "none":
         return frame if parallelism is None else frame.coalesce(parallelism)
@@ -53,14 +53,14 @@ def routed(frame: DataFrame, plan: WritePlan, parallelism: int | None = None) ->
         return keyed.without_keys(spread(*keys) if parallelism is None else spread(parallelism, *keys))
     if parallelism is not None:
         return keyed.without_keys(keyed.frame.repartition(parallelism, *keys))
-    # A hint in place of a shuffle: Spark may split what is too large for a task, and puts together what is small. It takes
+    # A hint in place of a shuffle: Spark may split what is too large for a task, and coalesces what is small. It takes
     # a column and no expression; one number stands for all keys, so that rows do not get wider than they must.
     key = keyed.let(F.xxhash64(*keys))
     return keyed.without_keys(keyed.frame.hint("rebalance", key))
 
 
 def routing_settings(plan: WritePlan) -> Mapping[str, str]:
-    """Settings of the session for the time of the job: partitions are split only where they make several files."""
+    """Session settings for the duration of the job: partitions are split only where they make several files."""
     if distribution_mode(plan) != "hash":
         return {}
     return {_ADVISORY: str(min(2 * plan.target_file_size, _MOST_BYTES))}

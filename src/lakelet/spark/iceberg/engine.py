@@ -1,7 +1,7 @@
-"""`SET execution.engine = 'spark'`: the query of an INSERT into an Iceberg table, run by Spark on the session that is active.
+"""`SET execution.engine = 'spark'`: run the query of an INSERT into an Iceberg table on the active Spark session.
 
-The text of the query reaches Spark as it was written, with tables of the lake as `ls.sql` knows them. Frames of the calling code
-that the query names are not Spark's, and parameters are taken by name alone.
+The text of the query reaches Spark unchanged, with tables of the lake resolved as in `ls.sql`. Frames of the calling code
+are not visible to Spark, and parameters are bound by name only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakelet.table.write.table_commit import partition_spec
 
 
 def insert_rows_of_query(insert: EngineInsert) -> tuple[int | None, int]:
-    """Runs the query and inserts its rows; the snapshot, None where none was needed, and how many rows came."""
+    """Runs the query and inserts its rows; returns the snapshot (None where none was needed) and the number of rows."""
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise InvalidError("setting 'execution.engine' is 'spark', and no Spark session is active")

@@ -1,10 +1,10 @@
-"""The columns that an Iceberg table is partitioned and sorted by, out of the JSON that every writer gets.
+"""Parse the partition spec and the sort order of an Iceberg table from the JSON of the write plan.
 
     spec        {"fields": [{"source-id": 2, "transform": "bucket[16]", …}]}
     sort order  {"fields": [{"source-id": 1, "transform": "identity", "direction": "desc", "null-order": "nulls-last"}]}
     schema      {"fields": [{"id": 2, "name": "customer", "type": "long"}, …]}, structs within one another
 
-A source may be a member of a struct; its place is then the names that lead to it. Members of lists and maps cannot be one.
+A source may be a member of a struct; its place is then the path of names to it. Members of lists and maps cannot be one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRANSFORM = re.compile(r"(?P<name>\w+)(?:\[(?P<argument>\d+)\])?")
 
 @dataclass(frozen=True, slots=True)
 class TransformedField:
-    """A column by its place, in the words of Iceberg: type `decimal(9, 2)`, transform `bucket`, argument 16."""
+    """A transformed source column, in Iceberg's terms: type `decimal(9, 2)`, transform `bucket`, argument 16."""
 
     place: tuple[str, ...]
     type: str
@@ -40,7 +40,7 @@ class SortedField:
 
 
 def partition_fields(plan: WritePlan) -> tuple[TransformedField, ...]:
-    """What rows are partitioned by in this job; a field that was dropped from the spec (void) is none."""
+    """The fields of the partition spec, without those that were dropped from it (void)."""
     sources = _sources(json.loads(plan.schema_json))
     spec = json.loads(plan.partition_specs_json[plan.partition_spec_id])
     found = (_transformed(field, sources) for field in spec["fields"])
@@ -48,7 +48,7 @@ def partition_fields(plan: WritePlan) -> tuple[TransformedField, ...]:
 
 
 def sort_fields(plan: WritePlan) -> tuple[SortedField, ...]:
-    """What rows are sorted by."""
+    """The fields of the sort order."""
     sources = _sources(json.loads(plan.schema_json))
     found = [(_transformed(one, sources), one) for one in json.loads(plan.sort_order_json)["fields"]]
     return tuple(

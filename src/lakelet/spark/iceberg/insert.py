@@ -1,11 +1,11 @@
-"""`insert_iceberg`: the rows of a DataFrame into an Iceberg table, in one snapshot.
+"""`insert_iceberg`: write the rows of a DataFrame into an Iceberg table as one snapshot.
 
     driver       pin the table's version ─ a plan ─ columns matched by name ─ rows routed by partition
     executors    each row's partition ─ files ─ commit data
     driver       files of lost attempts removed ─ one snapshot
 
 Nothing a task writes is part of the table before the driver has committed it. A job that fails removes its files and changes
-nothing; one whose driver is lost leaves files that no snapshot points to, which the removal of orphans finds.
+nothing; one whose driver is lost leaves orphan files, which the removal of orphans finds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def insert_iceberg(
     warehouse: str | os.PathLike[str] | None = None,
     parallelism: int | None = None,
 ) -> MadeSnapshot | None:
-    """Writes the rows of a DataFrame as one snapshot, which is given back; None where there was nothing to write.
+    """Writes the rows of a DataFrame as one snapshot and returns it; None where there was nothing to write.
 
     `catalog` are properties of pyiceberg, or the name of a catalog of pyiceberg's configuration or, with `warehouse`, of a lake.
     `mode` is "append", "overwrite" (the whole table, or the static `partition`) or "overwrite_partitions" (the partitions that
@@ -74,7 +74,7 @@ def insert_iceberg(
 
 
 def check_arguments(mode: str, partition: Mapping[str, object] | None, parallelism: int | None = None) -> None:
-    """InvalidError for what can be told without the table."""
+    """InvalidError for arguments that are wrong whatever the table is."""
     if mode not in MODES:
         raise InvalidError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
     if partition is not None and mode != "overwrite":
@@ -84,7 +84,7 @@ def check_arguments(mode: str, partition: Mapping[str, object] | None, paralleli
 
 
 def write_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """The table properties among the options; InvalidError for one that says nothing about a write."""
+    """The table properties among the options; InvalidError for one that does not apply to writes."""
     given = {str(key): str(value) for key, value in (options or {}).items() if not is_connection(str(key))}
     wrong = next((key for key in given if not key.startswith(_FOR_ONE_WRITE)), None)
     if wrong is not None:
@@ -125,7 +125,7 @@ class IcebergInsert:
         return transaction.finish_insert()
 
     def _written(self, frame: DataFrame, plan: WritePlan, task: InsertTask) -> list[CommitData]:
-        """Runs the tasks. Only what the attempts that count tell of is kept."""
+        """Runs the tasks. Only files reported by successful attempts are kept."""
         spark, what = frame.sparkSession, f"writing table {plan.table}"
         with settings(spark, routing_settings(plan)):
             outcomes = collected(spark, frame, task, what)

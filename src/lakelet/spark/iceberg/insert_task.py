@@ -1,4 +1,4 @@
-"""The task on an executor that writes files of an Iceberg table: rows come in, commit data goes back to the driver.
+"""The executor task that writes rows into files of an Iceberg table and returns their commit data to the driver.
 
 It writes through the same writer as local inserts and never talks to a catalog. A task's name has its partition and the
 number of the attempt in it, so that attempts at one partition never write the same file. After an error its files are removed;
@@ -40,7 +40,7 @@ class InsertTask:
     schema: TableSchema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes the rows of a task and gives its outcome as the one row of its result."""
+        """Writes the rows of a task and yields its outcome as a single row."""
         yield from outcome_batches(lambda: self.written(batches))
 
     def written(self, batches: Iterable[pa.RecordBatch]) -> TaskFiles:
@@ -52,7 +52,7 @@ class InsertTask:
             with lakelet_errors(f"table {self.plan.table}"):
                 for batch in batches:
                     rows += batch.num_rows
-                    # All rows are looked at, so that the error counts them, but none is written any more.
+                    # All rows are checked, so that the error counts them, but none is written any more.
                     if nulls.found_in(batch) or nulls.count:
                         continue
                     check_text(batch)

@@ -1,8 +1,8 @@
-"""Files of an Iceberg table that Spark's own Parquet reader reads: the fast part of a scan.
+"""Scan files of an Iceberg table with Spark's own Parquet reader where that is exact: the fast part of a scan.
 
 A file goes to Spark only where Spark surely gives the same rows: a Parquet file on a local or shared disk, of which no row is
-deleted, every column stored as a whole in a type that Spark reads and widens as we do. The footers of all files are looked
-at for that. Files with the same columns make one frame, read by the names that the columns have in them.
+deleted, every column stored as a whole in a type that Spark reads and widens as we do. The footers of all files are read
+to find out. Files with the same columns make one frame, read by the names that the columns have in them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lakelet.spark.types import spark_type
 _PARQUET = "PARQUET"
 _WORKERS = 8
 _GLOB = frozenset("{}[]*?\\")
-# Beyond so many files their footers would take longer than Spark's reader saves.
+# Beyond this number of files reading their footers would take longer than Spark's reader saves.
 _MOST_FOOTERS = 2_000
 _PLAIN: dict[pa.DataType, T.DataType] = {
     pa.bool_(): T.BooleanType(),
@@ -50,7 +50,7 @@ _Read = tuple[tuple[str, T.DataType | None], ...]
 def raw_frames(
     spark: SparkSession, scan: IcebergScan, wanted: Sequence[Field], where: Predicate | None
 ) -> tuple[list[DataFrame], list[ScanFile]]:
-    """Frames of what Spark reads itself, in the columns wanted, and the files that are left."""
+    """DataFrames of the files that Spark reads itself, in the projected columns, and the files that remain."""
     fields = {field.name: field for field in _fields(scan)}
     if where is not None and not translates(where, {name: field.type for name, field in fields.items()}):
         return [], list(scan.files)
@@ -78,7 +78,7 @@ def _fields(scan: IcebergScan) -> tuple[Field, ...]:
 
 
 def _reachable(scan: IcebergScan, file: ScanFile, *, any_name: bool) -> bool:
-    """Whether Spark may find the file, under a path that it takes literally and does not hide."""
+    """Whether Spark can open the file: on a path that it takes literally and does not hide."""
     path = scan.local_path(file.path)
     if path is None or file.format != _PARQUET or file.deletes:
         return False

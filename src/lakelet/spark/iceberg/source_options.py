@@ -1,10 +1,10 @@
-"""What `spark.read.format("lakelet-iceberg")` and `df.write.format("lakelet-iceberg")` are told, as options of Spark's own API.
+"""Parse the options of `spark.read.format("lakelet-iceberg")` and `df.write.format("lakelet-iceberg")`.
 
     catalog                                the name of a catalog: of the lake at `warehouse`, else of pyiceberg's configuration
     catalog.type, catalog.uri …            properties of a catalog instead; `catalog` is its name then
     warehouse                              the folder or bucket of a lake
     table, branch, version …               as `spark/source/given_options` has them
-    commit-id                              a write that is repeated under it is done once
+    commit-id                              idempotency key: a write repeated under it is applied once
     write.…                                table properties for this write alone
 
 Everything else is an option of the connection to `warehouse` (`s3.endpoint`).
@@ -40,7 +40,7 @@ class IcebergSourceOptions:
 
     @staticmethod
     def of(given: Mapping[str, str]) -> IcebergSourceOptions:
-        """Reads what Spark hands over; InvalidError for what is missing or unknown."""
+        """Parses the options that Spark passes; InvalidError for missing or unknown ones."""
         folded = lower_case(given)
         own = GivenOptions.of(given, writes=_WRITE, names=("catalog",))
         properties = {
@@ -76,7 +76,7 @@ class IcebergSourceOptions:
         return open_catalog(name, warehouse, {**self.connection, **given}).table(self.table)
 
     def planned(self) -> PlannedRead:
-        """What is read."""
+        """The planned read of the version that the options name."""
         given = self.given
         given.refuse_for_reading(tuple(self.write))
         return planned(
@@ -90,7 +90,7 @@ class IcebergSourceOptions:
         )
 
     def mode(self, *, overwrites: bool) -> str:
-        """What a write replaces."""
+        """The mode of a write: what it replaces."""
         self.given.refuse_for_writing()
         dynamic = self.given.overwrites_dynamically
         if not overwrites:

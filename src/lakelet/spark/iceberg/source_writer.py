@@ -1,10 +1,10 @@
-"""Writing into an Iceberg table by `df.write.format("lakelet-iceberg")`.
+"""The data source writer of `df.write.format("lakelet-iceberg")`.
 
     task     rows of a Spark partition ─► files of their table partitions ─► commit data
     driver   commit data of all tasks ─► one snapshot
 
-Spark hands a Python writer rows wherever they happen to be: each task writes a file for every partition that it has rows of.
-`insert_iceberg` brings the rows of a partition together first, and makes fewer files.
+Spark does not shuffle rows for a Python writer: each task writes a file for every partition that it has rows of.
+`insert_iceberg` shuffles by partition first, and makes fewer files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lakelet.spark.read.merge_scan import packed, unpacked
 
 @dataclass(frozen=True)
 class WrittenFiles(WriterCommitMessage):
-    """What one task wrote, or the error for the driver to raise: raised in the task, it would be tried three times more."""
+    """What one task wrote, or the error for the driver to raise: raised in the task, it would be retried three times."""
 
     written: TaskFiles | None
     error: LakeletError | None = None
@@ -91,7 +91,7 @@ class IcebergSourceWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Removes what the tasks wrote. Where no task failed it was the commit that did, which has removed the files itself,
-        unless it may stand after all."""
+        unless it may be committed after all."""
         if any(message is None for message in messages):
             remove_files_of_job(self._plan, ())
 
@@ -110,7 +110,7 @@ def _transaction(table: IcebergTable, options: IcebergSourceOptions, job: str | 
 
 
 class _JobIds(RandomIds):
-    """The first name is that of a job which has begun."""
+    """Ids of which the first is that of a job that has already begun."""
 
     def __init__(self, job: str) -> None:
         self._job: str | None = job

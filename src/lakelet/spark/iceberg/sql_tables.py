@@ -1,6 +1,6 @@
-"""Iceberg tables in `ls.sql`: ice.shop.orders in queries, and as what an INSERT goes to.
+"""Resolve Iceberg tables such as ice.shop.orders in `ls.sql`: in queries, and as the target of an INSERT.
 
-All references of a statement to one table read it in the version that the first of them found. INSERT OVERWRITE without PARTITION
+All references of a statement to one table read the version that the first of them resolved to. INSERT OVERWRITE without PARTITION
 replaces the whole table, or the partitions that the rows belong to where spark.sql.sources.partitionOverwriteMode is "dynamic".
 """
 
@@ -27,7 +27,7 @@ from lakelet.spark.sql.names import TableName
 
 @dataclass(frozen=True, slots=True)
 class IcebergTables:
-    """The tables of a statement; `pinned` is what it has found so far."""
+    """The Iceberg tables of a statement; `pinned` are the versions resolved so far."""
 
     spark: SparkSession
     lake: Lake
@@ -36,7 +36,7 @@ class IcebergTables:
     def frame(
         self, name: TableName, version: int | str | None, moment: int | None, mentioned: frozenset[str] | None
     ) -> DataFrame:
-        """The rows of a version, in the columns that are mentioned, all of them where that is not known."""
+        """The rows of a version, projected to the columns that the statement mentions; all where these are not known."""
         assert name.catalog is not None
         key = (name.catalog, name.table)
         if key not in self.pinned:
@@ -49,7 +49,7 @@ class IcebergTables:
 
 
 class IcebergTarget(InsertTarget):
-    """An Iceberg table that rows of a query are put into."""
+    """An Iceberg table as the target of an INSERT."""
 
     def __init__(
         self,

@@ -2,11 +2,11 @@
 
     iceberg_table(spark, "iceberg", "shop.orders", warehouse="./warehouse", where="dt = '2026-01-01'")
 
-    driver       pin the snapshot ─ plan (partitions, statistics, deletes) ─ deal the files out
-    Spark        files that its own Parquet reader surely reads alike (`iceberg_raw`)              ┐
+    driver       pin the snapshot ─ plan (partitions, statistics, deletes) ─ assign files to readers
+    Spark        files that its own Parquet reader provably reads alike (`raw_scan`)                ┐
     executors    the others, without their deleted rows, by our reader                            ┴ union
 
-The frame reads the snapshot that was the newest when it was made. A file that has vanished by then is an error.
+The frame reads the snapshot that was the newest when it was made. A file that is missing when it is read is an error.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def iceberg_table(
 
 @dataclass(frozen=True, slots=True)
 class PlannedRead:
-    """A version that is pinned and planned: the columns asked for, in their order, and the rows for which `where` holds."""
+    """A pinned and planned read of one version: the projected columns, in their order, and the rows for which `where` holds."""
 
     scan: IcebergScan
     columns: tuple[str, ...]
@@ -75,7 +75,7 @@ class PlannedRead:
         return tuple(model_field(by_name[name]) for name in self.columns)
 
     def rows(self, file: ScanFile) -> Iterator[pa.RecordBatch]:
-        """The rows of a file, as Spark takes them."""
+        """The rows of a file in Spark's Arrow types."""
         fields = self.fields
         for batch in self.scan.read(file):
             kept = batch if self.where is None else batch.filter(row_mask(self.where, batch))
@@ -100,7 +100,7 @@ def planned(
     number = version if isinstance(version, int) else None
     ref = tag or branch
     if isinstance(version, str):
-        # A tag may be a number, such as a date; it goes before a snapshot id.
+        # A tag may be a number, such as a date; it takes precedence over a snapshot id.
         is_number = version.isdecimal() and version not in table.metadata.refs
         number, ref = (int(version), None) if is_number else (None, version)
     moment = None if timestamp is None else milliseconds(timestamp)

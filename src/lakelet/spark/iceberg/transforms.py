@@ -1,12 +1,12 @@
-"""Iceberg's partition transforms as Spark expressions, to bring the rows of a partition together.
+"""Iceberg's partition transforms as Spark expressions, used as shuffle keys.
 
-The partition of a row is worked out by the writer, over Arrow. What stands here only decides which task a row goes to, so
+The partition of a row is computed by the writer, over Arrow. These expressions only decide which task a row goes to, so
 that each partition is written by few tasks: two rows of one partition have equal values here, whatever the settings
 of the session (time zone, ANSI mode, case). Values are not always those of Iceberg: truncated numbers are counted in widths, for
 the value itself may lie beyond the type.
 
-A column has none where Spark cannot tell it exactly (decimals over 18 digits that are bucketed or truncated), or where
-the data has it in a type that the writer converts. Then the other columns of the spec decide.
+A column has no expression where Spark cannot compute it exactly (decimals over 18 digits that are bucketed or truncated),
+or where the data has it in a type that the writer converts. Then the other columns of the spec decide.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _EPOCH_YEAR = 1970
 
 
 class Keyed:
-    """A frame, and the keys by which the rows of its partitions are told apart, with columns for what lies on the way to them."""
+    """A frame and the shuffle keys that distinguish its partitions, with columns for intermediate results."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._schema = frame.schema
@@ -56,7 +56,7 @@ class Keyed:
         self.frame = frame
 
     def key(self, field: TransformedField) -> Column | None:
-        """What tells partitions of one field apart, over `frame` as it is afterwards."""
+        """The shuffle key of one partition field, over `frame` as it is afterwards."""
         column = _source(field, self._schema)
         if column is None:
             return None
@@ -83,7 +83,7 @@ class Keyed:
         return F.col(f"key{number}")
 
     def without_keys(self, frame: DataFrame) -> DataFrame:
-        """A frame that was made of `frame`, in the columns that it had at first."""
+        """A frame derived from `frame`, projected to the original columns."""
         return frame.drop(*self._made) if self._made else frame
 
 
@@ -140,7 +140,7 @@ def _truncated(column: Column, field: TransformedField) -> Column | None:
 
 
 def _unscaled(column: Column, data_type: str) -> Column | None:
-    """The digits of a decimal as a BIGINT, where they fit."""
+    """The unscaled value of a decimal as a BIGINT, where it fits."""
     decimal = _DECIMAL.fullmatch(data_type)
     if decimal is None or int(decimal[1]) > _LONG_DIGITS:
         return None
@@ -175,7 +175,7 @@ def _micros(column: Column, data_type: str) -> Column:
     """Microseconds since 1970, whatever the time zone of the session."""
     if data_type == "timestamptz":
         return F.unix_micros(column)
-    # Told by the clock, for Spark may take a TIMESTAMP_NTZ as a time in the session's zone. Only days can be negative.
+    # From calendar fields, for Spark may take a TIMESTAMP_NTZ as a time in the session's zone. Only days can be negative.
     minutes = (_days(column, data_type) * _DAY_HOURS + F.hour(column)) * _HOUR_MINUTES + F.minute(column)
     seconds = F.extract(F.lit("SECOND"), column)
     return minutes * (_MINUTE_SECONDS * _MICROS) + (seconds * F.lit(_MICROS)).cast("bigint")
@@ -185,6 +185,6 @@ def _floor(number: Column, width: int) -> Column:
     """How many widths fit into a BIGINT, rounded towards the past; no step leaves BIGINT."""
     by = F.lit(width).cast("bigint")
     rest = number % by
-    # What is left over taken away, the division is exact.
+    # With the remainder subtracted, the division is exact.
     whole = F.call_function("div", number - rest, by)
     return whole - (rest < 0).cast("bigint")

@@ -1,4 +1,4 @@
-"""Columns of an Iceberg table as Spark sees them.
+"""Map the columns of an Iceberg table to Spark types.
 
     Iceberg             Spark
     time                BIGINT, microseconds of the day
@@ -34,7 +34,7 @@ _UUID_LETTERS = 36
 
 
 def spark_columns(schema: TableSchema) -> TableSchema:
-    """The columns in types that pass between Spark and a task. No column decides where rows go as it does in tables of ours."""
+    """The columns in the types of the exchange with Spark. None is a routing column, unlike in Lakelet's own tables."""
     return replace(schema, fields=spark_fields(schema.fields), partition_keys=(), options={})
 
 
@@ -54,18 +54,18 @@ def _without_times(data_type: DataType) -> DataType:
 
 
 def spark_fields(fields: Sequence[Field]) -> tuple[Field, ...]:
-    """Columns in types that pass between Spark and a task."""
+    """Columns in the types of the exchange with Spark."""
     return tuple(replace(field, type=_without_times(field.type)) for field in fields)
 
 
 class Times:
-    """Turns microseconds of the day, as Spark sends them, into times, at any depth."""
+    """Converts microseconds of the day, as Spark sends them, into times, at any depth."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._types = {field.name: field.type for field in fields if _has(field.type, Kind.TIME)}
 
     def made(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with its times; InvalidError for a number that is none."""
+        """The batch with its times; InvalidError for a number that is no time of the day."""
         return _changed(batch, self._types, _to_time)
 
 
@@ -103,7 +103,7 @@ def _has(data_type: DataType, *kinds: Kind) -> bool:
 
 
 def _over_leaves(array: pa.Array, data_type: DataType, change: _Change, where: str) -> pa.Array:
-    """An array whose values at the bottom are changed. What lies above, offsets and NULLs, stays as it is."""
+    """The array with its leaf values changed; offsets and NULLs above them are kept."""
     match data_type:
         case Row(fields) if pa.types.is_struct(array.type):
             known = {field.name: field.type for field in fields}

@@ -1,8 +1,8 @@
-"""`ls.bulk_load`: a folder of Parquet, CSV or JSON into a table, in one commit.
+"""`ls.bulk_load`: load Parquet, CSV or JSON files into a table, in one commit.
 
     ls.bulk_load(spark, "./incoming/orders", "./warehouse", "shop.orders", create=True, primary_key=["order_id"])
 
-Rows go the way of `ls.write`. Rows that do not parse are refused before anything is written (`source_frame`).
+Rows are written as by `ls.write`. Malformed rows are refused before anything is written (`source_frame`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def bulk_load(
     branch: str | None = None,
     **how: Unpack[WriteArguments],
 ) -> Snapshot | None:
-    """Loads files or folders; the snapshot made, None where there was no row.
+    """Loads files or folders; returns the snapshot, None where there was no row.
 
     `format` is "parquet", "csv" or "json", by default what the names of the files end in. CSV has a header, JSON an object a
     line; `read_options` are those of Spark's reader (`sep`, `timestampFormat` …). With `create`, a table that is not there is
@@ -135,7 +135,7 @@ def _create(
 
 
 def _format(paths: Sequence[str], options: Mapping[str, str] | None) -> str:
-    """What the files are, by the endings of their names."""
+    """The format of the files, by their extensions."""
     found: set[str] = set()
     for path in paths:
         ending = _ending(path)

@@ -1,12 +1,12 @@
-"""`ls.checksum`: a number that stands for all rows of a table, computed by executors from Arrow, never through the JVM.
+"""`ls.checksum`: an order-independent checksum of a table's rows, computed by executors from Arrow, never through the JVM.
 
     before = ls.checksum(spark, "./warehouse", "shop.orders")
     ls.copy_table(spark, "./warehouse", "shop.orders", "shop.orders_copy", create=True)
     assert ls.checksum(spark, "./warehouse", "shop.orders_copy") == before
 
-Numbers of rows (`row_checksums`) are added up, so that the order of rows, files, partitions and buckets does not count, but rows
-that stand twice do. Columns count by name and type, whatever their order. Two tables with equal checksums have, for all that is
-not made up to deceive, the same rows.
+Row hashes (`row_checksums`) are summed, so that the order of rows, files, partitions and buckets does not matter, but duplicates
+do. Columns are identified by name and type, whatever their order. Two tables with equal checksums have the same rows, unless the
+data was forged to collide.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OTHER = np.uint64(0xA0761D6478BD642F)
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """How many rows, and 128 bits of their values in hexadecimal digits."""
+    """The number of rows, and 128 bits of checksum in hexadecimal digits."""
 
     rows: int
     digest: str
@@ -56,7 +56,7 @@ def checksum(
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """How many rows of a split match, and two sums of their numbers."""
+    """The number of matching rows of a split, and two sums of their hashes."""
 
     scan: TableScan
 

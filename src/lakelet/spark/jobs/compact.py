@@ -1,4 +1,4 @@
-"""`ls.compact`, `ls.rescale`: a task per bucket or partition on executors, and one commit by the driver."""
+"""`ls.compact`, `ls.rescale`: rewrite buckets or partitions on executors, and commit once on the driver."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def compact(
     branch: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
-    """Compacts what the table's options say is due, with `full` all there is; the snapshot made, None where there was
+    """Compacts what the table's options say is due, with `full` everything; returns the snapshot, None where there was
     nothing to do.
 
     `partition` narrows it to partitions with these values. `progress` is called with a `CompactionProgress` as tasks end, which a
     session over Spark Connect does not tell. Writers go on meanwhile; buckets that they or another compaction rewrite are
-    left to them.
+    skipped.
     """
     opened = open_table(warehouse, table, options, branch)
     schema = opened.schema()
@@ -61,10 +61,10 @@ def rescale(
     branch: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
-    """Gives a table another number of buckets, rewriting its partitions; the snapshot made, None where all had it already.
+    """Gives a table another number of buckets, rewriting its partitions; returns the snapshot, None where all had it already.
 
-    Writers for the old number are refused from the moment on that the number changes. A call that was cut off goes on where it
-    stood when it is repeated.
+    Writers for the old number are refused from the moment on that the number changes. A call that was interrupted resumes
+    when it is repeated.
     """
     opened = open_table(warehouse, table, options, branch)
     check_usable(opened.schema())

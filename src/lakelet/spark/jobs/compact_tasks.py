@@ -1,6 +1,6 @@
-"""Compaction tasks on executors: buckets are rewritten there, the driver plans and commits.
+"""Run compaction tasks on executors; the driver plans and commits.
 
-tasks ─ dealt out, the largest first, to about as many Spark tasks as there is room for ─ mapInArrow(rewrite) ─ messages
+tasks ─ assigned, the largest first, to about as many Spark tasks as run at once ─ mapInArrow(rewrite) ─ messages
 
 A large bucket has a Spark task of its own, and small ones share theirs, so that the longest does not start last.
 """
@@ -56,7 +56,7 @@ def _rescaled(home: TableHome, schema: TableSchema) -> Rewrite[RescaleTask]:
 
 @dataclass(frozen=True, slots=True)
 class CompactTasks:
-    """Does the tasks of one table as Spark jobs. The ids of `home` begin with `job`. After an error there are no new files."""
+    """Runs the compaction tasks of one table as Spark jobs. The ids of `home` begin with `job`. An error leaves no new files."""
 
     spark: SparkSession
     home: TableHome
@@ -64,16 +64,16 @@ class CompactTasks:
     progress: Progress | None = None
 
     def compact(self, schema: TableSchema, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
-        """Buckets with fewer files of this schema."""
+        """Compacts buckets, writing files of this schema."""
         groups = self._done(schema, tasks, _compacted)
         return tuple(message for (message,) in groups if message.new_files or message.deleted_files)
 
     def place(self, schema: TableSchema, tasks: Sequence[WaitingTask]) -> list[Group]:
-        """Rows that waited, in buckets, by partition."""
+        """Assigns buckets to postponed rows, by partition."""
         return self._done(schema, tasks, _placed)
 
     def rescale(self, schema: TableSchema, tasks: Sequence[RescaleTask]) -> list[Group]:
-        """Rows in another number of buckets, by partition."""
+        """Rewrites partitions with another number of buckets."""
         return self._done(schema, tasks, _rescaled)
 
     def _done(
@@ -102,7 +102,7 @@ class CompactTasks:
         return groups
 
     def _tell(self, done: int, parts: Sequence[Sequence[Task]], tasks: Sequence[Task]) -> None:
-        """Spark tells how many of its tasks are done, and starts the first ones first."""
+        """Reports progress by the number of finished Spark tasks, which Spark starts in order."""
         assert self.progress is not None
         finished = [task for part in parts[:done] for task in part]
         self.progress(
@@ -118,7 +118,7 @@ class CompactTasks:
 
 
 def dealt(tasks: Sequence[T], most: int) -> list[list[T]]:
-    """The tasks in at most so many parts, each next one given to the part with the least to do; heavy parts come first."""
+    """The tasks in at most this many parts, each assigned to the part with the least work so far; the heaviest parts first."""
     count = max(1, min(len(tasks), most))
     parts: list[list[T]] = [[] for _ in range(count)]
     loads = [(0, number) for number in range(count)]

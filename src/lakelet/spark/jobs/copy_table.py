@@ -1,8 +1,8 @@
-"""`ls.copy_table`: the rows of one table into another, of any layout, in one commit.
+"""`ls.copy_table`: copy the rows of one table into another, of any layout, in one commit.
 
     ls.copy_table(spark, "./warehouse", "shop.orders", "archive.orders", create=True, where="dt < '2026-01-01'")
 
-The source is read at one version, which is fixed before the first row is. `ls.checksum` of both tells whether they are the same.
+The source is read at one pinned version. `ls.checksum` of both tables verifies the copy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def copy_table(
     cut_timestamps: bool = False,
     **how: Unpack[CopyArguments],
 ) -> Snapshot | None:
-    """Copies the rows that match, all columns or these; the snapshot made, None where there was nothing to copy.
+    """Copies the matching rows, all columns or these; returns the snapshot, None where there was nothing to copy.
 
     With `create`, a target that is not there is made like the source: columns, keys, options and comment. Spark holds no more
     than microseconds, so that timestamps with more digits are refused unless `cut_timestamps` allows to cut them off. `options`
@@ -68,7 +68,7 @@ def copy_table(
 
 
 def _requests(how: CopyArguments) -> tuple[ReadRequest, WriteRequest]:
-    """Keyword arguments of both kinds, told apart by their names."""
+    """Splits the keyword arguments into those of the read and those of the write."""
     given: dict[str, Any] = dict(how)
     read = {name: given.pop(name) for name in ReadArguments.__annotations__ if name in given}
     return ReadRequest(**read), WriteRequest(**given)

@@ -1,4 +1,4 @@
-"""`ls.count`: how many rows a table has, from metadata as far as that tells, the rest counted by executors."""
+"""`ls.count`: count a table's rows from metadata where possible, and the rest on executors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def count(
 ) -> int:
     """How many rows match: `where`, of a `version`, `timestamp`, `tag` or `branch` as in `ls.table`.
 
-    Files of which all rows count by partition or statistics are not read. Where metadata tells everything, as for append tables
+    Files that match entirely by partition or statistics are not read. Where metadata suffices, as for append tables
     without a condition, no Spark job runs.
     """
     scan = ReadRequest(**what).scan(warehouse, table, options)
@@ -44,7 +44,7 @@ def count(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """How many rows of a split match; only the columns of the condition are read, or one."""
+    """Counts the matching rows of a split; only the columns of the condition are read, or one."""
 
     scan: TableScan
 

@@ -1,6 +1,6 @@
-"""`ls.migrate`: a folder of Parquet files becomes a table, or part of one, without being written anew.
+"""`ls.migrate`: adopt a folder of Parquet files into a table without rewriting them.
 
-`lakelet.catalog.migration` does it; here executors read the footers and give the files their names.
+`lakelet.catalog.migration` plans and commits; here executors read the footers and rename the files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ls.remove_orphan_files`: the folders of all buckets are listed by executors, and so are orphans removed."""
+"""`ls.remove_orphan_files`: list bucket folders and delete orphan files on executors."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def remove_orphan_files(
     dry_run: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> OrphanReport:
-    """Removes files that nothing on any branch points at and that were last changed before `older_than`.
+    """Removes files that nothing on any branch refers to and that were last modified before `older_than`.
 
-    The age keeps what writers are about to commit. Less than a day is right only where nobody is writing.
+    The age protects files that writers have not committed yet. Less than a day is safe only where nobody is writing.
     """
     opened = open_table(warehouse, table, options)
     return opened.table.remove_orphan_files(older_than, dry_run=dry_run, work=_OnExecutors(spark, opened.home))

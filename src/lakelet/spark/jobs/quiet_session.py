@@ -1,7 +1,7 @@
-"""A Spark session on this machine for people who did not ask for Spark's own talk: nothing of it reaches the terminal.
+"""A local Spark session whose log does not reach the terminal.
 
-The JVM writes its log to where its standard error was when it started. That is a file here, of which the last lines are told if
-it does not start, and nothing otherwise.
+The JVM writes its log to where its standard error was when it started. That is a file here, of which the last lines are reported
+if it does not start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TOLD_LINES = 3
 
 @contextmanager
 def quiet_session(name: str, *, config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session for the time of a block; UnavailableError, in a line, where there is no Java for it."""
+    """A session for the duration of a block; UnavailableError where there is no Java for it."""
     check_java()
     with tempfile.TemporaryFile() as log, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"pyspark\.")
@@ -65,7 +65,7 @@ def _version_text(java: str) -> str:
 
 @contextmanager
 def _standard_error_to(log: IO[bytes]) -> Iterator[None]:
-    """Processes that start inside write their standard error to `log`, for as long as they live."""
+    """Redirects the standard error of processes started in the block to `log`, for as long as they live."""
     sys.stderr.flush()
     before = os.dup(2)
     os.dup2(log.fileno(), 2)

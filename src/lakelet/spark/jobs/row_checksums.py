@@ -1,19 +1,19 @@
-"""Numbers that stand for the values of rows: equal rows have equal numbers, whatever file or batch they came in.
+"""Hash rows to 64-bit numbers: equal rows have equal hashes, whatever file or batch they came in.
 
-Arrow columns in, 64-bit numbers out; reads no file. A number is made by mixing (the finalizer of splitmix64), so that
+Arrow columns in, 64-bit hashes out; reads no file. A hash is made by mixing (the finalizer of splitmix64), so that
 any change of a value changes about half of its bits:
 
     whole numbers, times, DATE      the value, sign-extended to 64 bits
     FLOAT, DOUBLE                   the bits as DOUBLE; every NaN is the same one, -0.0 and 0.0 differ
     DECIMAL                         both halves of the unscaled value
-    text, bytes                     words of 8 bytes, each mixed with its place, and the length
-    ARRAY                           elements mixed with their places, and how many
-    MAP, MULTISET                   pairs of key and value in any order, and how many
+    text, bytes                     words of 8 bytes, each mixed with its position, and the length
+    ARRAY                           elements mixed with their positions, and their number
+    MAP, MULTISET                   pairs of key and value in any order, and their number
     ROW                             fields mixed with their names and types
     NULL                            a number of its own, at every depth
 
-A column is mixed with its name and type, so that values which stand in another column or are of another type count differently.
-A row is mixed once more after its columns are added up, so that values cannot change rows unnoticed.
+A column is mixed with its name and type, so that a value in another column or of another type has another hash.
+A row is mixed once more after its columns are summed, so that swapping values between rows changes the checksum.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KEEP = np.array([(1 << 8 * count) - 1 for count in range(_WORD)] + [(1 << 64) -
 
 
 def row_numbers(batch: pa.RecordBatch, fields: Sequence[Field]) -> Numbers:
-    """A number for each row of a batch whose columns are these fields."""
+    """The hash of each row of a batch whose columns are these fields."""
     total = np.zeros(batch.num_rows, np.uint64)
     for field, column in zip(fields, batch.columns, strict=True):
         total += _named(column, field)
@@ -49,7 +49,7 @@ def row_numbers(batch: pa.RecordBatch, fields: Sequence[Field]) -> Numbers:
 
 
 def mixed(numbers: Numbers) -> Numbers:
-    """Numbers that look like drawn at random, different for different ones."""
+    """Mixes the bits of each number (splitmix64's finalizer, a bijection)."""
     numbers = numbers + _PLACE
     numbers = (numbers ^ numbers >> _S30) * _MIX1
     numbers = (numbers ^ numbers >> _S27) * _MIX2
@@ -57,7 +57,7 @@ def mixed(numbers: Numbers) -> Numbers:
 
 
 def type_text(data_type: DataType) -> str:
-    """The type without what it says of NULLs and ids."""
+    """The type's text without nullability and field ids."""
     match data_type:
         case Atomic():
             return str(replace(data_type, nullable=True))
@@ -78,7 +78,7 @@ def _named(array: pa.Array, field: Field) -> Numbers:
 
 
 def _numbers(array: pa.Array, data_type: DataType) -> Numbers:
-    """A number for each value, NULLs included."""
+    """The hash of each value, NULLs included."""
     match data_type:
         case Row(fields):
             found = np.zeros(len(array), np.uint64)
@@ -119,13 +119,13 @@ def _inside(array: pa.Array, values: pa.Array) -> tuple[NDArray[np.int64], pa.Ar
 
 
 def _gathered(numbers: Numbers, offsets: NDArray[np.int64]) -> Numbers:
-    """The sum of the numbers of each list, mixed with how many there are."""
+    """The sum of the element hashes of each list, mixed with its length."""
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(numbers, dtype=np.uint64)])
     return mixed(sums[offsets[1:]] - sums[offsets[:-1]] + np.diff(offsets).astype(np.uint64) * _LENGTH)
 
 
 def _atomic_numbers(array: pa.Array) -> Numbers:
-    """A number for each value; those of NULLs mean nothing."""
+    """The hash of each value; arbitrary for NULLs."""
     kind = array.type
     if not len(array):
         return np.empty(0, np.uint64)
@@ -163,7 +163,7 @@ def _bytes_numbers(array: pa.Array) -> Numbers:
     counts = (lengths + (_WORD - 1)) // _WORD
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     place = np.arange(ends[-1]) - np.repeat(ends[:-1], counts)
-    # Every place of the buffer is read as a word that begins there.
+    # A word is read at every byte offset of the buffer.
     words = np.ndarray((len(stored) - _WORD + 1,), "<u8", stored.data, strides=(1,))
     found = words[np.repeat(starts, counts) + place * _WORD]
     found = found & _KEEP[np.minimum(np.repeat(lengths, counts) - place * _WORD, _WORD)]

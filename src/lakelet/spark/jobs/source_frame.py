@@ -1,4 +1,4 @@
-"""Files of other formats as a DataFrame in the types of a table, strictly: what does not parse is an error, never a NULL.
+"""Read Parquet, CSV or JSON files as a DataFrame in a table's types, strictly: a malformed value is an error, never a NULL.
 
     Parquet    the columns of all files, NULL where a file lacks one; values of `k=v` folders are read as the table's type,
                never guessed
@@ -7,8 +7,8 @@
     JSON       one object a line, columns by name; a key that the table does not have is an error, inside of rows too
 
 A column that the table does not have is an error. So is a value that would be cut or rounded (`strict_text`), and a file that
-cannot be read, whatever the session says of those. Text is parsed twice: once to count the rows that are malformed, before
-anything is written, and once to write. Without a table the types are those that Spark makes out in the data.
+cannot be read, whatever the session's settings. Text is parsed twice: once to count the rows that are malformed, before
+anything is written, and once to write. Without a table the types are those that Spark infers.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SourceFrame:
     extra: tuple[str, ...] = ()
 
     def inferred(self) -> DataFrame:
-        """The rows in the types that Spark makes out."""
+        """The rows in the types that Spark infers."""
         with reading(self.paths):
             match self.format:
                 case "csv":
@@ -162,7 +162,7 @@ class SourceFrame:
 
 
 def check_read_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """The options for Spark's reader; those that strict reading rests on are not to be had."""
+    """The options for Spark's reader; InvalidError for those that strict reading relies on."""
     given = {str(key): str(value) for key, value in (options or {}).items()}
     ours = [key for key in given if key.lower() in _OURS]
     if ours:
@@ -172,7 +172,7 @@ def check_read_options(options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class reading:
-    """Turns what Spark says of files that it cannot read into an error of Lakelet, in a line."""
+    """Converts Spark's errors about unreadable files into an error of Lakelet, of one line."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths

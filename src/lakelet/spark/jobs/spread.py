@@ -1,6 +1,6 @@
-"""Independent pieces of work, spread over the executors: each piece in, one result out.
+"""Map a function over independent work items on the executors: one result per item.
 
-The pieces travel inside of the job's closure and each is one row of a range, so that nothing but numbers passes through Spark.
+The items travel in the job's closure and each is one row of a range, so that only numbers pass through Spark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TASKS_PER_CORE = 8
 def spread(
     spark: SparkSession, pieces: Sequence[Piece], work: Callable[[Piece], Result], what: str
 ) -> list[tuple[Piece, Result]]:
-    """Each piece with what `work` made of it, in no order. Both must be picklable; `what` tells a failure what was going on."""
+    """Each item with the result of `work`, in no order. Both must be picklable; `what` names the operation in errors."""
     if not pieces:
         return []
     count = min(len(pieces), _TASKS_PER_CORE * default_parallelism(spark))

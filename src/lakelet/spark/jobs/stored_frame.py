@@ -1,4 +1,4 @@
-"""Parquet files of a bucket as a DataFrame, read by executors through our storage: for sessions without Hadoop's S3 client.
+"""Read Parquet files of an object store as a DataFrame through Lakelet's storage: for sessions without Hadoop's S3 client.
 
 The columns are those of the first file, and those that folders like `dt=2026-01-01` name; their values are read as the type that
 the table has for them, else as text. Files whose columns differ from the first one's are an error.

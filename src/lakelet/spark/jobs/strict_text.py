@@ -1,7 +1,7 @@
-"""Text that becomes decimals, dates and timestamps without losing anything, at any depth of a column.
+"""Parse text into decimals, dates and timestamps without loss, at any depth of a column.
 
-Spark rounds a decimal, takes the day of a date with a time, and cuts a timestamp after microseconds, all without a word. Such
-values are read as text, looked at, and then cast. Dates and timestamps for which the reader was given a format are Spark's to
+Spark rounds a decimal, takes the day of a date with a time, and cuts a timestamp after microseconds, all silently. Such
+values are read as text, checked, and then cast. Dates and timestamps for which the reader was given a format are Spark's to
 parse, as the format says how much of them to take. Keys of maps are text in JSON and stay as Spark reads them.
 """
 
@@ -40,7 +40,7 @@ _TOO_FINE = re.compile(f"S{{{_MICROSECONDS + 1},}}")
 
 @dataclass(frozen=True, slots=True)
 class StrictText:
-    """How the values of files of text are taken; `options` are those of Spark's reader, by names in small letters."""
+    """How values of text files are parsed; `options` are those of Spark's reader, by lower-case names."""
 
     options: Mapping[str, str]
 
@@ -54,7 +54,7 @@ class StrictText:
         return StrictText(folded)
 
     def read_type(self, data_type: DataType) -> T.DataType:
-        """The type to read a column in: the table's, with text for what is looked at."""
+        """The type to read a column in: the table's, with text for values that are checked."""
         if not self._looks_into(data_type):
             return spark_type(data_type)
         match data_type:
@@ -69,7 +69,7 @@ class StrictText:
                 return T.StringType()
 
     def is_bad(self, column: Column, data_type: DataType) -> Column:
-        """Whether a value, read in `read_type`, is none of the type or would lose something."""
+        """Whether a value, read in `read_type`, is malformed or would be rounded or truncated."""
         if not self._looks_into(data_type):
             return F.lit(False)
         match data_type:

@@ -1,8 +1,8 @@
-"""What changed between two versions of a table, as a Spark DataFrame.
+"""The changes between two versions of a table as a Spark DataFrame.
 
-The same rows as `table.changes()`: `_row_kind` and the columns. Of an append table every snapshot says by itself what it
-changed, so that snapshots are dealt out over tasks. Of a primary-key table versions are compared by key, which one task does,
-streaming. Ids are given anew after a rollback, so that tasks make sure that the last snapshot still is the one it was.
+The same rows as `table.changes()`: `_row_kind` and the columns. Every snapshot of an append table records its own
+changes, so that snapshots are assigned to tasks. Versions of a primary-key table are compared by key, which one task does,
+streaming. Ids are reused after a rollback, so that tasks verify that the last snapshot is still the same one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TASKS_PER_CORE = 4
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What a task needs to know beside the snapshots that are its own."""
+    """What all tasks share, beside the snapshot ranges assigned to each."""
 
     home: TableHome
     schema: TableSchema
@@ -89,7 +89,7 @@ def changes_frame(
 
 
 def _checked_range(opened: OpenedTable, start: int, end: int) -> dict[int, Snapshot]:
-    """The first and the last snapshot, but for the 0th; errors that can be seen now are raised on the driver, not in a task."""
+    """The start and end snapshots by id, without the 0th; errors that can be found now are raised on the driver."""
     ids: tuple[tuple[str, object], ...] = (("start", start), ("end", end))
     for name, number in ids:
         if not isinstance(number, int) or isinstance(number, bool):
@@ -100,7 +100,7 @@ def _checked_range(opened: OpenedTable, start: int, end: int) -> dict[int, Snaps
 
 
 def _ranges(start: int, end: int, most: int) -> tuple[tuple[int, int], ...]:
-    """(start, end] in at most so many ranges, in order."""
+    """(start, end] split into at most this many ranges, in order."""
     count = min(most, end - start)
     edges = [start + (end - start) * place // count for place in range(count + 1)]
     return tuple(pairwise(edges))

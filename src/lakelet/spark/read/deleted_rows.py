@@ -1,13 +1,13 @@
-"""Deleted rows taken out of what Spark's Parquet reader gives.
+"""Filter deleted rows out of what Spark's Parquet reader returns, by an anti-join with the deletion vectors.
 
-A row is known by its file and its place there. Both make one LONG, and a broadcast anti-join on one LONG is the fastest
-look-up that Spark has:
+A row is identified by its file and its row index. Both are packed into one LONG, for a broadcast anti-join on one LONG is the
+fastest look-up that Spark has:
 
     size of the file << 31 | row index
 
-Spark knows a file's size without looking at its rows, where every hash of the name would be worked out again for each row. Row
-indexes of deletion vectors stay below 2^31, sizes below 2^32. The sizes are looked at on the driver: of files that share
-one all but the first are read by our reader, so that the number is exact. So are files of which so many rows are gone that a
+Spark knows a file's size without looking at its rows, where a hash of the name would be computed again for each row. Row
+indexes of deletion vectors stay below 2^31, sizes below 2^32. The driver checks the sizes: of files that share
+one all but the first are read by our reader, so that the number is unique. So are files with so many deleted rows that a
 look-up costs more than reading them ourselves.
 """
 
@@ -36,13 +36,13 @@ _KEY = "__lakelet_deleted"
 # A look-up table of this many rows takes some 100 MB in every executor.
 _MOST_POSITIONS = 2_000_000
 _MOST_SHARE = 0.02
-# So many numbers are better part of the plan than the work of a task.
+# Up to this number of positions they are a local relation of the plan rather than the result of a task.
 _FEW_POSITIONS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The task that gives Spark the rows to leave out."""
+    """The task that yields the packed numbers of deleted rows."""
 
     data: bytes
 
@@ -51,7 +51,7 @@ class _Keys:
 
 
 def looked_up(files: Sequence[SplitFile]) -> frozenset[str]:
-    """Of files with deletion vectors the paths of those that Spark is to read, with a look-up."""
+    """Of files with deletion vectors, the paths of those that Spark is to read with an anti-join."""
     found: set[str] = set()
     sizes: set[int] = set()
     positions = 0
@@ -68,7 +68,7 @@ def looked_up(files: Sequence[SplitFile]) -> frozenset[str]:
 
 
 def without_deleted(spark: SparkSession, home: TableHome, frame: DataFrame, files: Sequence[SplitFile]) -> DataFrame:
-    """The rows of a frame over these files that their deletion vectors leave; the columns stay as they are."""
+    """The rows of a frame over these files without their deleted rows; the columns are unchanged."""
     with ThreadPoolExecutor(_THREADS) as pool:
         keys = np.concatenate(list(pool.map(lambda file: _keys(home, file), files)))
     gone = _gone(spark, keys)

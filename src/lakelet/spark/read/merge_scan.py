@@ -1,7 +1,7 @@
-"""Splits that our own reader reads, in tasks on executors: the part of a scan that Spark cannot do.
+"""Read splits with Lakelet's own reader in executor tasks: the part of a scan that Spark's reader cannot do.
 
-Each task reads some splits, with columns and condition pushed into the reader, and hands Arrow batches to Spark. The splits
-travel inside the function, packed, and with them the way to the store, so that no plan's text shows a path or a credential.
+Each task reads some splits, with projection and predicate pushed into the reader, and yields Arrow batches to Spark. The splits
+and the store's credentials travel pickled inside the function, so that no plan's text shows a path or a credential.
 """
 
 from __future__ import annotations
@@ -71,17 +71,17 @@ def task_frame(spark: SparkSession, task: Task, count: int, schema: T.StructType
 
 
 def small_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in batches that the JVM takes one at a time, however wide they are."""
+    """The rows in batches small enough for the JVM, however wide they are."""
     return pieces(rows, _BATCH_BYTES, _BATCH_ROWS)
 
 
 def balanced(splits: Sequence[Split], parallelism: int) -> list[list[Split]]:
-    """The splits in as many parts as tasks are worth it, all about as large; those of a part stay in order."""
+    """The splits in as many parts as tasks are worthwhile, of about equal size; splits of a part keep their order."""
     return dealt(splits, [_cost(split) for split in splits], parallelism)
 
 
 def dealt(items: Sequence[Item], costs: Sequence[int], parallelism: int) -> list[list[Item]]:
-    """Things that are read, by the bytes that each costs, in as many parts as tasks are worth it."""
+    """Items to read, balanced by their bytes over as many parts as tasks are worthwhile."""
     count = max(1, min(len(items), max(parallelism, -(-sum(costs) // _TASK_BYTES))))
     parts: list[list[int]] = [[] for _ in range(count)]
     loads = [(0, part) for part in range(count)]
@@ -97,10 +97,10 @@ def _cost(split: Split) -> int:
 
 
 def packed(value: object) -> bytes:
-    """A value for the way to an executor."""
+    """A value pickled for an executor."""
     return zlib.compress(pickle.dumps(value), 1)
 
 
 def unpacked(data: bytes) -> Any:
-    """The value again."""
+    """The unpickled value."""
     return pickle.loads(zlib.decompress(data))

@@ -1,7 +1,7 @@
-"""Parquet files as a frame of Spark's own reader, whatever table they belong to.
+"""Read Parquet files with Spark's own reader, for any kind of table.
 
-No setting of the session and no partition folder has a say in what is read: columns are read by the names and types that they
-have in the files, field ids are never given to Spark, and its guessing of partition columns is off.
+No session setting and no partition folder changes the result: columns are read by the names and types that they
+have in the files, field ids are never given to Spark, and partition discovery is off.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READ_OPTIONS = {
     "mergeSchema": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
-    # Turns Spark's guessing of partition columns off, as its documentation says.
+    # Turns Spark's partition discovery off, as its documentation says.
     "recursiveFileLookup": "true",
 }
 
@@ -45,7 +45,7 @@ def parquet_frame(
         try:
             frame = spark.read.schema(stored).options(**_READ_OPTIONS).parquet(*paths)
             if is_connect(spark):
-                # A Connect session lists the files when the plan is first looked at, and remembers them.
+                # A Connect session lists the files when the plan is first analysed, and caches the listing.
                 _ = frame.schema
         except AnalysisException as error:
             raise NotFoundError(str(error)) from error
@@ -53,7 +53,7 @@ def parquet_frame(
 
 
 def read_as(name: str, stored: T.DataType | None, target: T.DataType) -> Column:
-    """A column in the type that is asked for, out of the one of this name that files have; NULL where they have none."""
+    """The stored column of this name cast to the type asked for; NULL where the files have none."""
     if stored is None:
         return F.lit(None).cast(target)
     return column_named(name) if stored == target else column_named(name).cast(target)
@@ -72,7 +72,7 @@ def jvm(spark: SparkSession) -> Any:
 
 
 def shielded(column: Column, data_type: DataType) -> Column:
-    """A column on which Spark pushes no condition of its own into files where it would leave rows out: dictionaries tell -0.0
+    """A column on which Spark pushes no predicate into files where that would lose rows: dictionaries tell -0.0
     from 0.0, statistics of some writers know nothing of NaN, and where files hold milliseconds `t < '00:00:01.0005'` becomes
     `t < '00:00:01.000'`."""
     if isinstance(data_type, Atomic) and data_type.kind in FLOATS:

@@ -1,9 +1,9 @@
-"""A predicate of ours as a Spark column, for files that Spark's own Parquet reader reads.
+"""Translate a Lakelet predicate into a Spark column, for files that Spark's own Parquet reader reads.
 
 The column keeps exactly the rows that `predicate.row_mask` keeps, whatever the session's settings are; where `translates`
 says that there is no such column, the caller reads those files itself. Spark orders values as we do: NaN is the greatest
-number, -0.0 equals 0.0, text and bytes compare byte by byte. But what it pushes into Parquet is decided there by other rules,
-so that the column is worded with these in mind:
+number, -0.0 equals 0.0, text and bytes compare byte by byte. But predicates that it pushes into Parquet are
+evaluated there by other rules, so that the column is built with these in mind:
 
     x > 1.5, x <> 3       footers of many writers ignore NaN, so a condition that NaN satisfies is not to be pushed: isnan(x) OR …
     x = 0.0, x IN (0.0)   dictionaries and bloom filters tell -0.0 from 0.0: x >= -0.0 AND x <= 0.0
@@ -55,12 +55,12 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 # The days 1582-10-05 to 1582-10-14 are not in the calendar of java.sql, which tells instants as we do from 1900 on.
 _NO_JAVA_DAYS = range(-141_437, -141_427)
 _FIRST_JAVA_MICRO = -2_208_988_800_000_000
-# Every value is some calls into the JVM and a part of the plan.
+# Every value costs some calls into the JVM and is part of the plan.
 _LONGEST_LIST = 1_000
 
 
 def translates(predicate: Predicate, types: Mapping[str, DataType]) -> bool:
-    """Whether some column means exactly the same; asking needs no session."""
+    """Whether the predicate has an exactly equivalent Spark column; needs no session."""
     match normalise(predicate):
         case And(terms) | Or(terms):
             return all(translates(term, types) for term in terms)
@@ -82,7 +82,7 @@ def translates(predicate: Predicate, types: Mapping[str, DataType]) -> bool:
 
 
 def spark_condition(predicate: Predicate, columns: Mapping[str, tuple[Column, DataType]]) -> Column:
-    """The condition, which `translates`, over columns that have the types they have in the table."""
+    """The Spark condition of a predicate that `translates`, over columns in the types of the table."""
     return _condition(normalise(predicate), columns)
 
 
@@ -151,7 +151,7 @@ def _membership(column: Column, values: pa.Array, negated: bool, data_type: Data
     if not _is_float(data_type):
         found = column.isin([_literal(value, data_type) for value in values])
         return ~found if negated else found
-    # Zeros and NaN need words of their own; lists of floating-point numbers are short.
+    # Zeros and NaN need conditions of their own; lists of floating-point numbers are short.
     operator: Operator = "<>" if negated else "="
     terms = [_comparison(column, operator, value, data_type) for value in values]
     return reduce(and_ if negated else or_, terms)
@@ -192,7 +192,7 @@ def _has_literal(data_type: DataType, literal: pa.Scalar) -> bool:
 
 
 def _pattern(predicate: Like) -> str:
-    r"""The pattern in Spark's words, where `\` takes away the meaning of what follows."""
+    r"""The LIKE pattern in Spark's syntax, where `\` escapes the next character."""
     parts, pattern, at = [], predicate.pattern, 0
     while at < len(pattern):
         letter = pattern[at]

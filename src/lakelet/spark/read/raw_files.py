@@ -1,4 +1,4 @@
-"""Which files of a plan Spark's own Parquet reader may read, and which go through ours.
+"""Decide which files of a plan Spark's own Parquet reader may read, and which Lakelet's reader reads.
 
 A file goes to Spark only where Spark surely gives the same rows as `table.scan()`: Parquet, under a path that Spark
 takes as it is written, every column asked for stored in a type that Spark reads and, where the schema has changed since, widens
@@ -42,8 +42,8 @@ def assign(
     *,
     any_name: bool = True,
 ) -> Assigned:
-    """Deals the files of a plan out. `location` is the root under which Spark finds them, None where it cannot reach them;
-    `any_name` says that it finds files whatever their names."""
+    """Assigns the files of a plan to the two readers. `location` is the root under which Spark finds them, None where it cannot
+    reach them; `any_name` says that it finds files of any name."""
     ours: list[Split] = []
     able: dict[int, bool] = {}
     candidates: list[tuple[Split, SplitFile]] = []

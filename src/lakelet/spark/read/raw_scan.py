@@ -1,4 +1,4 @@
-"""Files that Spark's own Parquet reader reads: the fast part of a scan.
+"""Scan files with Spark's own Parquet reader: the fast part of a scan.
 
 Files of one schema version make one frame, read by the names and types that the columns have in these files; the plan then
 renames and widens them by field id to the schema that is read.
@@ -42,14 +42,14 @@ def spark_location(spark: SparkSession, home: TableHome) -> str | None:
 
 
 def _has_s3a(spark: SparkSession) -> bool:
-    """Whether Hadoop's S3 client is on the class path and set up, which options of ours cannot do; a setting may say so, too."""
+    """Whether Hadoop's S3 client is on the class path and configured, which Lakelet's options cannot do; a setting may say so."""
     told = str(spark.conf.get(_S3A, "") or "").lower()
     if told or is_connect(spark):
         return told == "true"
     if not any(key.startswith(_S3A_SETTINGS) for key, _ in spark.sparkContext.getConf().getAll()):
         return False
     try:
-        # Jars of --jars and --packages are known to the thread's loader alone.
+        # Jars of --jars and --packages are visible to the thread's class loader alone.
         java = jvm(spark).java.lang
         java.Class.forName(_S3A_CLASS, False, java.Thread.currentThread().getContextClassLoader())
     except Exception as error:
@@ -61,7 +61,7 @@ def _has_s3a(spark: SparkSession) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RawScan:
-    """Reads columns of files by Spark, filtered. `needed` are the columns asked for and those of the condition."""
+    """Reads columns of files with Spark's reader, filtered. `needed` are the columns asked for and those of the condition."""
 
     spark: SparkSession
     home: TableHome
@@ -72,7 +72,7 @@ class RawScan:
     schema_of: Callable[[int], TableSchema]
 
     def frame(self, schema_id: int, files: Sequence[SplitFile]) -> DataFrame:
-        """The rows of files written under one schema, in the columns wanted; either all have deletion vectors or none has."""
+        """The rows of files written under one schema, in the projected columns; either all have deletion vectors or none has."""
         stored = {field.id: field for field in self.schema_of(schema_id).fields}
         present = [stored[field.id] for field in self.needed if field.id in stored]
         frame = self._read(present, files)
@@ -95,18 +95,18 @@ class RawScan:
 
 
 def _first_api(spark: SparkSession) -> dict[str, str]:
-    """What makes Spark read by its first API of data sources, which alone tells the place of a row, in any session."""
+    """The settings that make Spark read by data source API v1, which alone exposes the row index."""
     chosen = str(spark.conf.get(_FIRST_API)).lower().split(",")
     return {} if PARQUET in [name.strip() for name in chosen] else {_FIRST_API: ",".join([*chosen, PARQUET])}
 
 
 def _pushed_type(stored: Field | None, field: Field) -> DataType:
-    """The type by which conditions go into files: of instants the one that these have, which may be coarser than the column's."""
+    """The type in which predicates are pushed into files: for instants the stored one, which may be coarser than the column's."""
     timed = isinstance(field.type, Atomic) and field.type.kind is Kind.TIMESTAMP_LTZ
     return stored.type if stored is not None and timed else field.type
 
 
 def _evolved(stored: Field | None, field: Field) -> Column:
-    """A column of the schema read, out of the one that the files have."""
+    """A column of the schema read, evolved from the stored one."""
     name, kind = ("", None) if stored is None else (stored.name, spark_type(stored.type))
     return read_as(name, kind, spark_type(field.type))

@@ -1,13 +1,13 @@
-"""A table, or what changed in it, as a Spark DataFrame.
+"""`ls.table`: a table, or its changes, as a Spark DataFrame.
 
     table(spark, "./warehouse", "shop.orders", columns=["amount"], where="dt = '2026-01-01'")
 
-    driver       pin the snapshot ─ plan (partitions, statistics, buckets) ─ deal the files out
+    driver       pin the snapshot ─ plan (partitions, statistics, buckets) ─ assign files to readers
     Spark        files of plain rows, by its own Parquet reader                                ┐
     executors    merges, and files that Spark would read differently, by our reader            ┴ union
 
 The rows are those of `table.scan()` with the same arguments. The frame reads the snapshot that was the newest when it was made,
-however late it is asked; a file that has vanished by then is an error.
+however late it is evaluated; a file that is missing by then is an error.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def scan_frame(spark: SparkSession, scan: TableScan) -> DataFrame:
 def _native(
     spark: SparkSession, scan: TableScan, splits: Sequence[Split], wanted: tuple[Field, ...]
 ) -> tuple[list[DataFrame], list[Split]]:
-    """Frames of what Spark reads itself, and the splits that are left."""
+    """DataFrames of the files that Spark reads itself, and the splits that remain."""
     where = scan.where
     if isinstance(where, pc.Expression):
         return [], list(splits)

@@ -1,1 +1,1 @@
-"""Which task writes which rows: hash, bucket and channel as Spark expressions."""
+"""Routing of rows to the tasks that write them: hash, bucket and channel as Spark expressions."""

@@ -1,6 +1,6 @@
-"""Whether the hash of a key alone tells the writer of its bucket.
+"""Check whether the hash of a key alone determines the writer of its bucket.
 
-It does where every key that the hash indexes name stands in a bucket of the group of its hash: in tables that were written
+It does where every key in the hash indexes is in a bucket of the group of its hash: in tables that were written
 with as many groups, or with a multiple of them. Then nothing needs to be looked up before rows are shuffled. All indexes are
 read to find out, on the driver or, where there is much to read, in tasks.
 """
@@ -43,7 +43,7 @@ def fitting_groups(
 
 
 def spread(counts: Mapping[Place, int], most: int) -> list[tuple[Place, ...]]:
-    """The buckets in parts of about so many keys."""
+    """The buckets in parts of about this many keys."""
     parts: list[list[Place]] = [[]]
     size = 0
     for place, count in sorted(counts.items()):
@@ -72,7 +72,7 @@ def _fitting(indexes: HashIndexes, places: Sequence[Place], candidates: Sequence
 
 @dataclass(frozen=True, slots=True)
 class _FittingTask:
-    """Tells by which of the candidates some buckets are aligned."""
+    """Finds the candidate group numbers by which some buckets are aligned."""
 
     indexes: Callable[[], HashIndexes]
     parts: tuple[tuple[Place, ...], ...]

@@ -1,11 +1,11 @@
-"""How the dynamic buckets of a partition are shared out among tasks.
+"""Assign the dynamic buckets of a partition to tasks.
 
     group      bucket % groups, and for a new key the assigner of its hash (sink/bucket/channels.select_assigners)
     channel    (start of the partition + group) % channels
 
 A new key goes into a bucket of its own group, so that one task has all rows of a bucket and alone opens the buckets of its
 group. The number of groups is a power of two unless the table's options say another: keys that one write put into the buckets
-of their group then stand in that of every later write with fewer groups, too.
+of their group are then in that of every later write with fewer groups, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lakelet.sink.bucket.placers import RowPlacer
 from lakelet.spark.route.hash_expression import channel_of
 from lakelet.spark.session import default_parallelism, is_connect
 
-# So much data, as Spark estimates it, is worth a bucket of its own from the start; partitions share the data out already.
+# Estimated bytes that are worth a bucket of their own from the start; partitions divide the data already.
 _GROUP_BYTES = 8 << 20
 _GROUP_BYTES_IN_PARTITIONS = 64 << 20
 _MOST_TRIED = 64
@@ -36,7 +36,7 @@ _CHANNELS_PER_CORE = 4
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """Rows in the tasks that write them, and what makes the placer of a writer. `carried` names a column beside the table's."""
+    """Rows shuffled to their writers, and the factory of a writer's placer. `carried` names a column beside the table's."""
 
     frame: DataFrame
     placer_of: Callable[[], RowPlacer]
@@ -45,14 +45,14 @@ class Routed:
 
 @dataclass(frozen=True, slots=True)
 class BucketGroups:
-    """So many groups in each partition, over so many channels."""
+    """The number of bucket groups in each partition, and of the channels they are assigned to."""
 
     groups: int
     channels: int
 
     @staticmethod
     def of(frame: DataFrame, schema: TableSchema, buckets: Collection[Place], parallelism: int | None) -> BucketGroups:
-        """As many as the data and the buckets that the table has can keep busy, and not more than tasks are worth it."""
+        """As many groups as the data and the table's buckets can keep busy, and not more than tasks are worthwhile."""
         cores = default_parallelism(frame.sparkSession)
         options = TableOptions(schema.options)
         asked = options.get(DYNAMIC_BUCKET_INITIAL_BUCKETS) or options.get(DYNAMIC_BUCKET_ASSIGNER_PARALLELISM)
@@ -63,11 +63,11 @@ class BucketGroups:
         return BucketGroups(groups, parallelism or _CHANNELS_PER_CORE * cores).without_idle(schema)
 
     def without_idle(self, schema: TableSchema) -> BucketGroups:
-        """The same without channels that no group would come to, where there is but one partition."""
+        """The same without channels that no group is assigned to, where there is but one partition."""
         return self if schema.partition_keys else replace(self, channels=min(self.groups, self.channels))
 
     def alternatives(self, schema: TableSchema, least: int) -> list[int]:
-        """Numbers of groups that would do as well and that the table allows, the preferred ones first."""
+        """Other numbers of groups that the table allows, the preferred ones first."""
         halves = [self.groups >> shift for shift in range(self.groups.bit_length()) if self.groups >> shift >= least]
         others = range(min(2 * self.groups, _MOST_TRIED), least - 1, -1)
         tried = dict.fromkeys([*halves, *others])
@@ -94,7 +94,7 @@ def _worth(frame: DataFrame, schema: TableSchema) -> int:
 
 
 def _estimated_bytes(frame: DataFrame) -> int:
-    """What Spark expects the rows to take; more than any data where it does not know."""
+    """Spark's estimate of the rows' size in bytes; more than any data where it has none."""
     if is_connect(frame.sparkSession):
         return 1 << 62
     found = str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())

@@ -1,14 +1,14 @@
-"""KEY_DYNAMIC on Spark: rows meet the places of their keys, wherever in the table these stand, and go to the writers.
+"""KEY_DYNAMIC on Spark: join rows with the partition and bucket of their keys, and route them to the writers.
 
     rows ─ by key, numbered within each key ─┐
                                              ├─ join ─ place of the row, delete at the old place ─ channel ─ writer
-    keys of the snapshot, their places ──────┘
+    keys of the snapshot, their buckets ─────┘
 
-`sink/bucket/cross_partition.py` tells what happens to a row whose key stands in another partition; here the same is said in
+`sink/bucket/cross_partition.py` defines what happens to a row whose key is in another partition; here the same is done by
 expressions, so that rows pass Python once, when they are written, and Spark sorts and spills what does not fit in memory.
 
-What rows of one key are taken for is decided by the snapshot and by their partitions alone, not by the order in which they
-come: a stage that is run again decides the same. Keys that are new get their buckets in the task that writes them.
+The place of the rows of one key depends on the snapshot and on their partitions alone, not on the order of arrival:
+a retried stage decides the same. New keys get their buckets in the task that writes them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CrossingTable:
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing counts that the table holds."""
+        """Whether the write replaces the whole table, so that none of its rows is visible."""
         return self.replaces is not None and self.replaces.partition is not None and not self.replaces.partition
 
     def counts(self) -> dict[Place, int]:
@@ -79,7 +79,7 @@ class CrossingTable:
         return row_counts(self.home, snapshot_manifests(self.home, self.snapshot))
 
     def splits(self) -> list[Split]:
-        """Where the keys that count are read."""
+        """The splits from which visible keys are read."""
         if self.fresh or self.snapshot is None:
             return []
         schema_of = SchemaVersions(self.home, {self.schema.id: self.schema})
@@ -101,7 +101,7 @@ def partitions_of(frame: DataFrame, schema: TableSchema) -> frozenset[bytes]:
 def crossed(
     frame: DataFrame, table: CrossingTable, *, kinds: str | None, one_row_per_key: bool, parallelism: int | None
 ) -> Routed:
-    """The rows of a frame, in the table's columns, at their writers; `kinds` is the column that tells what they do."""
+    """The rows of a frame, in the table's columns, shuffled to their writers; `kinds` is the column of row kinds."""
     schema, counts = table.schema, table.counts()
     groups = BucketGroups.of(frame, schema, counts, parallelism)
     crossing = Crossing.of(schema)
@@ -124,7 +124,7 @@ def crossed(
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Makes the placer of a writer that is told where keys stand."""
+    """Makes the placer of a writer whose rows carry the buckets of known keys."""
 
     table: CrossingTable
     groups: int
@@ -144,8 +144,8 @@ class _Writer:
 class _Columns:
     """The columns that rows have on their way beside those of the table, and what is made of them.
 
-    A place is the values of the partition columns and, where these are `blurred`, last the partition's BinaryRow: it tells
-    partitions apart that Spark takes for one, and brings back what Spark's types cannot hold.
+    A place is the values of the partition columns and, where these are `blurred`, last the partition's BinaryRow: it
+    distinguishes partitions that Spark takes for one, and restores values that Spark's types cannot hold.
     """
 
     def __init__(self, frame: DataFrame, schema: TableSchema) -> None:
@@ -190,7 +190,7 @@ class _Columns:
         return rows.join(keys, [own == F.col(name) for own, name in pairs], "left")
 
     def moved(self, rows: DataFrame) -> DataFrame:
-        """A key goes where its row goes, and is deleted where it was."""
+        """Moves a key to the partition of its row, and deletes it at its old place."""
         known, same = F.col(self.old_bucket).isNotNull(), self._stands_at([F.col(name) for name in self.old])
         repeated = F.col(self.turn) > 1
         bucket = F.when(repeated, F.lit(REPEATED)).when(known & same, F.col(self.old_bucket)).otherwise(F.lit(NEW))
@@ -203,7 +203,7 @@ class _Columns:
         return self._chosen(copied, places, carried)
 
     def stayed(self, rows: DataFrame, *, skips: bool, one_row_per_key: bool) -> DataFrame:
-        """A key stays where it stands: rows for another partition join it there, or are left out."""
+        """Keeps a key in its partition: rows for another partition go there too, or are dropped."""
         known = F.col(self.old_bucket).isNotNull()
         places = [
             F.when(known, F.col(old)).otherwise(F.col(first)) for old, first in zip(self.old, self._first, strict=True)
@@ -215,7 +215,7 @@ class _Columns:
         return self._chosen(rows, places, carried)
 
     def _own_keys(self) -> list[Column]:
-        """What two rows of one key have in common, and no others."""
+        """Columns that are equal for two rows exactly where they have the same key."""
         if self.exact:
             return [binary_row([(column_named(field.name), field.type) for field in self._key])]
         return [column_named(field.name) for field in self._key]
@@ -225,7 +225,7 @@ class _Columns:
         return reduce(lambda one, other: one & other, equal)
 
     def _chosen(self, rows: DataFrame, places: Sequence[Column], carried: Column) -> DataFrame:
-        """The table's columns, the partition of the place among them, and what writers are told."""
+        """The table's columns, with the partition of the chosen place, and the columns carried to the writers."""
         values = dict(zip(self._schema.partition_keys, places, strict=False))
         own = [values.get(name, column_named(name)).alias(name) for name in self._names]
         told = carried.cast("int")
@@ -251,7 +251,7 @@ def _is_blurred(field: Field) -> bool:
 
 
 def _without_ignored(frame: DataFrame, schema: TableSchema, kinds: str | None) -> DataFrame:
-    """Without the rows whose kind the table's options ignore: they are no second rows of their keys."""
+    """Without the rows whose kind the table's options ignore: they do not count as duplicates of their keys."""
     options = TableOptions(schema.options)
     column = kinds or options.get(ROWKIND_FIELD)
     ignored = {RowKind.UPDATE_BEFORE} if options.get(IGNORE_UPDATE_BEFORE) else set()
@@ -268,7 +268,7 @@ def _without_ignored(frame: DataFrame, schema: TableSchema, kinds: str | None) -
 
 
 def _keys_frame(frame: DataFrame, table: CrossingTable, columns: _Columns, splits: Sequence[Split]) -> DataFrame:
-    """The keys of the table and where each stands. A key that stands in two places, against the rules, counts in one."""
+    """The keys of the table and the place of each. A key that is in two places, against the rules, is taken from one."""
     spark = frame.sparkSession
     parts = balanced(splits, default_parallelism(spark))
     task = _KeysTask(table, tuple(packed(part) for part in parts), columns.exact, columns.blurred)

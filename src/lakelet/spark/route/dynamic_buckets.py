@@ -1,13 +1,13 @@
-"""HASH_DYNAMIC on Spark: rows go straight to the writer of the bucket in which their key stands, or may be put.
+"""HASH_DYNAMIC on Spark: route rows to the writer of the bucket that their key has, or may be assigned.
 
     key hash ─┬─ found in the hash indexes of the snapshot ─► the group of its bucket ─┐
               └─ new ─► the group of its hash ─────────────────────────────────────────┴─► channel ─► writer: assigns and writes
 
-Where all keys stand in the group of their hash (`alignment`), the hash alone tells the channel, and the writer looks keys up
+Where all keys are in the group of their hash (`alignment`), the hash alone determines the channel, and the writer looks keys up
 in the indexes of its own buckets. This is so in a new table and stays so while Spark writes it. Elsewhere, as after
 local writes, keys are looked up before the shuffle.
 
-Only what the snapshot knows is looked up before the shuffle: a stage that is run again sends every row where it went before.
+Only keys of the snapshot are looked up before the shuffle: a retried stage sends every row to the same writer.
 New keys get their buckets in the task that writes them, which owns all buckets that they may get (`bucket_groups`). So no key
 ever has two, whatever is retried, and rows pass Python once. Looking up takes their hashes alone to Python, where the
 indexes of the partitions at hand are kept in memory; indexes too large for that are joined by Spark.
@@ -62,8 +62,8 @@ _BUCKET, _HASH = "__lakelet_bucket", "__lakelet_hash"
 
 @dataclass(frozen=True, slots=True)
 class AssigningTable:
-    """The table as of the snapshot that buckets are looked up in. `live` says about how many rows its buckets hold. Nothing that
-    it holds counts in a `fresh` one, whose partitions are replaced."""
+    """The table as of the snapshot that buckets are looked up in. `live` says about how many rows its buckets hold. A `fresh` one
+    counts as empty, for its partitions are replaced."""
 
     home: TableHome
     schema: TableSchema
@@ -73,7 +73,7 @@ class AssigningTable:
 
     @staticmethod
     def of(home: TableHome, schema: TableSchema, snapshot: Snapshot | None, *, fresh: bool) -> AssigningTable:
-        """The table that a write goes on from."""
+        """The table at the snapshot that a write starts from."""
         known = snapshot is not None and not fresh
         live = row_counts(home, snapshot_manifests(home, snapshot)) if snapshot is not None and known else {}
         return AssigningTable(home, schema, snapshot, live, fresh)
@@ -93,7 +93,7 @@ class AssigningTable:
 
 
 def assigned(frame: DataFrame, table: AssigningTable, parallelism: int | None) -> Routed:
-    """The rows of a frame, in the table's columns, at their writers."""
+    """The rows of a frame, in the table's columns, shuffled to their writers."""
     schema = table.schema
     counts = table.counts()
     groups = BucketGroups.of(frame, schema, counts, parallelism)
@@ -115,7 +115,7 @@ def assigned(frame: DataFrame, table: AssigningTable, parallelism: int | None) -
 def _aligned(
     spark: SparkSession, table: AssigningTable, counts: Mapping[Place, int], groups: BucketGroups
 ) -> BucketGroups | None:
-    """Groups by which every key stands in a bucket of its hash's group, if there are such that keep all cores busy."""
+    """Groups by which every key is in a bucket of its hash's group, if there are such that keep all cores busy."""
     if not counts:
         return groups
     if not table.live.keys() <= table.indexes().counts().keys():
@@ -128,7 +128,7 @@ def _aligned(
 
 @dataclass(frozen=True, slots=True)
 class _AlignedWriter:
-    """Makes the placer of a writer that finds all keys that come to it in its own buckets."""
+    """Makes the placer of a writer that finds all of its keys in the hash indexes of its own buckets."""
 
     table: AssigningTable
     groups: int
@@ -142,7 +142,7 @@ class _AlignedWriter:
 
 @dataclass(frozen=True, slots=True)
 class _GrowingWriter:
-    """Makes the placer of a writer that is told the buckets of keys there are."""
+    """Makes the placer of a writer whose rows carry the buckets of known keys."""
 
     table: AssigningTable
     groups: int
@@ -169,7 +169,7 @@ def _partition(schema: TableSchema) -> list[Column]:
     return [binary_row([(column_named(field.name), field.type) for field in fields])] if fields else []
 
 
-# What the last job in this worker looked up, for its next task.
+# The hash indexes that the last job in this worker loaded, reused by its next task.
 _LOOKED_UP: dict[tuple[str, int, str], KnownBuckets] = {}
 
 
@@ -191,7 +191,7 @@ def _known_bucket(table: AssigningTable) -> Callable[..., Column]:
             found[own] = known.find(prefix + body, numbers[own])
         return pa.array(found)
 
-    # Spark tells the kind of a UDF by the annotations, which are text in this module.
+    # Spark infers the kind of a UDF from its annotations, which are strings in this module.
     bucket.__annotations__ = {"hashes": pa.Array, "partitions": pa.Array, "return": pa.Array}
     made: Any = arrow_udf
     udf: Callable[..., Column] = made(bucket, "int")
@@ -221,7 +221,7 @@ def _joined(rows: DataFrame, table: AssigningTable, hashed: str, carried: str) -
 
 
 def index_frame(spark: SparkSession, table: AssigningTable) -> DataFrame:
-    """The hash indexes of the snapshot as rows; the least bucket has the last word, should a hash stand in two."""
+    """The hash indexes of the snapshot as rows; the lowest bucket wins, should a hash be in two."""
     places = tuple(spread(table.counts(), _HASHES_PER_TASK))
     found = task_frame(spark, _IndexTask(table, places), len(places), _INDEX_LAYOUT)
     return found.groupBy("partition", "hash").agg(F.min("bucket").alias("bucket"))

@@ -1,4 +1,4 @@
-"""Murmur3 of a BinaryRow with one slot as Spark arithmetic; why it is cheap is told in `hash_expression`.
+"""Murmur3 of a BinaryRow with one slot as Spark arithmetic; `hash_expression` says why it is cheap.
 
 Every intermediate number is a BIGINT that holds an unsigned 32-bit number. Spark computes an expression that occurs
 more than once only once per row, so the trees are written as if they were shared.
@@ -27,7 +27,7 @@ def hash_of_slot(slot: Column) -> Column:
     state = low(F.hash(F.lit(_HEADER_KEY), slot).cast("bigint"))
     state = shifted_in(state, 16)
     state = product(state, inverse(MIX2))
-    # Undoing a shift by 13 takes two of them.
+    # Inverting a shift by 13 takes two of them.
     state = state.bitwiseXOR(F.shiftright(state, 13)).bitwiseXOR(F.shiftright(state, 26))
     # Between this product and the next, the shift by 16 undone and the one done anew cancel out; the lengths remain.
     state = product(state, inverse(MIX1)).bitwiseXOR(F.lit(_LONG_BYTES ^ _ROW_BYTES).cast("bigint"))
@@ -60,7 +60,7 @@ def _signed(number: int) -> int:
 
 
 def inverse(factor: int) -> int:
-    """What undoes a product."""
+    """The multiplicative inverse of a factor modulo 2^32."""
     return pow(factor, -1, 1 << WORD_BITS)
 
 

@@ -1,4 +1,4 @@
-"""Where a row goes, as Spark column expressions: hash, bucket and channel, computed in the JVM and equal to `sink/`.
+"""Hash, bucket and channel of a row as Spark column expressions, computed in the JVM and equal to those of `sink/`.
 
     binary_row      the bytes of a BinaryRow's body (layout in format/rows/binary_row.py) as a BINARY expression
     row_hash        Paimon's hash of it: Spark's hash() of BINARY is the same Murmur3 wherever the length divides by 4
@@ -9,9 +9,9 @@ With the c whose hash is the state that Murmur has after the header, this is the
 length of 8. Finishing can be undone, and done again for the true length of 16: four products in all. A product of an unsigned and
 a signed 32-bit number never leaves BIGINT, so that ANSI mode has nothing to complain about.
 
-No SQL function tells the bits of FLOAT and DOUBLE or the bytes of a DECIMAL over 18 digits: rows with such a column are
+No SQL function returns the bits of FLOAT and DOUBLE or the bytes of a DECIMAL over 18 digits: rows with such a column are
 hashed by an Arrow UDF over the numpy hash (`needs_python`). Columns must have the types of `spark_type`. Times finer than a
-column allows are cut off here and refused by the writer.
+column allows are truncated here and refused by the writer.
 """
 
 from __future__ import annotations
@@ -113,12 +113,12 @@ def binary_row(columns: Sequence[Typed]) -> Column:
 
 
 def joined_bytes(*parts: Column) -> Column:
-    """Bytes one after the other; a setting of the session would make text of them, which holds the same bytes."""
+    """Concatenated bytes; a session setting may make the type text, which holds the same bytes."""
     return F.concat(*parts).cast("binary")
 
 
 def bucket_expression(schema: TableSchema, column_of: ColumnOf = column_named) -> Column:
-    """The bucket of each row; InvalidError for a table whose buckets an assigner gives out."""
+    """The bucket of each row; InvalidError for a table whose buckets are assigned dynamically."""
     mode = bucket_mode(schema)
     if mode is BucketMode.POSTPONE_MODE:
         return F.lit(POSTPONE_BUCKET)
@@ -147,7 +147,7 @@ def channel_expression(schema: TableSchema, channels: int, column_of: ColumnOf =
 
 
 def channel_of(schema: TableSchema, channels: int, bucket: Column, column_of: ColumnOf = column_named) -> Column:
-    """The writer of each row whose bucket an expression tells, such as that of a column an assigner filled in."""
+    """The writer of each row whose bucket is given by an expression, such as a column of assigned buckets."""
     _check(channels, "channels")
     # |-2^31| does not exist; that hash counts as 2^31 - 1, which is also what the one above it amounts to.
     start = F.abs(F.greatest(partition_hash(schema, column_of), F.lit(-_GREATEST))) % F.lit(channels)
@@ -178,7 +178,7 @@ def _slot(column: Column, data_type: Atomic) -> Column:
     kind = data_type.kind
     if kind in _SLOT_BYTES:
         number = F.unix_date(column) if kind is Kind.DATE else column
-        # A slot is filled up with zeros, not with the sign.
+        # A slot is padded with zeros, not sign-extended.
         mask = (1 << 8 * _SLOT_BYTES[kind]) - 1
         return _as_long(number, kind).bitwiseAND(_long(mask))
     if kind is Kind.DECIMAL:
@@ -200,14 +200,14 @@ def _millis(column: Column, data_type: Atomic) -> Column:
     """Milliseconds since 1970, rounded towards the past, whatever the time zone of the session."""
     if data_type.kind is Kind.TIMESTAMP_LTZ:
         return F.unix_millis(column)
-    # Told by the clock, for Spark may take a TIMESTAMP_NTZ as a time in the session's zone. Only days can be negative.
+    # From calendar fields, for Spark may take a TIMESTAMP_NTZ as a time in the session's zone. Only days can be negative.
     days = F.unix_date(column.cast("date")).cast("bigint")
     minutes = days * _DAY_MINUTES + F.hour(column) * _HOUR_MINUTES + F.minute(column)
     return minutes * _MINUTE_MILLIS + (_seconds(column) * F.lit(_MILLIS)).cast("bigint")
 
 
 def _nanos_of_milli(column: Column, data_type: Atomic) -> Column:
-    """What is left of a timestamp beyond its milliseconds, in nanoseconds."""
+    """The part of a timestamp below milliseconds, in nanoseconds."""
     if data_type.kind is Kind.TIMESTAMP_LTZ:
         micros = F.unix_micros(column)
     else:
@@ -247,7 +247,7 @@ def _header_word(columns: Sequence[Column], word: int) -> Column:
 
 
 def _text_parts(column: Column, offset: Column) -> tuple[Column, Column, Column]:
-    """The slot of a text or of bytes, its tail, and the room that it takes there."""
+    """The slot of a text or of bytes, its variable-length part, and the number of bytes of that."""
     nothing, zero = F.lit(b""), F.lit(bytes(1))
     raw = F.coalesce(column.cast("binary"), nothing)
     size = F.octet_length(raw).cast("bigint")
@@ -265,7 +265,7 @@ def _text_parts(column: Column, offset: Column) -> tuple[Column, Column, Column]
 
 
 def zero_bytes(count: Column) -> Column:
-    """So many zero bytes, up to seven. (`rpad` counts characters where a setting of the session says so.)"""
+    """The given number of zero bytes, up to seven. (`rpad` counts characters where a setting of the session says so.)"""
     return F.substring(F.lit(bytes(_SLOT - 1)), F.lit(1), count.cast("int"))
 
 
@@ -297,7 +297,7 @@ def _row_udf(types: Sequence[Atomic]) -> Callable[..., Column]:
 
 
 def _arrow_udf(function: Any, returns: str) -> Callable[..., Column]:
-    # Spark tells the kind of a UDF by the annotations, which are text in this module.
+    # Spark infers the kind of a UDF from its annotations, which are strings in this module.
     function.__annotations__ = {"columns": pa.Array, "return": pa.Array}
     made: Any = arrow_udf
     udf: Callable[..., Column] = made(function, returns)
@@ -305,7 +305,7 @@ def _arrow_udf(function: Any, returns: str) -> Callable[..., Column]:
 
 
 def _as_stored(columns: Sequence[pa.Array], types: Sequence[Atomic]) -> list[pa.Array]:
-    """Columns as Spark sends them, in the table's Arrow types; never an error, for the writer finds it with its row."""
+    """Columns as Spark sends them, in the table's Arrow types; never an error, for the writer reports it with its row."""
     return [_stored(column, data_type) for column, data_type in zip(columns, types, strict=True)]
 
 

@@ -4,7 +4,7 @@
 
 Spark runs it in Python processes of its own: one makes the source and asks for the schema, one plans, executors read. The
 snapshot is pinned when the frame is made. Spark asks a Python source for all its columns, so that option `columns`, or a
-schema given to the reader, is what spares reading the others; `lakelet.spark.table` reads raw files by Spark's own reader
+schema given to the reader, is what avoids reading the others; `lakelet.spark.table` reads raw files by Spark's own reader
 and prunes by itself. With a schema Spark has nothing to ask when the frame is made and runs none of this: the snapshot is then
 pinned where the frame is first used, unless `version` names it.
 
@@ -52,13 +52,13 @@ class LakeletDataSource(DataSource):
             return spark_schema(_fields(self._pinned))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What plans and reads; a schema that the caller gave chooses columns."""
+        """The reader, which plans and reads; a schema that the caller gave is a projection."""
         with told_plainly():
             scan = self._pinned or _scan(self.options)
             return _Reader(replace(scan, columns=chosen_columns(schema, spark_schema(_fields(scan)))))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """What writes, for tables whose rows need no routing."""
+        """The writer, for tables whose rows need no routing."""
         with told_plainly():
             return SourceWriter.of(SourceOptions.of(self.options), schema, overwrite=overwrite)
 
@@ -78,7 +78,7 @@ class _Reader(DataSourceReader):
         self._scan = scan
 
     def partitions(self) -> list[InputPartition]:
-        """Splits, together where they are small; Spark wants one task even for none."""
+        """One partition per group of splits, small splits grouped; Spark wants one task even for an empty plan."""
         return [_Part(group) for group in _groups(self._scan)] or [_Part(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Options that the sources "lakelet" and "lakelet-iceberg" have in common, and the columns of a schema given to a reader.
+"""Parse the options that the sources "lakelet" and "lakelet-iceberg" share, and the columns of a schema given to a reader.
 
     table                                database.table; `load("shop.orders")` and `save("shop.orders")` give it as `path`
     branch
@@ -7,7 +7,7 @@
     where                                SQL over the columns
     partitionOverwriteMode               static or dynamic: what mode("overwrite") replaces
 
-Spark does not tell the cases of names apart.
+Names are case-insensitive, as in Spark.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class GivenOptions:
 
     @staticmethod
     def of(given: Mapping[str, str], *, writes: Collection[str], names: Collection[str] = ()) -> GivenOptions:
-        """Picks them out of what Spark hands over; `writes` and `names` are those that only one source has."""
+        """Picks them out of the options that Spark passes; `writes` and `names` are those that only one source has."""
         own = _NAMES.union(writes, names)
         folded = lower_case(given)
         return GivenOptions({name: text for name, text in folded.items() if name in own}, (_MODE, *writes))
@@ -61,7 +61,7 @@ class GivenOptions:
 
     @property
     def timestamp(self) -> str | int | None:
-        """The moment to read at: ISO 8601 or milliseconds."""
+        """The time to read at: ISO 8601 or milliseconds."""
         text = self.get("timestamp")
         return int(text) if text is not None and text.isdigit() else text
 

@@ -1,8 +1,8 @@
-"""What `spark.read.format("lakelet")` and `df.write.format("lakelet")` are told, as options of Spark's own API.
+"""Parse the options of `spark.read.format("lakelet")` and `df.write.format("lakelet")`.
 
     warehouse                            the folder or bucket, required
     table, branch, version …             as `given_options` has them
-    commit-user, commit-identifier       a write that is repeated under both is done once
+    commit-user, commit-identifier       idempotency key: a write repeated under both is applied once
 
 Everything else is an option of the connection (`s3.endpoint`) or of the table, for this job alone; unknown names are refused.
 """
@@ -31,7 +31,7 @@ class SourceOptions:
 
     @staticmethod
     def of(given: Mapping[str, str]) -> SourceOptions:
-        """Reads what Spark hands over; InvalidError for what is missing."""
+        """Parses the options that Spark passes; InvalidError for missing ones."""
         own = GivenOptions.of(given, writes=_WRITE)
         warehouse = (own.get("warehouse") or "").strip()
         if not warehouse:

@@ -1,4 +1,4 @@
-"""Making the sources "lakelet" and "lakelet-iceberg" known to a session by hand.
+"""Register the data sources "lakelet" and "lakelet-iceberg" with a session by hand.
 
 Where the package is installed Spark finds them by itself (`pyspark_lakelet`, `pyspark_lakelet_iceberg`); this is for sessions
 that were started before, or that get their code as a file.
@@ -16,8 +16,8 @@ from lakelet.spark.workers import prepare_workers
 
 
 def register(spark: SparkSession) -> None:
-    """Lets the session know `format("lakelet")` and, where pyiceberg is installed, `format("lakelet-iceberg")`; done twice, it
-    stays the same."""
+    """Registers `format("lakelet")` and, where pyiceberg is installed, `format("lakelet-iceberg")` with the session;
+    idempotent."""
     prepare_workers(spark)
     spark.dataSource.register(LakeletDataSource)
     if find_spec("pyiceberg") is not None:

@@ -1,11 +1,11 @@
-"""Writing by `df.write.format("lakelet")`, for tables whose rows need no routing.
+"""The data source writer of `df.write.format("lakelet")`, for tables whose rows need no routing.
 
     task     rows of a Spark partition ─► files, and messages about them
     driver   messages of all tasks ─► one commit
 
-Spark hands a Python writer rows wherever they happen to be, so only tables take part in which any task may write any row:
+Spark does not shuffle rows for a Python writer, so only tables are supported in which any task may write any row:
 append tables without buckets, and postponed buckets, whose rows get theirs in compaction. All others need
-`lakelet.spark.write`, and are told so before a job runs. Rows of one key in a postpone table have no order between tasks.
+`lakelet.spark.write`, and are refused before a job runs. Rows of one key in a postpone table have no order between tasks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNROUTED = (BucketMode.BUCKET_UNAWARE, BucketMode.POSTPONE_MODE)
 
 @dataclass(frozen=True)
 class TaskFiles(WriterCommitMessage):
-    """What one task wrote, or the error for the driver to raise: raised in the task, it would be tried three times more."""
+    """What one task wrote, or the error for the driver to raise: raised in the task, it would be retried three times."""
 
     messages: tuple[CommitMessage, ...]
     error: LakeletError | None = None
@@ -70,7 +70,7 @@ class SourceWriter(DataSourceArrowWriter):
         self._version = version
         self._names = names
         self._job = job
-        # The time that defaults ask for is one for all tasks.
+        # The current time of default values is the same for all tasks.
         self._now_ms = home.clock.now_ms()
 
     @staticmethod
@@ -134,14 +134,14 @@ class SourceWriter(DataSourceArrowWriter):
         except LakeletError:
             remove_files(self._home, self._schema, written)
             raise
-        # The files of the write stand now: what follows has names of its own.
+        # The files of the write are committed now: what follows has names of its own.
         home = replace(self._home, ids=PrefixedIds(self._home.ids.uuid()))
         AfterWrite(home, self._schema, commit).run(made, written, lambda _: 0)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Removes what the tasks that finished wrote.
 
-        Where no task failed it was the commit that did, which has removed the files itself, unless it may stand after all.
+        Where no task failed it was the commit that did, which has removed the files itself, unless it may be committed after all.
         """
         if any(message is None for message in messages):
             remove_all(self._home, self._job)

@@ -1,4 +1,4 @@
-"""What tables of the lake are called in the text that reaches Spark, which knows them as frames without a database.
+"""Choose the names of the lake's tables in the SQL text sent to Spark, which knows them as frames without a database.
 
     SELECT shop.orders.id FROM shop.orders                           ->   orders.id, from a frame called orders
     SELECT shop.orders.id FROM shop.orders JOIN old.orders USING (k) ->   `shop.orders`.id, from one called `shop.orders`
@@ -30,13 +30,13 @@ class Qualifier:
 
 
 def key_of(reference: Reference) -> TableKey:
-    """By which the references to one table, and its qualifiers, are known to belong together."""
+    """The key that references to one table share with its qualifiers."""
     names = (reference.catalog, reference.database, reference.table)
     return tuple(name.lower() for name in names if name is not None)
 
 
 def qualifiers(words: Sequence[Word], known: Sequence[Reference]) -> list[Qualifier]:
-    """Where columns are named with database and table, of those that the statement reads."""
+    """The spans where columns are qualified by database and table, for the tables that the statement reads."""
     tables = {key_of(reference) for reference in known}
     found = []
     for place, word in enumerate(words):
@@ -52,7 +52,7 @@ def qualifiers(words: Sequence[Word], known: Sequence[Reference]) -> list[Qualif
 
 
 def aliases(words: Sequence[Word], known: Sequence[Reference]) -> Mapping[TableKey, str]:
-    """The name of each table; InvalidError where a bare `orders.id` would have to be guessed at."""
+    """The name of each table; InvalidError where a bare `orders.id` would be ambiguous."""
     found = {key_of(reference): reference.table for reference in known}
     named = qualifiers(words, known)
     for key in {qualifier.key for qualifier in named}:
@@ -71,7 +71,7 @@ def aliases(words: Sequence[Word], known: Sequence[Reference]) -> Mapping[TableK
 
 
 def _bare_uses(words: Sequence[Word], table: str, spans: Sequence[Reference | Qualifier]) -> tuple[bool, bool]:
-    """Whether a table's name stands outside of those spans: by itself, and before a column."""
+    """Whether a table's name occurs outside of those spans: by itself, and before a column."""
     alone = qualifies = False
     for place, word in enumerate(words):
         if not word.is_name or word.text.lower() != table or _inside(word, spans):

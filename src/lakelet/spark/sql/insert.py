@@ -1,4 +1,4 @@
-"""INSERT statements, taken apart as far as needed: where the rows go, and the query that gives them.
+"""Parse INSERT statements as far as needed: the target, and the span of the query.
 
 [WITH …] INSERT INTO | OVERWRITE [TABLE] db.table [PARTITION (dt = '…', hour)] [(columns) | BY NAME] query
 """
@@ -17,7 +17,7 @@ _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Where rows go. `partition` holds column and SQL text, None for one that rows decide; `query` and `prefix` are spans."""
+    """A parsed INSERT. `partition` holds column and SQL text, None for a dynamic one; `query` and `prefix` are spans."""
 
     target: Reference
     overwrites: bool
@@ -46,7 +46,7 @@ def parse_insert(text: str, words: Sequence[Word]) -> Insert | None:
 
 
 def _insert_place(words: Sequence[Word]) -> int | None:
-    """Where INSERT stands outside of parentheses."""
+    """The position of the INSERT keyword outside of parentheses."""
     depth = 0
     for place, word in enumerate(words):
         depth += {"(": 1, ")": -1}.get(word.keyword, 0)
@@ -108,7 +108,7 @@ def _partition(text: str, words: Sequence[Word], place: int) -> tuple[tuple[tupl
 
 
 def _listed(words: Sequence[Word], place: int) -> tuple[list[list[Word]], int]:
-    """What commas separate within parentheses, and the place behind them."""
+    """The comma-separated items of a parenthesis, and the position behind it."""
     parts: list[list[Word]] = [[]]
     depth = 0
     for behind, word in enumerate(words[place:], place + 1):

@@ -1,4 +1,4 @@
-"""Where an INSERT of `ls.sql` writes: which columns its rows are for, what it replaces, what it gives back."""
+"""The target of an INSERT of `ls.sql`: its columns, what it replaces, and the result row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class InsertTarget:
-    """A table that rows of a query are put into."""
+    """A table as the target of an INSERT."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class InsertTarget:
         self._fields = {field.name: field for field in self._schema.fields}
 
     def check(self, insert: Insert) -> None:
-        """InvalidError for columns that the table does not have, before the query is looked at."""
+        """InvalidError for columns that the table does not have, before the query is analysed."""
         fixed = [self._column(name) for name, _ in insert.partition]
         wrong = [name for name in fixed if name not in self._schema.partition_keys]
         if wrong:
@@ -66,7 +66,7 @@ class InsertTarget:
             raise InvalidError(f"INSERT: column {twice!r} is given more than once")
 
     def write(self, rows: DataFrame, insert: Insert) -> DataFrame:
-        """Writes the rows; a frame of one row, the snapshot and how many rows it added."""
+        """Writes the rows; returns a frame of one row, the snapshot and the number of added rows."""
         static = {self._column(name): self._value(name, value) for name, value in insert.partition if value is not None}
         frame = self._named(rows, insert, static)
         mode, partition = self._mode(insert, static)
@@ -76,7 +76,7 @@ class InsertTarget:
         return self._spark.createDataFrame([self._insert(frame, mode, partition)], RESULT)
 
     def _insert(self, frame: DataFrame, mode: str, partition: Mapping[str, object] | None) -> tuple[int | None, int]:
-        """The snapshot and how many rows it added."""
+        """The snapshot and the number of added rows."""
         snapshot = write(
             frame,
             self._warehouse,
@@ -90,7 +90,7 @@ class InsertTarget:
         return (None, 0) if snapshot is None else (snapshot.id, self._added(snapshot))
 
     def _mode(self, insert: Insert, static: Mapping[str, object]) -> tuple[str, Mapping[str, object] | None]:
-        """How `write` is called: a dynamic overwrite replaces what rows belong to, unless PARTITION says all of it."""
+        """Mode and static partition for `write`: a dynamic overwrite is static where PARTITION fixes all partition columns."""
         if not insert.overwrites:
             return "append", None
         setting = self._spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
@@ -99,7 +99,7 @@ class InsertTarget:
         return "overwrite", static or None
 
     def _partition_fields(self) -> int:
-        """By how many values rows are partitioned."""
+        """The number of partition fields."""
         return len(self._schema.partition_keys)
 
     def _named(self, rows: DataFrame, insert: Insert, static: Mapping[str, object]) -> DataFrame:
@@ -157,7 +157,7 @@ class InsertTarget:
 
 
 def _changes(given: Column, kind: T.DataType, found: Column, wanted: DataType) -> Column:
-    """Whether a value is another after its cast, such as a number that was rounded or a moment that was cut to a day."""
+    """Whether the cast changes a value, such as a number that is rounded or a timestamp that is truncated to a day."""
     if isinstance(kind, T.StringType):
         return StrictText({}).is_bad(given, wanted)
     if isinstance(wanted, Atomic) and wanted.kind in FLOATS:
@@ -166,7 +166,7 @@ def _changes(given: Column, kind: T.DataType, found: Column, wanted: DataType) -
 
 
 def _told(found: Column, wanted: T.DataType) -> Column:
-    """A value on its way to Python, where moments would come out in the zone of this process."""
+    """A value in a form for Python, where timestamps would come out in the zone of this process."""
     if isinstance(wanted, T.TimestampType):
         return F.unix_micros(found)
     return found.cast("string") if isinstance(wanted, T.TimestampNTZType) else found
@@ -180,7 +180,7 @@ def _literal(value: object) -> Column:
 
 
 def added_rows(entries: pa.Table) -> int:
-    """How many rows are in the files that manifest entries add."""
+    """The number of rows in the files that manifest entries add."""
     added = entries.filter(pc.equal(entries.column("_KIND"), int(EntryKind.ADD)))
     return int(pc.sum(added.column("_ROW_COUNT")).as_py() or 0)
 

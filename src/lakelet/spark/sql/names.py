@@ -1,4 +1,4 @@
-"""Which names of a statement are tables of the lake, and which are Spark's own."""
+"""Resolve the names of a statement to tables of the lake, or leave them to Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.near_names import nearest
 from lakelet.spark.sql.references import Reference
 
-# What Spark itself takes for the first part of a name, without a database of that name.
+# First parts of names that Spark resolves itself, without a database of that name.
 _SPARKS_OWN = ("global_temp", "system", "session")
 # The second part of parquet.`/folder` and its like.
 _PATH = re.compile(r"[/\\.:*]")
@@ -30,7 +30,7 @@ class TableName:
 
 
 class LakeNames:
-    """Finds names in a lake. Upper and lower case count only where they tell two names apart, as in Spark."""
+    """Resolves names in a lake. Case matters only where it distinguishes two names, as in Spark."""
 
     def __init__(self, spark: SparkSession, lake: Lake) -> None:
         self._spark = spark
@@ -38,7 +38,7 @@ class LakeNames:
         self._databases: list[str] | None = None
 
     def find(self, reference: Reference) -> TableName | None:
-        """The table that a reference means, None for a name that is Spark's; NotFoundError where neither has it."""
+        """The table that a reference resolves to, None for a name that is Spark's; NotFoundError where neither has it."""
         if reference.catalog is not None:
             return self._in_catalog(reference, reference.catalog)
         if self._databases is None:

@@ -1,9 +1,9 @@
-"""Which columns a statement may read, by its words alone: tables are read without the others.
+"""Find the columns that a statement may read, from its tokens alone, for projection pushdown.
 
     SELECT sum(price * number) FROM shop.items WHERE day = 1     ->   names {price, number, day, …}, and no other column
     SELECT /*+ REPARTITION(3) */ * FROM shop.items               ->   None, for all columns
 
-A column too many costs time, and one too few loses data without a word. So names are left out only where every construct
+A column too many costs time, and one too few loses data silently. So names are left out only where every construct
 that reads columns without naming them is known to be absent; whatever is in doubt reads all columns. Spark's reader
 leaves out what a plan does not need anyway: this here is for the rows that we merge.
 """
@@ -20,7 +20,7 @@ _UNNAMED = ("NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER", "|>", "|")
 _SET_OPERATIONS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
 # Functions with a FROM of their own.
 _TAKING_FROM = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
-# What may stand between a value and a parenthesis without being the alias of a table.
+# Keywords allowed between a value and a parenthesis that are no alias of a table.
 _BEFORE_PARENTHESIS = (
     *("AND", "OR", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "WHEN", "THEN", "ELSE", "AS"),
     *("OVER", "FILTER", "GROUP", "SELECT", "FROM", "JOIN", "ON", "USING", "TABLESAMPLE", "REPEATABLE"),
@@ -41,7 +41,7 @@ def read_columns(words: Sequence[Word]) -> frozenset[str] | None:
 
 
 def _reads_without_select(words: Sequence[Word]) -> bool:
-    """Whether a FROM may stand alone, which is a query of all columns."""
+    """Whether there may be a FROM without SELECT, which is a query of all columns."""
     if not any(word.keyword == "SELECT" for word in words):
         return True
     chosen = [False]
@@ -59,7 +59,7 @@ def _reads_without_select(words: Sequence[Word]) -> bool:
 
 
 def _multiplies(words: Sequence[Word], place: int) -> bool:
-    """Whether a star stands between two values. After SELECT, a comma, a hint, or anything else, it means columns."""
+    """Whether a star is between two values. After SELECT, a comma, a hint, or anything else, it means columns."""
     if not _ends_value(words, place - 1) or place + 1 >= len(words):
         return False
     after = words[place + 1]

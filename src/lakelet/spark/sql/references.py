@@ -1,10 +1,10 @@
-"""Where a statement of Spark SQL names tables by database and table, or by catalog, database and table.
+"""Find the qualified table references of a Spark SQL statement: database.table, or catalog.database.table.
 
     SELECT o.id FROM shop.orders VERSION AS OF 3 AS o, shop.items   ->   shop.orders at version 3, shop.items
 
-A reference stands after FROM, JOIN, INTO, UPDATE or TABLE, or after a comma of a FROM list. The FROM of a function
-(`extract(year FROM t.x)`) and of `IS DISTINCT FROM` is none. This module knows words, not tables: whether a
-lake has such a table is for the caller to say. Unqualified names, and names of more than three parts, are not reported.
+A reference follows FROM, JOIN, INTO, UPDATE or TABLE, or after a comma of a FROM list. The FROM of a function
+(`extract(year FROM t.x)`) and of `IS DISTINCT FROM` is none. This module works on tokens, not tables: whether a
+lake has such a table is for the caller to resolve. Unqualified names, and names of more than three parts, are not reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ENDS_OF_FROM = (
     *("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"),
     *("UNION", "EXCEPT", "MINUS", "INTERSECT"),
 )
-# What may follow the pipe | with a list that is not one of tables.
+# Keywords that follow the pipe | with a list that is not one of tables.
 _PIPED = ("AGGREGATE", "EXTEND", "DROP")
 _BEFORE_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
 
@@ -43,7 +43,7 @@ class Reference:
 
 @dataclass(slots=True)
 class _Level:
-    """What is going on inside one pair of parentheses."""
+    """The parser's state inside one pair of parentheses."""
 
     is_query: bool
     in_from: bool = False
@@ -88,7 +88,7 @@ def references(words: Sequence[Word]) -> list[Reference]:
 
 
 def _opened(words: Sequence[Word], place: int, expected: str) -> _Level:
-    """The level that a parenthesis opens: a subquery, tables put together, or an expression."""
+    """The level that a parenthesis opens: a subquery, joined tables, or an expression."""
     first = next((word.keyword for word in words[place:] if word.keyword != "("), "")
     if first in _QUERY_STARTS:
         return _Level(is_query=True, in_from=bool(expected), expects=expected)
@@ -98,7 +98,7 @@ def _opened(words: Sequence[Word], place: int, expected: str) -> _Level:
 
 
 def _begins_tables(words: Sequence[Word], place: int, level: _Level) -> bool:
-    """Whether a keyword is the one after which tables stand."""
+    """Whether a keyword is followed by tables."""
     if words[place].keyword == "TABLE":
         # Table functions take TABLE(…) among their arguments.
         return True
@@ -122,7 +122,7 @@ def names_something(words: Sequence[Word], place: int) -> bool:
 
 
 def reference_at(words: Sequence[Word], place: int, after: str) -> tuple[Reference | None, int]:
-    """The reference that begins at a word, None where it is something else, and the place behind it."""
+    """The reference that begins at a token, None where it is something else, and the position behind it."""
     start = place
     parts = [words[place].text]
     place += 1
@@ -149,7 +149,7 @@ def _is_suffix(words: Sequence[Word], place: int) -> bool:
 
 
 def _time_travel(words: Sequence[Word], place: int) -> tuple[int | str | None, str | None, int]:
-    """The version or the moment of a reference, and the place behind it."""
+    """The version or timestamp of a reference, and the position behind it."""
     at = place + 1 if place < len(words) and words[place].keyword == "FOR" else place
     clause = [word.keyword for word in words[at : at + 3]]
     if clause[1:] != ["AS", "OF"] or clause[0] not in ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"):

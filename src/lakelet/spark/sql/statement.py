@@ -1,4 +1,4 @@
-"""`ls.sql`: Spark's SQL over tables of a lake, joined with one another and with whatever the session has.
+"""`ls.sql`: run Spark SQL over tables of a lake, joined with one another and with the session's own tables.
 
     SELECT o.id, c.name FROM shop.orders VERSION AS OF 3 o JOIN customers_view c USING (customer)
     SELECT count(*) FROM shop.orders TIMESTAMP AS OF '2026-01-01 12:00'          also FOR VERSION, FOR TIMESTAMP
@@ -10,11 +10,11 @@
 A name of two parts whose first is a database of the lake is a table of the lake, one of three parts whose first is an Iceberg
 catalog that the lake knows a table of that; all other names are Spark's. Only these
 names are replaced, by frames of `lakelet.spark.table` that hold the columns which the statement mentions; the rest of
-the text reaches Spark as it is, so that everything Spark can do works. A moment without a zone is in the session's time zone.
+the text reaches Spark as it is, so that everything Spark can do works. A timestamp without a zone is in the session's time zone.
 
 INSERT matches columns by position, as Spark does, unless BY NAME; values are converted as Spark's INSERT does where nothing is
 lost. Without PARTITION, INSERT OVERWRITE replaces the whole table, or the partitions that the rows belong to where
-spark.sql.sources.partitionOverwriteMode is "dynamic". What it gives back is one row: the snapshot and how many rows it added.
+spark.sql.sources.partitionOverwriteMode is "dynamic". It returns one row: the snapshot and the number of added rows.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Statement:
         return [(reference, name) for reference, name in named if name is not None]
 
     def _check_kind(self) -> None:
-        """InvalidError for statements that would change a table of the lake, or keep a name that is gone afterwards."""
+        """InvalidError for statements that would change a table of the lake, or store a name that only the statement knows."""
         first = self.words[0].keyword
         makes_view = first == "CREATE" and any(word.keyword == "VIEW" for word in self.words[1:5])
         if makes_view:
@@ -177,7 +177,7 @@ class _Statement:
         return tables.frame(name, reference.version, self._moment(reference.timestamp), mentioned)
 
     def _scan(self, reference: Reference, name: TableName) -> TableScan:
-        """A table as all references to this version of it see it, whatever is committed meanwhile."""
+        """The pinned scan that all references to this version of a table share, whatever is committed meanwhile."""
         key = (name, reference.version, reference.timestamp)
         if key not in self.scans:
             opened = open_table(self.warehouse, name.table, self.options, name.branch)
@@ -186,7 +186,7 @@ class _Statement:
         return self.scans[key]
 
     def _moment(self, text: str | None) -> int | None:
-        """Milliseconds of a moment as Spark reads it."""
+        """Milliseconds of a timestamp as Spark parses it."""
         if text is None:
             return None
         rows = self.spark.sql("SELECT unix_millis(try_to_timestamp(:moment))", args={"moment": text}).collect()
@@ -213,5 +213,5 @@ def _is_on(spark: SparkSession, setting: str) -> bool:
 
 
 def _escaped(text: str) -> str:
-    """Text in which braces stand for themselves."""
+    """Text with its braces escaped."""
     return text.replace("{", "{{").replace("}", "}}")

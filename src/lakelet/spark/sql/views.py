@@ -1,10 +1,10 @@
-"""The tables of a database as temporary views of a session, for Spark's own SQL.
+"""Register the tables of a database as temporary views of a session, for Spark's own SQL.
 
     views(spark, "./warehouse", "shop")
     spark.sql("SELECT count(*) FROM orders")
 
-A view is named like its table, for Spark knows no database of ours and a temporary view has none. It takes the place of a
-temporary view of that name and shows the snapshot of this moment: calling `views` again brings all of them up to date.
+A view is named like its table, for Spark knows no database of ours and a temporary view has none. It replaces a
+temporary view of that name and shows the current snapshot: calling `views` again refreshes all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def views(
     database: str,
     options: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Makes a temporary view of every table and gives their names.
+    """Creates a temporary view of every table and returns their names.
 
     A table that cannot be read is left out with a warning that names it; InvalidError where that leaves none.
     """

@@ -1,4 +1,4 @@
-"""Spark SQL as a list of words with their places: a statement is changed here and there and otherwise stays as it is."""
+"""Lexer of Spark SQL: tokens with their positions, so that parts of a statement are replaced and the rest is kept as it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = Literal["word", "quoted", "string", "number", "symbol"]
 
 
 class _AllWords(Spark):
-    """Spark's SQL without statements of which only the first word is read."""
+    """Spark's tokenizer without commands whose rest is kept as one string."""
 
     class Tokenizer(Spark.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
@@ -36,7 +36,7 @@ _HINT_START, _HINT_END = "/*+", "*/"
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, name, literal or sign: what it says, and where it stands in the text (`end` is behind it).
+    """A token (word, name, literal or sign): its text, and its position in the statement (`end` is exclusive).
 
     `in_grammar` is whether SQL has a use for the word; it may be a name all the same, as `date` is.
     """
@@ -49,7 +49,7 @@ class Word:
 
     @property
     def keyword(self) -> str:
-        """What the word is if it is a keyword or a sign; nothing for literals and quoted names."""
+        """The keyword or sign; empty for literals and quoted names."""
         return self.text.upper() if self.kind in ("word", "symbol") else ""
 
     @property
@@ -59,7 +59,7 @@ class Word:
 
 
 def words_of(text: str, *, quotes_names: bool = False) -> list[Word]:
-    """The words of a statement, without comments; InvalidError where a literal or a comment does not end.
+    """The tokens of a statement, without comments; InvalidError for an unterminated literal or comment.
 
     `quotes_names` is whether text in double quotes is a name, as spark.sql.ansi.doubleQuotedIdentifiers says, or a literal.
     """
@@ -67,7 +67,7 @@ def words_of(text: str, *, quotes_names: bool = False) -> list[Word]:
 
 
 def _read(text: str, begin: int, behind: int, dialect: Spark) -> list[Word]:
-    """The words of a part of the text."""
+    """The tokens of a part of the text."""
     try:
         tokens = dialect.tokenize(text[begin:behind])
     except SqlglotError as error:
@@ -75,7 +75,7 @@ def _read(text: str, begin: int, behind: int, dialect: Spark) -> list[Word]:
     found: list[Word] = []
     for token in tokens:
         start = begin + token.start
-        # 10L is three tokens, a number and its conversion, which all stand in one place.
+        # 10L is three tokens, a number and its conversion, all at the same position.
         if not found or start >= found[-1].end:
             found += _words(token, text, start, begin + token.end + 1, dialect)
     return found

@@ -1,1 +1,1 @@
-"""Rows of Spark DataFrames into tables: columns matched, tasks run, one commit."""
+"""Writes of Spark DataFrames into tables: match columns, run tasks, commit once."""

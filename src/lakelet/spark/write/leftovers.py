@@ -1,7 +1,7 @@
-"""The files of attempts that did not count: a task that failed, was killed, or was overtaken by its copy.
+"""Remove the files of unsuccessful task attempts: failed, killed, or overtaken by a speculative copy.
 
 Every file of a job carries the job's id in its name, so the ones that no message lists are found by listing. An attempt that
-still runs while the driver lists may leave a file later: nobody points at it, and the removal of orphans finds it.
+still runs while the driver lists may leave a file later: it is an orphan, which the removal of orphans finds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
 _THREADS = 16
-# Where nothing speaks for other attempts, so many folders are looked through all the same: that costs next to nothing.
+# Up to this number of folders are listed even without a sign of other attempts: that costs next to nothing.
 _FEW_FOLDERS = 64
 
 
@@ -41,7 +41,7 @@ def remove_leftovers(
 
 
 def remove_all(home: TableHome, job: str) -> None:
-    """Removes every file of a job that will not be committed, wherever in the table it stands."""
+    """Removes every file of a job that will not be committed, wherever in the table it is."""
     try:
         found = [info.path for info in home.store.list(home.paths.root) if job in info.path.rsplit("/", 1)[-1]]
     except LakeletError as error:

@@ -1,11 +1,11 @@
-"""The columns of a DataFrame, matched with those of a table by name, before any job runs.
+"""Match the columns of a DataFrame with those of a table by name, before any job runs.
 
-A name matches exactly, or without regard to case where that leaves no doubt and `spark.sql.caseSensitive` is off. All
-that does not fit is told in one error on the driver, with the types expected and found. Values are not converted here: the
-writer does that, as in local writes. The exception are columns that decide where a row goes (primary key, bucket key,
+A name matches exactly, or case-insensitively where that is unambiguous and `spark.sql.caseSensitive` is off. All
+mismatches are reported in one error on the driver, with the types expected and found. Values are not converted here: the
+writer does that, as in local writes. The exception are routing columns (primary key, bucket key,
 partition), for expressions in the JVM take them as they are: integers are widened there, everything else goes through
-the sink's caster before rows are shuffled. Columns that the data lacks stay away, and get their default when written, here
-again except for those that decide where a row goes or what it does.
+the sink's caster before rows are shuffled. Columns that the data lacks get their default when written, again
+except for routing columns and those that decide the row kind.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The rows under the table's names, and the column that tells what each row does (None: all are inserts)."""
+    """The rows under the table's names, and the column of row kinds (None: all are inserts)."""
 
     frame: DataFrame
     kinds: str | None
@@ -56,8 +56,8 @@ def matched(
 ) -> Matched:
     """The table's columns that the data has, the columns of a static partition that it leaves out, and last the column of
     row kinds where that is none of the table's. InvalidError names everything that does not fit, and columns that are `missing`
-    where that is an error; rows that tell their kinds are looked at when they are written. `now_ms` is the time that defaults
-    ask for."""
+    where that is an error; rows that carry their kinds are checked when they are written. `now_ms` is the current time of
+    default values."""
     defaults = ColumnDefaults.of(schema, now_ms)
     case_sensitive = str(df.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     columns = _Columns(schema, list(df.schema.fields), case_sensitive=case_sensitive)
@@ -96,7 +96,7 @@ def matched(
 
 
 def _default(field: Field, defaults: ColumnDefaults) -> object:
-    """The default of a column that decides where a row goes, the same for all rows."""
+    """The default of a routing column, the same for all rows."""
     if defaults.volatile([field]):
         raise InvalidError(
             f"the data lacks column {field.name!r}, by which Spark routes rows of this table, and its default "
@@ -113,7 +113,7 @@ class _KindColumn:
 
 
 class _Columns:
-    """Which column of the data is which of the table, and what is wrong with them."""
+    """The mapping of the data's columns to the table's, and the mismatches found."""
 
     def __init__(self, schema: TableSchema, found: Sequence[T.StructField], *, case_sensitive: bool) -> None:
         self._schema = schema
@@ -124,7 +124,7 @@ class _Columns:
         self.index_of: dict[str, int] = {}
 
     def take_kinds(self, name: str | None) -> _KindColumn | None:
-        """The column that tells row kinds: the one asked for, or the one of the usual name."""
+        """The column of row kinds: the one asked for, or the one of the usual name."""
         column = TableOptions(self._schema.options).get(ROWKIND_FIELD)
         if name is not None and column is not None:
             raise InvalidError(
@@ -240,7 +240,7 @@ class _Columns:
 
 
 def _without_void(found: T.DataType, wanted: T.DataType) -> T.DataType:
-    """A type in which nothing but NULL, or nothing at all, is said to be of the type that the table has there."""
+    """The type with VOID, at any depth, replaced by the type that the table has there."""
     match found, wanted:
         case T.NullType(), _:
             return wanted

@@ -1,12 +1,12 @@
-"""`ls.write`: the rows of a DataFrame into a table, in one commit.
+"""`ls.write`: write the rows of a DataFrame into a table, in one commit.
 
 columns matched by name ─ routed by channel ─ one task per channel writes its buckets ─ the driver commits once
 
-append table          as the rows stand; those of partitioned tables are gathered by partition first
+append table          without a shuffle; rows of partitioned tables are gathered by partition first
 HASH_FIXED            to the channel of the partition and the bucket, a JVM expression
 POSTPONE_MODE         to the channel of the key, in key order, so that rows of one key meet
-HASH_DYNAMIC          `assigning`: to the channel of the bucket in which the key stands, new keys to the one that may open theirs
-KEY_DYNAMIC           `crossing`: joined with the places of the table's keys, then likewise
+HASH_DYNAMIC          `dynamic_buckets`: to the channel of the key's bucket, new keys to the one that assigns theirs
+KEY_DYNAMIC           `cross_partition`: joined with the partitions and buckets of the table's keys, then likewise
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def write(
     branch: str | None = None,
     parallelism: int | None = None,
 ) -> Snapshot | None:
-    """Writes the rows of a DataFrame in one atomic commit; the snapshot made, None where there was nothing to write.
+    """Writes the rows of a DataFrame in one atomic commit; returns the snapshot, None where there was nothing to write.
 
     `mode` is "append" (in a primary-key table an upsert), "upsert" (which needs a primary key), "overwrite" (the whole
     table, or the static `partition`) or "overwrite_partitions" (the partitions that the rows belong to). Rows of a DataFrame
     have no order: two of one key are refused, unless the table has a `sequence.field` or `on_duplicate` is "any". `kinds` names
-    the column that says what rows do ("+I", "+U", "-U", "-D"). `missing` says what an upsert does about columns that the frame
+    the column of row kinds ("+I", "+U", "-U", "-D"). `missing` says what an upsert does about columns that the frame
     lacks: "error", "default" or "keep" (stored values stay, looked up by the tasks in one snapshot: a conflict if their buckets
     are written to meanwhile); unless given, the option `write.missing-columns` says it. With `commit_user` and a rising
     `commit_identifier` the write is applied once, however often the job is run. `options` are those of the connection
@@ -85,7 +85,7 @@ def write(
 
 
 def write_frame(df: DataFrame, opened: OpenedTable, request: WriteRequest) -> Snapshot | None:
-    """Writes the rows of a frame that ends, as `write` does."""
+    """Writes the rows of a batch frame (no stream), as `write` does."""
     prepare_workers(df.sparkSession)
     commit, done = _commit(opened, request).look_back()
     # The snapshot comes first: a schema read after it knows every column of its rows.
@@ -111,7 +111,7 @@ def _commit(opened: OpenedTable, request: WriteRequest) -> TableCommit:
 
 
 class _Write:
-    """One write, its version pinned: every task goes on from the same snapshot."""
+    """One write on a pinned version: every task starts from the same snapshot."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class _Write:
         return after.run(made, messages, runs_of)
 
     def _compactor(self) -> CompactTasks:
-        """What compacts buckets on the executors. Its files have a name of their own: those of the write stand by then."""
+        """The compactor on the executors. Its files have names of their own: those of the write are committed by then."""
         job = self._ids.uuid().replace("-", "")
         return CompactTasks(self._spark, replace(self._home, ids=PrefixedIds(job)), job)
 
@@ -201,10 +201,10 @@ class _Write:
         )
 
     def _name_partitions(self, frame: DataFrame) -> DataFrame:
-        """Where rows may leave partitions that stay, a dynamic overwrite says itself which ones go.
+        """Names the partitions that a dynamic overwrite replaces, where rows may also be deleted from partitions that are kept.
 
         The rows are kept on the executors meanwhile: a frame that gives others the second time would empty partitions and
-        fill others. Rows that an executor takes along when it is lost fail the job, unlike those of a cache.
+        fill others. Rows that are lost with an executor fail the job, unlike those of a cache.
         """
         replaces = self._commit.replaces
         if replaces is None or replaces.partition is not None:

@@ -1,8 +1,8 @@
-"""One write as a Spark job: tasks are run, their outcomes collected, leftovers removed, one commit made.
+"""Run one write as a Spark job: run tasks, collect outcomes, remove leftover files, commit once.
 
 frame ─ mapInArrow(task) ─ outcomes ─┬─ an error among them: files removed, error raised
-                                     └─ messages ─ commit ─┬─ stands
-                                                           └─ others' rows are newer: files moved above them, as a job
+                                     └─ messages ─ commit ─┬─ committed
+                                                           └─ concurrent commit has newer rows: files restamped, as a job
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ ARROW_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": _BATCH_ROWS}
 
 
 def collected(spark: SparkSession, frame: DataFrame, task: Task, what: str) -> list[TaskOutcome[Any]]:
-    """Runs a task over the partitions of a frame and gives what each came to."""
+    """Runs a task over the partitions of a frame and collects the outcomes."""
     with readable(what), settings(spark, ARROW_SETTINGS):
         rows = mapped(frame, task, OUTCOME_SCHEMA).collect()
     return [pickle.loads(row[0]) for row in rows]
 
 
 def raise_first(outcomes: Sequence[TaskOutcome[Any]]) -> None:
-    """Raises what went wrong in tasks; rows that several tasks refused for one reason are counted together."""
+    """Raises an error of the tasks if there is one; rows that several tasks refused for one reason are counted together."""
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     refused = [error for error in errors if isinstance(error, RefusedRowsError)]
     if refused:
@@ -56,7 +56,7 @@ def raise_first(outcomes: Sequence[TaskOutcome[Any]]) -> None:
 
 
 def may_have_lost(spark: SparkSession, outcomes: Sequence[TaskOutcome[Any]]) -> bool:
-    """Whether there may have been attempts besides the ones that count."""
+    """Whether there may have been attempts besides the successful ones."""
     numbers = [outcome.number for outcome in outcomes]
     gaps = bool(numbers) and max(numbers) - min(numbers) >= len(numbers)
     speculates = str(spark.conf.get("spark.speculation", "false")).lower() == "true"
@@ -74,7 +74,7 @@ class WriteJob:
     job: str
 
     def run(self, frame: DataFrame, task: Task) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
-        """Writes the rows of a frame, each partition in one task, and commits; the snapshot made, and what is in it."""
+        """Writes the rows of a frame, each partition in one task, and commits; returns the snapshot and the messages."""
         what = f"writing {self.home.where(self.home.paths.root)}"
         try:
             outcomes = collected(self.spark, frame, task, what)
@@ -93,7 +93,7 @@ class WriteJob:
         return made, messages
 
     def _moved(self, messages: tuple[CommitMessage, ...], above: Mapping[Place, int]) -> tuple[CommitMessage, ...]:
-        """The messages with their files above others' sequence numbers: a task for each bucket that is touched."""
+        """The messages with their files restamped above others' sequence numbers: a task for each bucket that is touched."""
         touched = [message for message in messages if (message.partition, message.bucket) in above]
         rest = [message for message in messages if (message.partition, message.bucket) not in above]
         count = len(touched)
@@ -103,7 +103,7 @@ class WriteJob:
             outcomes = collected(self.spark, self.spark.range(0, count, 1, count).toDF("message"), task, what)
             raise_first(outcomes)
         except BaseException:
-            # The commit was refused and is not tried again, so that nothing of the job is needed any more.
+            # The commit was refused and is not retried, so that none of the job's files is needed any more.
             remove_all(self.home, self.job)
             raise
         moved = (*rest, *(message for outcome in outcomes for message in outcome.value or ()))

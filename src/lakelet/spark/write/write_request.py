@@ -1,4 +1,4 @@
-"""How the rows of a frame are to be written: what `ls.write` and the jobs that write are told, checked."""
+"""The checked arguments of `ls.write` and of the jobs that write."""
 
 from __future__ import annotations
 

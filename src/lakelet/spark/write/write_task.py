@@ -1,4 +1,4 @@
-"""The last task on a row's way: rows that belong to its buckets come in, files are written, messages go back to the driver.
+"""The executor task that writes the rows of its buckets into files and returns commit messages to the driver.
 
 It runs on an executor and writes through the same sink as local writes. It never commits. After an error its files are
 removed; those of an attempt that is killed are the driver's to remove.
@@ -40,9 +40,9 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """Writes the rows of one task. Where rows come `in_key_order`, those of one key are told by standing side by side.
-    `placer_of` makes the placer of rows that carry, in the column `carried`, where they go. `now_ms` is the time that defaults
-    ask for, one for all tasks."""
+    """Writes the rows of one task. Where rows come `in_key_order`, duplicates of a key are found as neighbours.
+    `placer_of` makes the placer of rows that carry their bucket in the column `carried`. `now_ms` is the current time of default
+    values, the same for all tasks."""
 
     home: TableHome
     schema: TableSchema
@@ -57,7 +57,7 @@ class WriteTask:
     now_ms: int | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes the rows of a task and gives its outcome as the one row of its result."""
+        """Writes the rows of a task and yields its outcome as a single row."""
         yield from outcome_batches(lambda: self._written(batches))
 
     def _written(self, batches: Iterable[pa.RecordBatch]) -> Written:
@@ -124,7 +124,7 @@ class NullRows:
 
 
 class RepeatedRows:
-    """Finds rows of one key in batches that are sorted by key, where nothing else would: postponed rows are not folded."""
+    """Finds duplicate keys in batches that are sorted by key, for postponed rows, which are not merged on write."""
 
     def __init__(self, schema: TableSchema) -> None:
         self._fields = [schema.field(name) for name in schema.primary_keys]
@@ -137,7 +137,7 @@ class RepeatedRows:
         self._examples: list[str] = []
 
     def look_at(self, batch: pa.RecordBatch, kinds: str | None) -> None:
-        """Counts the rows of a batch that have the key of the row before; rows of ignored kinds do not count."""
+        """Counts the rows of a batch that have the key of the row before, without rows of ignored kinds."""
         column = kinds or self._kind_column
         if self._ignored and column is not None:
             batch = batch.filter(pa.array(~np.isin(kinds_of(batch.column(column)), self._ignored)))
