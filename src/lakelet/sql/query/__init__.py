@@ -1,1 +1,1 @@
-"""Queries: names resolved, tables planned, text run by DuckDB."""
+"""Queries: resolve names, plan table scans, and run the text on DuckDB."""

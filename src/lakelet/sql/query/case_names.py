@@ -1,10 +1,10 @@
-"""Names that differ in case alone: two things to a lake, one to DuckDB.
+"""Distinguish names that differ in case alone: two objects to a lake, one to DuckDB.
 
     SELECT * FROM d.Src JOIN d.src USING (id)                              what is written
     SELECT * FROM "Src#1" AS "Src" JOIN "src#2" AS "src" USING (id)        what DuckDB sees, each name a table of its own
 
-A name means what is called exactly so; in another case it means the only thing that is called like it but for the case. Columns
-of one table that differ in case alone cannot be told apart in DuckDB, and are refused.
+A name resolves to its exact match, else to the only case-insensitive match. Columns of one table that differ in case alone
+cannot be distinguished in DuckDB, and are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Edit = tuple[int, int, str]
 
 
 def check_columns_apart(names: Sequence[str], table: str) -> None:
-    """InvalidError naming both where DuckDB would take two columns of a table for one."""
+    """InvalidError if two columns of a table differ in case alone, which DuckDB cannot distinguish."""
     first: dict[str, str] = {}
     for name in names:
         other = first.setdefault(name.lower(), name)
@@ -35,14 +35,14 @@ def check_columns_apart(names: Sequence[str], table: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Edits that give each of several tables a name of its own, and what these names stand for, as it was written."""
+    """Edits that replace table names by unique ones, and the written name of each replacement."""
 
     edits: tuple[Edit, ...]
     stand_ins: Mapping[str, tuple[str, ...]]
 
 
 def told_apart(groups: Iterable[Sequence[tuple[Reference, Hashable]]], words: Sequence[Word], placed: Placed) -> Apart:
-    """Tell the tables of a query apart. A group has the uses of a name, whatever the case, each with what it means."""
+    """Give each table of a query a unique name. A group has the uses of a name in any case, each with what it resolves to."""
     edits: list[Edit] = []
     stand_ins: dict[str, tuple[str, ...]] = {}
     starts = {word.start: place for place, word in enumerate(words)}

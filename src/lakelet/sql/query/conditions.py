@@ -1,11 +1,10 @@
-"""What a query's WHERE says about one of its tables, for pruning partitions and files.
+"""Predicate pushdown: extract the conditions of a query on one of its tables, for pruning partitions and files.
 
     SELECT … FROM shop.orders o JOIN c ON … WHERE o.dt = '2026-01-01' AND c.x > 1     about orders:  "dt" = '2026-01-01'
 
-DuckDB applies the whole condition itself, so whatever is not understood here is left out: a part that must hold for every
-row that counts (a term of the outermost AND) and that compares columns of this table with constants is kept. Conditions
-above an outer join say nothing about the side that may be missing, and the condition of the join nothing about the side of
-which all rows are there.
+DuckDB applies the whole condition itself, so whatever is not understood here is left out. Kept are the terms of the outermost
+AND that compare columns of this table with constants. Conditions above an outer join are not pushed to its nullable side, and
+the join's own condition is not pushed to the side that it preserves.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _COMPARISONS = {
 }
 _CONSTANTS = ("INTEGER", "NUMERIC", "STRING", "BOOLEAN")
 _CASTS = ("DATE", "TIMESTAMP", "TIME")
-# Joins whose rows do not go by a condition alone.
+# Joins that match rows by more than a condition.
 _ALIGNED = ("POSITIONAL", "ASOF")
 
 
@@ -41,14 +40,14 @@ class _Unknown(Exception):
 
 
 def pruning_texts(uses: Sequence[Reference], fields: Sequence[Field], params: Params) -> tuple[str, ...]:
-    """What must hold, one or the other, for a row of a table to count in a query that names it so often, as SQL over its columns;
-    none where nothing is known."""
+    """The pruning conditions on a table, one per use in the query, as SQL over its columns: rows that satisfy none of them are
+    not needed. Empty if some use has no condition."""
     found = [condition_text(use, fields, params) for use in uses]
     return tuple(text for text in found if text is not None) if None not in found else ()
 
 
 def pruning_predicate(texts: Sequence[str], fields: Sequence[Field]) -> Predicate | None:
-    """The same as a predicate; None where nothing is known."""
+    """The disjunction of these conditions as a predicate; None where nothing can be pruned."""
     if not texts:
         return None
     from lakelet.predicate.where import parse_where  # noqa: PLC0415 - it takes a while to load.
@@ -56,7 +55,7 @@ def pruning_predicate(texts: Sequence[str], fields: Sequence[Field]) -> Predicat
     try:
         return disjunction([parse_where(text, fields) for text in texts])
     except (InvalidError, RecursionError):
-        # DuckDB will say what is wrong with it, if it is more than too deep.
+        # DuckDB reports the error, unless the condition was merely too deep.
         return None
 
 
@@ -96,15 +95,15 @@ def _terms(condition: Node | None) -> Iterable[Node]:
 
 
 def _holds(source: Node, table: Node) -> bool:
-    """Whether a table stands somewhere among joined sources, not inside of a subquery."""
+    """Whether a table is one of the joined sources, outside of subqueries."""
     if source is table:
         return True
     return source.get("type") == "JOIN" and any(_holds(source[side], table) for side in ("left", "right"))
 
 
 def _decided(source: Node, table: Node) -> tuple[list[Node], bool]:
-    """What must hold for rows of a table to count among joined sources, and whether every row that these give has a row of the
-    table in it, which conditions above are decided on."""
+    """The join conditions that rows of a table must satisfy, and whether every joined row contains a row of the table, so that
+    conditions above the join can be pushed to it."""
     if source is table:
         return [], True
     if source.get("type") != "JOIN" or not _holds(source, table):
@@ -117,16 +116,16 @@ def _decided(source: Node, table: Node) -> tuple[list[Node], bool]:
     if kind == "INNER":
         return [*found, *_terms(source.get("condition"))], True
     if kind not in ("LEFT", "RIGHT") or source.get("using_columns") or source.get("ref_type") == "NATURAL":
-        # A column that both sides share may mean that of either.
+        # A column that both sides share may refer to either.
         return found, False
     if kind == side.upper():
-        # All of its rows are there, whatever the condition of the join says.
+        # This side is preserved: all of its rows are in the result, whatever the join condition.
         return found, True
     return [*found, *_terms(source.get("condition"))], False
 
 
 class _Reader:
-    """Writes conditions on one table."""
+    """Translates parse tree nodes into SQL conditions on one table."""
 
     def __init__(self, alias: str, columns: Mapping[str, Field], params: Params) -> None:
         self._alias = alias.lower()
@@ -186,8 +185,8 @@ class _Reader:
         return found
 
     def _constants(self, nodes: Sequence[Node], column: Field) -> list[str]:
-        """Constants that a column is compared with at once: DuckDB finds one type for all of them and the column, so that
-        1e0 makes the others floating-point numbers."""
+        """Constants that a column is compared with together: DuckDB finds one common type for them and the column, so that
+        1e0 turns the others into floating-point numbers."""
         found = [self._constant(node) for node in nodes]
         if len({_kind(constant) for constant in found}) > 1:
             raise _Unknown
@@ -199,7 +198,7 @@ class _Reader:
             value = node.get("literal", {})
             if value.get("kind") not in _CONSTANTS:
                 raise _Unknown
-            # An empty text is left out of the tree.
+            # DuckDB omits an empty text from the tree.
             text = str(value.get("text", ""))
             return literal(text) if value["kind"] == "STRING" else text
         if kind == "OPERATOR_CAST":
@@ -224,8 +223,8 @@ class _Reader:
 
 
 def _against(column: Field, constant: str) -> str:
-    """A constant beside a column, in the type that DuckDB gives it there: queries see coarser timestamps in microseconds, and
-    a text is read in these."""
+    """A constant in the type to which DuckDB casts it in a comparison with a column: queries see coarser timestamps in
+    microseconds, and a text is parsed as such."""
     moment = column.type
     if not constant.startswith("'") or not isinstance(moment, Atomic) or moment.kind not in TIMESTAMPS:
         return constant
@@ -233,7 +232,7 @@ def _against(column: Field, constant: str) -> str:
 
 
 def _kind(constant: str) -> str:
-    """What a constant is: those of one kind are compared with a column together as they are one by one."""
+    """The kind of a constant: those of one kind compare with a column together as they do one by one."""
     if constant.startswith("'"):
         return "text"
     if constant.startswith("CAST("):
@@ -244,7 +243,7 @@ def _kind(constant: str) -> str:
 
 
 def _value_text(value: object) -> str:
-    """A parameter's value as SQL of the type in which DuckDB takes it."""
+    """A parameter's value as a SQL literal of the type that DuckDB gives it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

@@ -2,7 +2,7 @@
 
 SELECT * FROM changes('shop.orders', 3, 9)       `_row_kind` and the columns, changes of snapshots (3, 9]
 SELECT * FROM changes('shop.orders', 3)          up to the newest
-SELECT * FROM paimon_incremental_query('shop.orders', 3, 9)    the rows put in or updated, without kinds, as Paimon's Spark has it
+SELECT * FROM paimon_incremental_query('shop.orders', 3, 9)    the rows inserted or updated, without kinds, as in Paimon's Spark
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROW_KIND = "_row_kind"
 
 @dataclass(frozen=True, slots=True)
 class Incremental:
-    """A call in a query: of which table, from and to which snapshot, and the name that stands for it."""
+    """A call in a query: the table, the start and end snapshots, and the name that replaces the call."""
 
     parts: tuple[str, ...]
     start: int
@@ -64,7 +64,7 @@ class Incremental:
 def incrementals(
     text: str, words: Sequence[Word], value_of: Callable[[str], object]
 ) -> tuple[list[Incremental], list[tuple[int, int, str]]]:
-    """The calls in a query, and the changes (start, end, new text) that put other names for them."""
+    """The calls in a query, and the edits (start, end, new text) that replace them by names."""
     found: list[Incremental] = []
     edits: list[tuple[int, int, str]] = []
     reader = WordReader(text, words)
@@ -94,7 +94,7 @@ def _checked(arguments: Sequence[object], stand_in: str, begin: Word, text: str)
 
 
 def _parts(name: str, begin: Word, text: str) -> tuple[str, ...]:
-    """The name of a table that is given as a text."""
+    """Parse the name of a table given as a text."""
     try:
         reader = WordReader(name, words_of(name))
         parts = reader.name_parts("a table")

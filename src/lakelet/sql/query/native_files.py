@@ -1,7 +1,7 @@
-"""Which files of a plan DuckDB's own Parquet reader may read, and which go through ours.
+"""Assign the files of a plan to DuckDB's own Parquet reader or to ours.
 
-A file goes to DuckDB only where it surely gives the same rows as `table.scan()`: Parquet, under a path that DuckDB takes as it is
-written, every column stored in a type that both read alike. Rows that a deletion vector deletes, or that a newer row of
+A file is assigned to DuckDB only where it certainly returns the same rows as `table.scan()`: Parquet, under a path that DuckDB
+takes literally, every column stored in a type that both read alike. Rows that a deletion vector deletes, or that a newer row of
 their key in another file supersedes, are left out by their positions; where files are merged, these are found out once from the
 keys alone and cached. Everything else goes through our reader.
 """
@@ -24,11 +24,11 @@ from lakelet.read.split_files import SplitFile, deleted_positions, files_of
 from lakelet.sql.engine.duck_types import reads_natively
 from lakelet.storage.home import TableHome
 
-# What DuckDB takes for a pattern in a path.
+# Characters that DuckDB interprets as a glob in a path.
 GLOB = frozenset("{}[]*?\\")
-# What DuckDB calls the position of a row and the number of a file.
+# DuckDB's columns of a row's position and a file's number.
 ROW_NUMBER, FILE_NUMBER = "file_row_number", "file_index"
-# Beyond this share of rows that do not count, merging is cheaper than leaving them out.
+# Beyond this share of superseded rows, merging is cheaper than skipping them by position.
 _MOST_OUTDATED = 0.5
 
 Positions = NDArray[np.int64]
@@ -37,8 +37,8 @@ Outdated = Callable[[Split], dict[str, Positions] | None]
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """The files for DuckDB's reader, by the schema they were written under, with the rows of them that do not count by their
-    paths, and the splits for ours."""
+    """The files assigned to DuckDB's reader, by the schema they were written under, with their deleted and superseded positions
+    by path (`gone`), and the splits assigned to ours."""
 
     native: dict[int, list[SplitFile]] = field(default_factory=dict)
     gone: dict[str, Positions] = field(default_factory=dict)
@@ -46,14 +46,14 @@ class Dealt:
 
     @property
     def files(self) -> list[SplitFile]:
-        """All files for DuckDB."""
+        """All files assigned to DuckDB."""
         return [file for files in self.native.values() for file in files]
 
 
 @dataclass(frozen=True, slots=True)
 class Dealer:
-    """Deals the files of plans of one table out. `location` is the root under which DuckDB finds them, None where it cannot reach
-    them; `outdated` finds the rows of merged files that do not count, None where files that need a merge are ours to read."""
+    """Assigns the files of one table to the readers. `location` is the root under which DuckDB finds them, None where it cannot
+    reach them; `outdated` finds the superseded rows of a split, None where all splits that need a merge go to our reader."""
 
     home: TableHome
     fields: tuple[Field, ...]
@@ -63,7 +63,7 @@ class Dealer:
     _able: dict[int, bool] = field(default_factory=dict)
 
     def deal(self, splits: Sequence[Split]) -> Dealt:
-        """Who reads which files."""
+        """Assign the files of splits to the readers."""
         dealt = Dealt()
         reachable = self.location is not None and not GLOB & set(self.location)
         for split in splits:

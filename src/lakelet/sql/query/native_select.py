@@ -1,10 +1,10 @@
-"""The SQL by which DuckDB reads data files.
+"""Generate the SQL with which DuckDB reads data files.
 
     SELECT CAST("qty" AS BIGINT) AS "quantity", … FROM read_parquet(['…/data-1.parquet', …])
     SELECT … FROM read_parquet('…/data-2.parquet', file_row_number = true) ANTI JOIN positions ON …
 
-Files written under one schema make one SELECT, by the names that the columns have in these files; renaming and widening happen in
-it, by field id. A file of which some rows do not count makes one of its own.
+Files written under one schema share one SELECT, by the names that the columns have in these files; columns are renamed and
+widened in it, by field id. A file with deleted or superseded rows gets one of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lakelet.sql.lexer.quotes import listed, quoted
 from lakelet.sql.query.native_files import FILE_NUMBER, ROW_NUMBER, Dealt, Positions
 
 _POSITION = "lakelet_position"
-# Beyond so many files with rows left out, one join for all of them takes less than one each.
+# With more files than this that have deleted rows, one join for all of them is cheaper than one each.
 _MOST_JOINS = 16
 _FILE_SHIFT = 40
 
@@ -40,7 +40,7 @@ def native_selects(
 
 
 def file_selects(columns: str, paths: Sequence[str], gone: Mapping[str, Positions], add_frame: AddFrame) -> list[str]:
-    """The SELECTs of files that have the same columns, without the rows that do not count, which are known by the paths."""
+    """The SELECTs of files with the same columns, without the deleted positions `gone` of each path."""
     whole = [path for path in paths if path not in gone]
     partly = [path for path in paths if path in gone]
     found: list[str] = []
@@ -54,7 +54,7 @@ def file_selects(columns: str, paths: Sequence[str], gone: Mapping[str, Position
 
 
 def _joined(paths: Sequence[str], gone: Mapping[str, Positions], columns: str, add_frame: AddFrame) -> str:
-    """The SELECT of files without the rows that do not count."""
+    """The SELECT of files without their deleted positions."""
     if len(paths) == 1:
         place, positions = ROW_NUMBER, pa.array(gone[paths[0]])
     else:
@@ -83,6 +83,6 @@ def _evolved(stored: Field | None, field: Field) -> str:
 
 
 def shielded(column: str, kind: str) -> str:
-    """A floating-point column of which no footer decides. Footers of some writers know nothing of NaN, which is the greatest
-    value: no condition may be decided by them. DuckDB sees through everything simpler than this."""
+    """A floating-point column hidden from DuckDB's statistics pruning. Footers of some writers ignore NaN, which is the greatest
+    value, so no condition may be pruned by them. DuckDB pushes filters through every simpler expression."""
     return f"CASE WHEN isnan({column}) THEN 'nan'::{kind} ELSE {column} END"

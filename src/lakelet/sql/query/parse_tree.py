@@ -1,9 +1,9 @@
-"""The parsed form of a query, as DuckDB's own parser gives it: which tables it names, and in which part of it.
+"""DuckDB's parse tree of a query: the tables it references, and in which SELECT.
 
     WITH x AS (SELECT * FROM a) SELECT * FROM x JOIN shop.b ON …     ->   a, shop.b
 
-Names of common tables are none of the lake's, in the part of the query where they hold. The tree is DuckDB's JSON: a table is
-a node of type BASE_TABLE, a query a node with a list of selected expressions; whatever else there is, is walked through.
+Names of common table expressions are excluded within their scope. The tree is DuckDB's JSON: a table is a node of type
+BASE_TABLE, a query a node with a list of selected expressions; all other nodes are just traversed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A table that a query names. `select` is the SELECT whose FROM it stands in, `node` the table itself."""
+    """A reference to a table in a query. `select` is the SELECT whose FROM has it, `node` its own node."""
 
     parts: tuple[str, ...]
     node: Node
@@ -30,12 +30,12 @@ class Reference:
 
     @property
     def place(self) -> int | None:
-        """Where it stands in the text, in bytes."""
+        """Its position in the text, in bytes."""
         return self.node.get("query_location")
 
 
 def references(tree: Node) -> list[Reference]:
-    """The tables that a parsed query names, each as often as it does."""
+    """All table references of a parsed query, repeated ones included."""
     return list(_walk(tree, None, frozenset()))
 
 
@@ -52,7 +52,7 @@ def functions(tree: object) -> Iterator[Node]:
 
 
 def only_select(tree: Node) -> Node | None:
-    """The SELECT that a text of one statement is, None for anything else."""
+    """The SELECT node of a text of one plain SELECT without CTEs, None for anything else."""
     statements = tree.get("statements", ())
     if len(statements) != 1:
         return None
@@ -74,7 +74,7 @@ def _walk(node: object, select: Node | None, common: frozenset[str]) -> Iterator
     inner = node if node.get("type") == "SELECT_NODE" else select
     for entry in (node.get("cte_map") or {}).get("map", ()):
         name = str(entry["key"]).lower()
-        # A common table sees itself only if it is recursive; otherwise the name is that of a table.
+        # A common table expression is in its own scope only if it is recursive; otherwise the name is that of a table.
         query = entry["value"]
         yield from _walk(query, None, common | {name} if _is_recursive(query) else common)
         common |= {name}
@@ -84,7 +84,7 @@ def _walk(node: object, select: Node | None, common: frozenset[str]) -> Iterator
 
 
 def _is_common(parts: tuple[str, ...], common: frozenset[str]) -> bool:
-    """Whether a name is that of a common table, or of all rows that a recursive one with keys has so far (`recurring.x`)."""
+    """Whether a name is that of a common table expression, or of the accumulated rows of a recursive one (`recurring.x`)."""
     return parts[-1].lower() in common and (len(parts) == 1 or [part.lower() for part in parts[:-1]] == ["recurring"])
 
 

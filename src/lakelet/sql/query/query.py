@@ -1,9 +1,10 @@
-"""A query: every table it names is found, planned and shown to DuckDB, and the text runs there as it was written.
+"""Run a query: resolve and plan every table it names, register them in DuckDB, and run the text there.
 
-    text ─ versions replaced by names of their own ─ parsed by DuckDB ─ tables resolved, pruned by WHERE, dealt out ─ rows
+    text ─ versions replaced by names of their own ─ parsed by DuckDB ─ tables resolved, pruned by WHERE, planned ─ rows
 
-A name is, in this order: a common table of the query; what the caller handed over; a table of the lake, one of its branches
-or system tables; a data frame in the caller's code; a file or something of DuckDB's own.
+A name resolves, in this order, to a common table expression of the query; a relation or frame passed by the caller; a temporary
+table or view; a table of the lake, one of its branches or system tables; a data frame in the caller's code; a file or something
+of DuckDB's own.
 """
 
 from __future__ import annotations
@@ -72,29 +73,29 @@ def run_query(
 
 @dataclass(slots=True)
 class Query:
-    """A query on its way to DuckDB."""
+    """A query being prepared for DuckDB."""
 
     context: Context
     text: str
     params: Params
     frames: Frames
     relations: Mapping[str, Relation]
-    # What else is to be changed in the text, which may have become another one by then, before DuckDB sees it.
+    # Further edits of the text before DuckDB sees it; the text may have had views expanded by then.
     edits: Callable[[str, Sequence[Word]], list[tuple[int, int, str]]] = field(default=lambda _, __: [])
     placed: Placed = field(init=False)
     space: Space = field(init=False)
     views: list[tuple[str, TableView | IcebergView]] = field(init=False, default_factory=list)
     uses: dict[tuple[str, ...], list[Reference]] = field(init=False, default_factory=dict)
     _tree: Node = field(init=False, default_factory=dict)
-    # Tables of Iceberg catalogs, by the schema and the name under which they are shown.
+    # Tables of Iceberg catalogs, by the schema and name under which DuckDB sees them.
     _iceberg: dict[tuple[str, ...], tuple[str, ...]] = field(init=False, default_factory=dict)
-    # Whether DuckDB is asked which tables there are.
+    # Whether the query reads a listing of tables.
     _lists: bool = field(init=False, default=False)
-    # What tables that have a name of their own here are called in the text.
+    # The written names of tables that were given unique names.
     _apart: Mapping[str, tuple[str, ...]] = field(init=False, default_factory=dict)
 
     def prepare(self) -> None:
-        """Shows every table to DuckDB, in a space that is then the caller's to close."""
+        """Registers every table in a new space, which the caller closes."""
         named = NamedViews(self.context, self.text)
         while True:
             self.space = self.context.engine.space()
@@ -104,7 +105,7 @@ class Query:
                 self.placed = named.placed(self.placed)
                 return
             except ViewNamed as view:
-                # The text is another one with the view's query in it, and tables that it alone names.
+                # Start over with the view's query in the text, which may name further tables.
                 self.text = named.put_in(view, self.uses.values(), self.placed, self.space)
                 self.space.close()
                 self.views, self.uses, self._iceberg, self._apart = [], {}, {}, {}
@@ -167,7 +168,7 @@ class Query:
         return named_by_words(words, self.context.lake.catalogs.names())
 
     def count(self) -> SqlResult | None:
-        """The answer to a plain count, which the plan knows."""
+        """The result of a plain count, answered from the plan."""
         from lakelet.sql.query.table_view import TableView  # noqa: PLC0415 - a query without tables does without.
 
         if len(self.views) != 1:
@@ -181,7 +182,7 @@ class Query:
         if self._tree.get("error"):
             if self._tree.get("error_type") == "parser":
                 raise parser_error(self._tree, self.placed)
-            # PIVOT and its like are several statements to DuckDB, and it tells no tree: whatever is a table's name counts.
+            # DuckDB gives no parse tree for PIVOT and the like, which it splits into statements: any name may be a table's.
             for parts in (*named_tables(words), *self._iceberg):
                 self._use(Reference(parts, {"optional": True}, None))
             return
@@ -191,10 +192,10 @@ class Query:
             self._use(reference)
 
     def _tell_apart(self, words: Sequence[Word], replaced: list[tuple[int, int, str]]) -> None:
-        """Gives tables whose names differ in case alone names of their own."""
+        """Gives tables whose names differ in case alone unique names."""
         groups = []
         for uses in self._same_tables(()):
-            # Where tables are listed, those that are read are none of the list's, which has them under their own names.
+            # With a listing, the tables that are read get unique names too: the listing has them under their own.
             listed = self._lists and all(use.place is not None for use in uses)
             if listed or len({self._spelled(use.parts) for use in uses}) > 1:
                 meant = [(use, self._meaning(use.parts)) for use in uses]
@@ -215,7 +216,7 @@ class Query:
         return parts if len(parts) > 1 else (self.context.database, *parts)
 
     def _meaning(self, parts: tuple[str, ...]) -> Hashable:
-        """What a name means, None for nothing that is known here."""
+        """What a name resolves to, None for an unknown one."""
         if len(parts) == 1:
             given = only_match(parts[0], self.relations, "relation")
             if given is not None:
@@ -230,7 +231,7 @@ class Query:
         return ("variable", parts[0]) if found is None and self._outer(parts) is not None else found
 
     def _found(self, parts: tuple[str, ...]) -> TableName | IcebergName | None:
-        """The table of a name under the name that the lake or the catalog has for it."""
+        """The table of a name, in the spelling of the lake or the catalog."""
         iceberg = self._iceberg.get(parts) or self._iceberg.get(folded(parts))
         try:
             if iceberg is None:
@@ -247,7 +248,7 @@ class Query:
     # ------------------------------------------------------------------ names
 
     def _same_tables(self, stand_ins: Collection[str]) -> list[list[Reference]]:
-        """The uses of each table: a table of the database in use has two names, and is shown once for both."""
+        """The uses of each table: a table of the database in use has two names, and is registered once for both."""
         found: dict[tuple[str, ...], list[Reference]] = {}
         for parts, uses in self.uses.items():
             if parts[-1] in stand_ins:
@@ -261,7 +262,7 @@ class Query:
         return list(found.values())
 
     def _reads_only_the_lake(self) -> bool:
-        """Whether all files that the query names are the lake's own, which never change under their names."""
+        """Whether all files that the query reads are the lake's own, which are immutable."""
         from lakelet.sql.query.table_view import TableView  # noqa: PLC0415 - a query without tables does without.
 
         if self._tree.get("error") or any(True for _ in functions(self._tree)) or any(map(is_duckdbs, self.uses)):
@@ -269,7 +270,7 @@ class Query:
         return bool(self.views) and all(isinstance(view, TableView) for _, view in self.views)
 
     def _add(self, uses: Sequence[Reference]) -> None:
-        """Makes a name mean something to DuckDB."""
+        """Resolves a name and registers it in DuckDB."""
         shown = uses[0].parts
         written = self._apart.get(shown[-1], shown)
         relation: object | None = None
@@ -296,7 +297,7 @@ class Query:
             self.space.add_view(shown[0] if len(shown) == 2 else self.context.database, shown[-1], query)
 
     def _temporary(self, parts: tuple[str, ...]) -> str | None:
-        """The temporary table or view that a name means; what was handed over comes before it."""
+        """The temporary table or view that a name resolves to; a passed relation or frame shadows it."""
         if not self.context.temporary or (len(parts) == 1 and self._is_given(parts[0])):
             return None
         return self.context.temporary.find(parts)
@@ -318,7 +319,7 @@ class Query:
         self.space.add_temporary(shown, f"SELECT * FROM {table_sql(name)}")
 
     def _is_lakes(self, written: tuple[str, ...]) -> bool:
-        """Whether the lake has a table that is called like one of DuckDB's own."""
+        """Whether the lake has a table of the same name as one of DuckDB's own."""
         if len(written) > 1 or is_file(written[0]):
             return False
         try:
@@ -328,7 +329,7 @@ class Query:
 
     def _relation(self, written: tuple[str, ...], uses: Sequence[Reference]) -> Any:
         optional = "optional" in uses[0].node
-        # Statements that change a table read it, under whatever name, in the version that they change.
+        # A statement that changes a table reads it, under any of its names, in the version that it changes.
         pinned = self._pinned(written)
         if pinned is not None:
             return pinned
@@ -357,14 +358,14 @@ class Query:
             raise UnknownNameError(str(error), self.text, self.placed.original(place)) from error
 
     def _view(self, written: tuple[str, ...]) -> TableName | None:
-        """A view of the lake."""
+        """The view of the lake of that name, if any."""
         try:
             return self.context.names.find_view(self.context.table_name(written))
         except (InvalidError, NotFoundError):
             return None
 
     def _pinned(self, written: tuple[str, ...]) -> Relation | None:
-        """The version of a table that the statement changes, where the name means this table."""
+        """The pinned version of the table that the statement changes, if the name resolves to this table."""
         spelled = ".".join(self._spelled(written))
         alike = [name for name in self.relations if name.lower() == spelled.lower()]
         if not alike or spelled in alike:
@@ -396,7 +397,7 @@ class Query:
         return self.context.names.open(name).scan()
 
     def _outer(self, written: tuple[str, ...]) -> object | None:
-        """A data frame of the caller's code."""
+        """A data frame in a variable of the caller's code."""
         return self.frames.variable(written[0]) if len(written) == 1 else None
 
     def _add_travel(self, travel: Travel) -> None:
@@ -427,7 +428,7 @@ class Query:
     # ------------------------------------------------------------------ rows
 
     def _relation_sql(self, relation: object, uses: Sequence[Reference], name: str) -> str:
-        # A query without tables does without all that reads them.
+        # Imported lazily: a query without tables needs none of this.
         from lakelet.sql.query.table_view import scanned_sql, table_view  # noqa: PLC0415
         from lakelet.table.read.table_scan import TableScan  # noqa: PLC0415
 
@@ -459,10 +460,10 @@ class Query:
         return view.sql(self.space)
 
     def _comparable(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        """The columns on which conditions are understood before DuckDB sees them."""
+        """The columns on which conditions can be pushed down."""
         if "TimeZone" not in self.context.settings:
             return fields
-        # A text is a moment in the session's zone then, which pruning knows nothing of.
+        # A text is then a timestamp in the session's zone, which pruning ignores.
         zoned = Kind.TIMESTAMP_LTZ
         return tuple(one for one in fields if getattr(one.type, "kind", None) is not zoned)
 
@@ -475,7 +476,7 @@ class Query:
         return self.space.value(expression, used_params(expression, self.params))
 
     def _explain(self, error: BaseException) -> BaseException | None:
-        """What is wrong with a file, where DuckDB's error is about one."""
+        """The LakeletError of a file, if DuckDB's error is about one."""
         text = str(error)
         for _, view in self.views:
             if has_kind(error) and not any(path in text for path in view.paths):
@@ -488,7 +489,7 @@ class Query:
 
 
 def _location(scan: TableScan) -> str | None:
-    """The root of the store as DuckDB names it; None where it cannot reach it."""
+    """The path of the store for DuckDB; None where DuckDB cannot reach it."""
     location = scan.home.store.location.rstrip("/")
     return location if location.startswith("/") else None
 

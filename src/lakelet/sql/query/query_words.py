@@ -1,4 +1,4 @@
-"""Names among the words of a query: of files, of what is DuckDB's own, and whatever could be a table's."""
+"""Classify names among the words of a query: files, DuckDB's own objects, and possible table names."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DUCKDBS_NAMES = ("duckdb_", "pragma_", "sqlite_", "pg_")
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is that of a file or an address."""
+    """Whether a name is a file path or an address."""
     return bool(set(name) & _FILE_SIGNS)
 
 
 def is_duckdbs(parts: Sequence[str]) -> bool:
-    """Whether a name is a file's or one of DuckDB's own."""
+    """Whether a name is a file path or one of DuckDB's own objects."""
     if len(parts) == 1:
         name = parts[0]
         return is_file(name) or name.lower().startswith(_DUCKDBS_NAMES)
@@ -27,7 +27,7 @@ def is_duckdbs(parts: Sequence[str]) -> bool:
 
 
 def default_names(words: Sequence[Word], replaced: Collection[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Quotes around the name of the default database, which DuckDB keeps for itself."""
+    """Edits that quote the name of the default database, which is a keyword of DuckDB."""
     for word, after in pairwise(words):
         inside = any(start <= word.start < end for start, end, _ in replaced)
         if word.keyword == DEFAULT_DATABASE.upper() and after.keyword == "." and not inside:

@@ -1,4 +1,4 @@
-"""Things that a query may name besides tables: rows that are read when the query asks for them."""
+"""Relations that a query may name besides tables: lazily read rows and lazily planned tables."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows with a schema. `read` gets the columns that the query needs (None for all) and a condition that spares work where
-    it is heeded; it gives batches of exactly these columns, in the order of the schema, and may be called again."""
+    """Lazily read rows with a schema. `read` gets the projected columns (None for all) and a condition, which it may ignore, to
+    skip rows; it returns batches of exactly these columns, in the order of the schema, and may be called again."""
 
     schema: pa.Schema
     read: Callable[[Sequence[str] | None, pc.Expression | None], Iterator[pa.RecordBatch]]
@@ -33,11 +33,11 @@ class Deferred(ABC):
     @property
     @abstractmethod
     def fields(self) -> tuple[Field, ...]:
-        """The columns that conditions are understood on."""
+        """The columns on which conditions can be pushed down."""
 
     @abstractmethod
     def view(self, context: Context, texts: Sequence[str]) -> IcebergView:
-        """What a query reads of it where one of the conditions holds, if there are any."""
+        """The view of the table pruned by the conditions, one of which every needed row satisfies."""
 
 
 Relation: TypeAlias = "TableScan | Rows | pa.Table | Deferred"
@@ -59,7 +59,7 @@ def column_names(relation: object) -> Sequence[str]:
 
 
 def as_arrow(frame: object) -> object:
-    """Data that DuckDB takes."""
+    """Data that DuckDB can register."""
     # A scan or a result of ours, among others.
     reader = getattr(frame, "to_reader", None)
     return frame if reader is None or isinstance(frame, pa.Table) else reader()

@@ -1,6 +1,6 @@
-"""Queries that the plan answers, wholly or in part: a count of rows, the first rows of a table.
+"""Queries answered from the plan, wholly or in part: row counts, and the first rows of a table.
 
-DuckDB tells a table that it reads neither of a LIMIT nor of a count, so that both are taken from the parsed query.
+DuckDB pushes neither a LIMIT nor a count down to a table that it reads, so both are taken from the parsed query.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LIMIT = frozenset(("type", "limit", "offset"))
 
 
 def counted(tree: Node, view: TableView, fields: Sequence[Field], params: Params) -> SqlResult | None:
-    """The answer to `SELECT count(*) FROM table [WHERE …]`, None where the query is another."""
+    """The result of `SELECT count(*) FROM table [WHERE …]`, None for any other query."""
     found = _plain_count(tree)
     if found is None:
         return None
@@ -48,7 +48,7 @@ def counted(tree: Node, view: TableView, fields: Sequence[Field], params: Params
 
 
 def all_counted(tree: Node, rows: Callable[[], int | None]) -> SqlResult | None:
-    """The answer to `SELECT count(*) FROM table`, where it is known how many rows there are; None where the query is another."""
+    """The result of `SELECT count(*) FROM table`, if the row count is known; None for any other query."""
     found = _plain_count(tree)
     if found is None or "where_clause" in found[0]:
         return None
@@ -77,14 +77,14 @@ def _plain_count(tree: Node) -> tuple[Node, Node, str] | None:
 
 
 def _has_more(function: Node) -> bool:
-    """Whether a count has a FILTER, DISTINCT or something else to it."""
+    """Whether a count has a FILTER, DISTINCT or another modifier."""
     known = {"class", "type", "alias", "query_location", "query_location_length", "function_name", "order_bys"}
     known.add("qualified_name")
     return bool(set(function) - known) or bool(function.get("order_bys", {}).get("orders"))
 
 
 def limited(tree: Node, uses: Sequence[Reference]) -> int | None:
-    """How many rows of a table a query can need at most, where it is `SELECT columns FROM table LIMIT n [OFFSET m]`."""
+    """The most rows that a query of the form `SELECT columns FROM table LIMIT n [OFFSET m]` needs; None for any other."""
     select = only_select(tree)
     if select is None or set(select) - _PLAIN or len(uses) != 1 or select["from_table"] is not uses[0].node:
         return None
@@ -93,7 +93,7 @@ def limited(tree: Node, uses: Sequence[Reference]) -> int | None:
     if not all(item.get("type") in ("STAR", "COLUMN_REF", "VALUE_CONSTANT") for item in select["select_list"]):
         return None
     modifiers = select.get("modifiers", ())
-    # Anything more to it, such as a share of the rows, says otherwise.
+    # Other modifiers, such as a percentage, are not pushed down.
     if len(modifiers) != 1 or modifiers[0].get("type") != "LIMIT_MODIFIER" or set(modifiers[0]) - _LIMIT:
         return None
     limit = _number(modifiers[0].get("limit"))

@@ -1,9 +1,9 @@
-"""Table functions in a query's text: those that are refused, and those that name tables in texts of their own.
+"""Table functions in a query's text: refuse the unsafe ones, and expand those whose arguments name tables.
 
     FROM query('SELECT * FROM orders')             ->   FROM (SELECT * FROM orders) AS query
     FROM query_table(['jan', 'feb'], true)         ->   FROM (FROM "jan" UNION ALL BY NAME FROM "feb") AS query_table
 
-DuckDB looks into these texts when it binds the query; tables of the lake have to be known before, so the texts are put in place.
+DuckDB parses these texts when it binds the query; tables of the lake have to be registered before, so the texts are inlined.
 Functions that read files stay as they are. Refused are those that write files, change the engine that queries share, or take
 addresses in memory.
 """
@@ -21,7 +21,7 @@ from lakelet.sql.query.time_travel import alias_follows
 
 REFUSED_FUNCTIONS = frozenset(
     (
-        # They write files by what they are given, or what they turn on does.
+        # They write files, or enable something that does.
         *(
             "enable_logging",
             "disable_logging",
@@ -33,9 +33,9 @@ REFUSED_FUNCTIONS = frozenset(
         *("checkpoint", "force_checkpoint"),
         *("create_external_resource", "destroy_external_resource", "register_external_resource"),
         *("deregister_external_resource", "register_external_resource_type"),
-        # They take addresses, and end the process where there is nothing.
+        # They take memory addresses, and crash the process if an address is wrong.
         *("arrow_scan", "arrow_scan_dumb", "pandas_scan", "python_arrow_scan", "python_map_function", "seq_scan"),
-        # A query that nobody can look into.
+        # A serialized query, which cannot be checked.
         "json_execute_serialized_sql",
     )
 )
@@ -45,14 +45,14 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 
 
 def check_functions(text: str, words: Sequence[Word]) -> None:
-    """SqlError where a function is called that is refused."""
+    """SqlError at a call of a refused function."""
     for place, word in enumerate(words[:-1]):
         if word.is_name and word.text.lower() in REFUSED_FUNCTIONS and words[place + 1].keyword == "(":
             raise SqlError(f"function {word.text.lower()} cannot be called here", text, word.start)
 
 
 def expanded(text: str, value_of: Callable[[str], object]) -> str:
-    """The text with the texts of query() and query_table() in their place; `value_of` evaluates an argument."""
+    """The text with calls of query() and query_table() inlined; `value_of` evaluates an argument."""
     for _ in range(_MOST_DEPTH):
         if "query" not in text.lower():
             return text
@@ -74,7 +74,7 @@ def expanded(text: str, value_of: Callable[[str], object]) -> str:
 def _calls(words: Sequence[Word]) -> Iterator[int]:
     for place, word in enumerate(words[:-2]):
         named = word.is_name and word.text.lower() in ("query", "query_table") and words[place + 1].keyword == "("
-        # A common table or an alias with names for its columns looks alike but for what it begins with.
+        # A CTE or an alias with column names looks the same, but begins with a name.
         if named and place and words[place - 1].keyword in _BEFORE and not words[place + 2].is_name:
             yield place
 

@@ -1,11 +1,11 @@
-"""The lake's tables in DuckDB's own lists of tables, where programs that know DuckDB look for them.
+"""Fill DuckDB's catalog functions with the lake's tables, for programs that inspect DuckDB.
 
     SELECT table_schema, table_name FROM information_schema.tables
     FROM duckdb_columns() WHERE table_name = 'orders'                 FROM pragma_table_info('shop.orders')
 
-Only a query that names one of these lists gets them filled: with empty tables of the right columns, made from schemas alone.
-Functions of the same names in the query's catalog show it as `lakelet`, and none of other queries at the same time; what DuckDB
-builds on them (information_schema, pg_catalog, SHOW ALL TABLES) follows.
+Only a query that names one of these listings gets them filled: with empty tables of the right columns, made from schemas alone.
+Macros of the same names in the query's catalog show it as `lakelet`, and hide those of concurrent queries; what DuckDB builds on
+them (information_schema, pg_catalog, SHOW ALL TABLES) follows.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ _FUNCTIONS = {
 
 
 def is_listing(words: Sequence[Word]) -> bool:
-    """Whether a query asks DuckDB which tables there are."""
+    """Whether a query reads a listing of tables."""
     return any(_is_list(words, place) for place in range(len(words)))
 
 
 def shown_tables(text: str) -> str:
-    """The text with `(SHOW TABLES FROM d)`, which goes by the catalog's own name, as a query."""
+    """The text with `(SHOW TABLES FROM d)`, which depends on the catalog's own name, rewritten as a query."""
     words = words_of(text)
     for place in range(len(words) - 3):
         inside = [word.keyword for word in words[place : place + 4]]
@@ -92,15 +92,15 @@ def tables_query(database: str | None = None) -> str:
 
 
 def add_listing(space: Space, context: Context, words: Sequence[Word], shown: Collection[tuple[str, str]]) -> None:
-    """Fill DuckDB's lists. `shown` are tables that are there already, by database and name in lower case."""
+    """Fill DuckDB's listings. `shown` are the tables registered already, by database and name in lower case."""
     lake = context.lake
     databases = lake.databases()
-    # The one in use has its schema already.
+    # The database in use first: its schema exists already.
     places = _Places(sorted(databases, key=lambda one: one != context.database), shown)
     asked, temporary = _asked(context, words)
     some = asked or [] if asked or temporary else None
     for database, name in _every(databases, lake.tables) if some is None else some:
-        # Whatever is wrong with one table is told when it is read.
+        # Errors of one table are reported when it is read.
         with suppress(LakeletError):
             schema = lake.table(f"{database}.{name}").schema
             place = places.of(database, name) if some is None else database
@@ -125,13 +125,13 @@ def add_listing(space: Space, context: Context, words: Sequence[Word], shown: Co
 
 
 class _Places:
-    """Schemas of the catalog for tables: the database, or one that stands for it where DuckDB would take two names for one.
+    """The catalog schema of each table: its database, or a substitute where DuckDB cannot distinguish two names.
 
     d.t -> d     d.T -> "d#1"     D.t -> "D#2"
     """
 
     def __init__(self, databases: Sequence[str], shown: Collection[tuple[str, str]]) -> None:
-        # What each schema is shown as.
+        # The database under which each schema is shown.
         self.schemas: dict[str, str] = {}
         self._own: dict[str, str] = {}
         self._shown = set(shown)
@@ -143,7 +143,7 @@ class _Places:
             self.schemas[self._own[database]] = database
 
     def of(self, database: str, name: str) -> str | None:
-        """The schema for a table, None for one that is there already."""
+        """The schema for a table, None for one that is registered already."""
         if (database.lower(), name.lower()) in self._shown:
             return None
         alike = [schema for schema, shown in self.schemas.items() if shown == database]
@@ -166,7 +166,7 @@ def _is_list(words: Sequence[Word], place: int) -> bool:
 
 
 def _asked(context: Context, words: Sequence[Word]) -> tuple[list[tuple[str, str]], list[str]]:
-    """The tables that the query asks about by name, and those that are temporary; none where it asks for lists."""
+    """The tables that the query inspects by name, and the temporary ones; none where it reads whole listings."""
     found: list[tuple[str, str]] = []
     temporary: list[str] = []
     for place in range(len(words)):

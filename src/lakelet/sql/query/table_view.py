@@ -1,4 +1,4 @@
-"""A version of a table as SQL that DuckDB runs: its plain files by DuckDB's reader, the rest by ours, put together.
+"""A version of a table as a SQL view for DuckDB: the union of plain files, read by DuckDB, and the rest, read by us.
 
 SELECT … FROM read_parquet(['…/data-1.parquet', …])  UNION ALL  SELECT … FROM <rows that our reader merges>
 """
@@ -30,7 +30,7 @@ from lakelet.table.read.table_scan import TableScan
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """What a query reads of a table: the plan, and who reads which files."""
+    """The view of a table in a query: its plan, and the files assigned to each reader."""
 
     scan: TableScan
     plan: Plan
@@ -39,7 +39,7 @@ class TableView:
 
     @property
     def home(self) -> TableHome:
-        """Where the table is."""
+        """The home of the table."""
         return self.scan.home
 
     @property
@@ -48,7 +48,7 @@ class TableView:
         return [file.path for file in self.dealt.files]
 
     def sql(self, space: Space) -> str:
-        """The query that gives the rows."""
+        """The query that returns the rows."""
         fields = [self.scan.schema.field(name) for name in self.scan.columns]
         parts = native_selects(self.dealt, schema_versions(self.scan), fields, self.location, space.add_frame)
         if self.dealt.ours:
@@ -60,7 +60,7 @@ class TableView:
         return " UNION ALL ".join(parts)
 
     def blame(self, error: BaseException) -> None:
-        """Raises what is wrong with a file, if it is one of the files that DuckDB reads."""
+        """Raises the error of a file that DuckDB reads, if one of them is the cause."""
         files = self.dealt.files
         if files:
             with naming(self.home, files):
@@ -73,13 +73,13 @@ class TableView:
 
 
 def table_view(scan: TableScan, texts: Sequence[str], location: str | None, outdated: Outdated | None) -> TableView:
-    """The files that a query needs. One of the conditions `texts`, if there are any, holds for all rows that count; `outdated`
-    finds rows of merged files that do not count."""
+    """Plan a scan for a query and assign its files to the readers. Every needed row satisfies one of the conditions `texts`, if
+    there are any; `outdated` finds the superseded rows of merged files."""
     predicate = pruning_predicate(texts, scan.schema.fields)
     if predicate is not None:
         scan = replace(scan, where=predicate)
         if set(columns(predicate)) & set(scan.schema.trimmed_primary_keys):
-            # The merge reads only what may match then, which is less than all keys.
+            # With a predicate on the key, the merge reads only files that may match, which is cheaper than all keys.
             outdated = None
     plan = scan.plan()
     fields = tuple(scan.schema.field(name) for name in scan.columns)
@@ -88,7 +88,7 @@ def table_view(scan: TableScan, texts: Sequence[str], location: str | None, outd
 
 
 def scanned_sql(scan: TableScan, space: Space) -> str:
-    """The query that gives the rows of a scan with a condition or a limit of its own, which our reader alone heeds."""
+    """The query that returns the rows of a scan with a condition or a limit of its own, which only our reader applies."""
 
     def read(wanted: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         names = scan.columns if wanted is None else tuple(name for name in scan.columns if name in wanted)
@@ -98,7 +98,7 @@ def scanned_sql(scan: TableScan, space: Space) -> str:
 
 
 def outdated_rows(scan: TableScan) -> Outdated:
-    """Finds the rows of merged files that do not count, by their keys."""
+    """A function that finds the superseded rows of merged files from their keys."""
     schema = scan.schema
     reader = MergeReader(scan.home, schema, (), row_filter(None, schema.fields), schema_versions(scan))
     return reader.outdated

@@ -1,11 +1,11 @@
-"""Versions of tables in a query, which DuckDB's SQL has another spelling for.
+"""Time travel clauses of a query, replaced by names that DuckDB can resolve.
 
     FROM shop.orders FOR VERSION AS OF 3             a snapshot id, or a tag as text
     FROM shop.orders FOR TIMESTAMP AS OF '2026-01-01 12:00:00'    UTC where no zone is given; milliseconds as a number
     FROM shop.orders VERSION AS OF 3, FOR SYSTEM_VERSION AS OF 3, FOR SYSTEM_TIME AS OF …     the same
-    FROM shop.orders AT (VERSION => 3)               DuckDB's own spelling, before or behind an alias
+    FROM shop.orders AT (VERSION => 3)               DuckDB's own spelling, before or after an alias
 
-The table with its version is replaced by a name of its own, under which the query's space shows that version.
+The table with its version is replaced by a unique name, under which the query's space registers that version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakelet.sql.lexer.words import Word
 
 _VERSIONS = ("VERSION", "SYSTEM_VERSION")
 _TIMES = ("TIMESTAMP", "SYSTEM_TIME")
-# What may follow a table without being its alias.
+# Keywords that may follow a table and are not its alias.
 _NO_ALIAS = frozenset(
     (
         *(
@@ -47,7 +47,7 @@ Value = int | str | datetime | None
 
 @dataclass(frozen=True, slots=True)
 class Travel:
-    """A table at a version: its name, the snapshot id or tag, or the moment, and the name that stands for it."""
+    """A table at a version: its name, the snapshot id or tag, or the timestamp, and the name that replaces it."""
 
     parts: tuple[str, ...]
     stand_in: str
@@ -58,7 +58,7 @@ class Travel:
 def travels(
     text: str, words: Sequence[Word], value_of: Callable[[str], object]
 ) -> tuple[list[Travel], list[tuple[int, int, str]]]:
-    """The versions that a query names, and the changes (start, end, new text) that put other names for them.
+    """The time travel clauses of a query, and the edits (start, end, new text) that replace them by names.
 
     `value_of` evaluates an expression, such as a parameter.
     """
@@ -92,7 +92,7 @@ def travels(
 
 
 def _clause(reader: WordReader) -> tuple[str, str] | None:
-    """The kind of version and the expression for it, if such a clause comes next."""
+    """The kind of version and its expression, if a time travel clause comes next."""
     if reader.accept("AT", "("):
         for unit in ("VERSION", "TIMESTAMP"):
             if reader.accept(unit, "=>"):
@@ -119,7 +119,7 @@ def _clause(reader: WordReader) -> tuple[str, str] | None:
 
 
 def _name_before(words: Sequence[Word], place: int) -> tuple[int, int, bool]:
-    """Where the name of a table before a place begins and ends, and whether an alias stands in between."""
+    """The start and end of the table name before a position, and whether an alias is between them."""
     behind, alias = place, False
     if behind > 1 and words[behind - 1].is_name and words[behind - 2].keyword == "AS":
         behind, alias = behind - 2, True
@@ -140,7 +140,7 @@ def _before_table(word: Word) -> bool:
 
 
 def alias_follows(reader: WordReader) -> bool:
-    """Whether another name for the table before it comes next."""
+    """Whether an alias of the table comes next."""
     word = reader.peek()
     return word.keyword == "AS" or (word.is_name and word.keyword not in _NO_ALIAS)
 

@@ -1,7 +1,7 @@
-"""Whether a query is made of allowed parts alone: asked of DuckDB's own parse of it.
+"""Check DuckDB's parse tree of a query against allow-lists of nodes and functions.
 
-Everything that a query can be made of is on a list or refused: what a later DuckDB adds is refused until somebody has looked at
-it. Stored views and restricted sessions are checked by it, each by lists and words of its own.
+Every node is on a list or refused: what a later DuckDB adds is refused until it has been reviewed. Stored views and
+restricted sessions are checked by it, each with its own lists and errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PARTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TreeCheck:
-    """Functions that may be called, anywhere and behind FROM; `refused` makes the error for a part or a function's name."""
+    """The functions allowed in expressions and in FROM; `refused_part` and `refused_function` make the errors."""
 
     functions: frozenset[str]
     table_functions: frozenset[str]
@@ -39,7 +39,7 @@ class TreeCheck:
     more_expressions: frozenset[str] = field(default=frozenset())
 
     def check(self, node: object) -> None:
-        """Raises at the first part of a parsed query, or of a part of one, that is not on the lists."""
+        """Raises at the first node of a parse tree that is not on the lists."""
         if isinstance(node, list):
             for child in node:
                 self.check(child)
@@ -54,7 +54,7 @@ class TreeCheck:
         if part == "TABLE_FUNCTION":
             self._check_function(node.get("function", {}), self.table_functions)
         if "function_name" in node:
-            # What is allowed behind FROM is allowed elsewhere.
+            # A function allowed in FROM is allowed elsewhere.
             self._check_function(node, self.functions | self.table_functions)
         for key, child in node.items():
             # A constant is data, whatever it looks like.
