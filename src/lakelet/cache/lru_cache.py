@@ -24,7 +24,7 @@ class LruCache(Generic[Value]):
 
     @property
     def weight(self) -> int:
-        """What all values weigh, as it was declared."""
+        """The total weight of all values."""
         return self._weight
 
     def get(self, key: Hashable) -> Value | None:

@@ -56,7 +56,7 @@ class RegisteredPartition:
 
 
 class PartitionRegistry(Protocol):
-    """Where partitions are listed for others."""
+    """A registry of partitions, such as a metastore."""
 
     def add_partition_if_absent(self, partition: RegisteredPartition) -> bool:
         """Adds the partition; False where it is there already."""

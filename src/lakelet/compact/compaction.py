@@ -149,13 +149,13 @@ class Compaction:
         return True
 
     def plan(self, snapshot: Snapshot, scope: Scope | None = None) -> list[CompactionTask]:
-        """What is due in a snapshot."""
+        """Plan the tasks of a snapshot."""
         scope = scope or self.scope
         entries = scope_entries(self.home, self.schema, snapshot, scope)
         return plan_entries(self.home, self.schema, snapshot, entries, full=self.full, inline=self.inline)
 
     def rewrite(self, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
-        """Does the tasks, largest first; after an error or when cancelled there are no new files."""
+        """Run the tasks, largest first; after an error or when cancelled there are no new files."""
         watch = Watch(
             len(tasks),
             sum(task.row_count for task in tasks),
@@ -200,7 +200,7 @@ def plan_entries(
     full: bool,
     inline: bool = False,
 ) -> list[CompactionTask]:
-    """What is due among these live entries of a snapshot, all files of each bucket among them."""
+    """The tasks of these live entries of a snapshot, which include all files of each bucket."""
     vectors: Mapping[str, DeletionVector] = {}
     if snapshot.index_manifest is not None:
         planner = Planner(home, schema, SchemaVersions(home, {schema.id: schema}), TableOptions(schema.options))

@@ -1,4 +1,4 @@
-"""What this process has changed in tables, told to listeners in the same process."""
+"""Events of committed table changes, published to listeners in the same process."""
 
 from lakelet.events.bus import Listener, Subscription, publish, subscribe, uncertain
 from lakelet.events.event import (

@@ -1,12 +1,13 @@
-"""Listeners of this process, and what they are told.
+"""The event bus: publishes committed changes to the listeners of this process.
 
     with subscribe(lambda event: print(event)):
         orders.write(rows)                      # Committed(table=…, branch='main', snapshot_id=7, …)
 
 A listener is called in the thread that made the change, after the change is committed, and before the call that made it
 returns. Whatever it raises is logged and changes nothing; what interrupts a program from outside (KeyboardInterrupt) is raised
-again once all listeners were told. A listener that changes a table itself is not told of that. Events are told once and kept
-nowhere: who must not miss one names a callback in the table's options. Without listeners an event costs next to nothing.
+again once all listeners were called. A listener that changes a table itself is not notified of that. Events are delivered at
+most once and not stored: for delivery at least once, use a callback in the table's options. Without listeners an event costs
+next to nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ Listener: TypeAlias = Callable[[TableEvent], object]
 
 
 class Subscription:
-    """A listener that is told of events until this is closed; also a context manager."""
+    """The registration of a listener until it is closed; also a context manager."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
 
     def close(self) -> None:
-        """Ends it; what is being told at the moment may still arrive. To close it twice does nothing."""
+        """Unregister the listener; an event in delivery may still arrive. Idempotent."""
         global _subscriptions  # noqa: PLW0603 - replaced as a whole, so that publishers need no lock.
         with _LOCK:
             _subscriptions = tuple(one for one in _subscriptions if one is not self)
@@ -54,7 +55,7 @@ _TELLING: ContextVar[frozenset[int]] = ContextVar("listeners being told", defaul
 
 
 def subscribe(listener: Listener) -> Subscription:
-    """Has a listener told of every change that this process makes from now on."""
+    """Register a listener for every change that this process makes from now on."""
     global _subscriptions  # noqa: PLW0603 - as above.
     made = Subscription(listener)
     with _LOCK:
@@ -63,7 +64,7 @@ def subscribe(listener: Listener) -> Subscription:
 
 
 def publish(event: TableEvent) -> None:
-    """Tells all listeners of a change that is committed."""
+    """Notify all listeners of a committed change."""
     interrupted: BaseException | None = None
     for subscription in _subscriptions:
         telling = _TELLING.get()
@@ -91,7 +92,7 @@ def publish(event: TableEvent) -> None:
 
 @contextmanager
 def uncertain(table: TableName, branch: str, operation: str) -> Iterator[None]:
-    """Around the steps of a change: where they are stopped in the middle, nobody knows what the table is, which is published."""
+    """Publish StateUnknown where the steps of a change in this block are interrupted."""
     try:
         yield
     except BaseException:

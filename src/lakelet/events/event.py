@@ -1,7 +1,7 @@
-"""The changes of tables that are published, one class each.
+"""Events of table changes, one class each.
 
 An event says which table it is about, on which branch, and what the change made. It is published after the change is committed
-and says nothing of changes that other processes make. An interrupted change is told as a state that nobody knows.
+and covers no changes of other processes. An interrupted change is published as `StateUnknown`.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class TableEvent:
 
 @dataclass(frozen=True, slots=True)
 class TableCreated(TableEvent):
-    """A table was made."""
+    """A table was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableReplaced(TableEvent):
-    """Another table, or the same one with other columns and rows, has the name now."""
+    """A table was replaced: by another table, or with other columns and rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableDropped(TableEvent):
-    """A table is no more."""
+    """A table was dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class Committed(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class RolledBack(TableEvent):
-    """An older snapshot is the newest now. Of a native table the later ones are gone with their tags, and their ids are used
-    again."""
+    """The table was rolled back to an older snapshot. Of a native table the later ones are deleted with their tags, and their ids
+    are reused."""
 
     snapshot_id: int
 
@@ -109,14 +109,14 @@ class FastForwarded(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotsExpired(TableEvent):
-    """Snapshots are gone, oldest first."""
+    """Snapshots have expired, oldest first."""
 
     snapshot_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsExpired(TableEvent):
-    """Partitions were dropped for their age, by commits that were published before; each by the text of its columns."""
+    """Partitions have expired, by commits that were published before; each by the text of its columns."""
 
     partitions: tuple[Mapping[str, str | None], ...]
     snapshot_id: int | None
@@ -127,7 +127,7 @@ class PartitionsExpired(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class TagCreated(TableEvent):
-    """A tag was made."""
+    """A tag was created."""
 
     tag: str
     snapshot_id: int
@@ -135,7 +135,7 @@ class TagCreated(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class TagReplaced(TableEvent):
-    """A tag names another snapshot, or keeps it for another time."""
+    """A tag refers to another snapshot, or has another retention time."""
 
     tag: str
     snapshot_id: int
@@ -143,7 +143,7 @@ class TagReplaced(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class TagRenamed(TableEvent):
-    """A tag has another name."""
+    """A tag was renamed."""
 
     tag: str
     new_tag: str
@@ -151,36 +151,36 @@ class TagRenamed(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class TagDeleted(TableEvent):
-    """A tag is gone."""
+    """A tag was deleted."""
 
     tag: str
 
 
 @dataclass(frozen=True, slots=True)
 class BranchCreated(TableEvent):
-    """The branch of the event was made, empty where it has no snapshot."""
+    """The branch of the event was created, empty where it has no snapshot."""
 
     snapshot_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class BranchRenamed(TableEvent):
-    """The branch of the event has another name now."""
+    """The branch of the event was renamed."""
 
     new_branch: str
 
 
 @dataclass(frozen=True, slots=True)
 class BranchDeleted(TableEvent):
-    """The branch of the event is gone."""
+    """The branch of the event was deleted."""
 
 
-# ---------------------------------------------------------------- what nobody knows
+# ---------------------------------------------------------------- unknown outcomes
 
 
 @dataclass(frozen=True, slots=True)
 class StateUnknown(TableEvent):
-    """A change was stopped, or the store or catalog did not say whether it was carried out: the table may be what it was, what it
-    was to become, or in between. Whoever remembers anything of the table looks again."""
+    """The outcome of a change is unknown: it was interrupted, or the store or catalog did not answer. The table may be in its old
+    state, in the new one, or in between; whoever caches anything of the table must revalidate it."""
 
     operation: str

@@ -155,7 +155,7 @@ class _Cursor:
 
 
 class _Packer:
-    """Rows of one step after the other as batches of a good size."""
+    """Packs the rows of successive steps into batches of a useful size."""
 
     def __init__(self) -> None:
         self._small: list[pa.RecordBatch] = []

@@ -29,7 +29,7 @@ from lakelet.storage.home import TableHome
 
 @dataclass(frozen=True, slots=True)
 class SortedFileSpec:
-    """What the sorted files of one writer have in common. `keeps_key_stats` is false where no column has statistics."""
+    """The settings of the sorted files of one writer. `keeps_key_stats` is false where no column has statistics."""
 
     schema: TableSchema
     settings: FileSettings

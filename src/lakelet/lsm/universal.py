@@ -130,7 +130,7 @@ class UniversalPolicy:
         return max(self.num_levels, highest_level(runs) + 1)
 
     def last_full_ms(self, runs: Sequence[LevelRun]) -> int | None:
-        """When all runs were last merged, as far as the files tell: the newest file of the top level. None if it is empty."""
+        """The time of the last full compaction, by the newest file of the top level; None if that is empty."""
         if not runs or runs[-1].level != self.levels(runs) - 1:
             return None
         return max((file.creation_ms or 0 for file in runs[-1].files), default=None)

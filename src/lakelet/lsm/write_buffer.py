@@ -82,7 +82,7 @@ class WriteBuffer:
         self.bytes += batch.nbytes + batch.num_rows * _NUMBER_BYTES + batch.num_columns * _COLUMN_BYTES
 
     def taken(self, place: Place) -> int:
-        """How many rows of a bucket have come in so far, drained ones included."""
+        """The number of rows of a bucket that have arrived so far, drained ones included."""
         return self._next[place] - self._first[place]
 
     def drain(self) -> BufferedRows:
@@ -100,7 +100,7 @@ class WriteBuffer:
 
 
 class BufferedRows:
-    """What a buffer held, ready to be taken out bucket by bucket; several threads may do so."""
+    """The drained rows of a buffer, read bucket by bucket; several threads may do so."""
 
     def __init__(
         self, spec: MergeSpec, rows: pa.RecordBatch | None, kinds: Kinds | None, buckets: dict[Place, _Bucket]
@@ -162,7 +162,7 @@ class BufferedRows:
         return key_groups(rows, order, np.flatnonzero(begins), batch_rows)
 
     def _words(self, own: Rows) -> tuple[Words, Words | None]:
-        """What orders the rows of a bucket: their keys and their versions."""
+        """The words by which the rows of a bucket are sorted: keys and versions."""
         assert self._rows is not None
         taken = pa.array(own)
 

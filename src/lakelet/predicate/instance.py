@@ -22,7 +22,7 @@ _SETTINGS = {"autoinstall_known_extensions": "false"}
 
 
 def open_instance(path: str = ":memory:", settings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB instance in UTC that installs no extension; `settings` come on top."""
+    """Open a DuckDB instance in UTC that installs no extension; `settings` are added to that."""
     import duckdb  # noqa: PLC0415 - most processes do without, and all would wait for it to load.
 
     chosen: dict[str, str | bool | int | float | list[str]] = {**_SETTINGS, **(settings or {})}

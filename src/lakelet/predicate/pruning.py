@@ -57,7 +57,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """What is known of one column, one element per file: bounds of its values, and how many are NULL.
+    """The statistics of one column, one element per file: bounds of its values, and NULL counts.
 
     `exact` means that the bounds are values of rows, neither cut nor rounded: partition values are.
     """
@@ -118,7 +118,7 @@ def prune_expression(
 
 
 def _add_guarantees(proved: list[list[pc.Expression]], name: str, bounds: _Bounds) -> None:
-    """What holds for every row of each file. Arrow reads `bound OR is_null`, one bound at a time."""
+    """Add the guarantees of each file. Arrow understands `bound OR is_null`, one bound at a time."""
     field, low, high = pc.field(name), bounds.column.min, bounds.column.max
     missing = field.is_null()
     floating = bounds.type is not None and pa.types.is_floating(bounds.type)
@@ -153,7 +153,7 @@ class _Pruner:
         self.bounds: dict[str, _Bounds] = {}
 
     def decide(self, predicate: Predicate, within: Mask) -> _Verdict:
-        """What holds for the files in `within`; the answers for the others mean nothing."""
+        """Evaluate a predicate for the files in `within`; the results of the others are undefined."""
         match predicate:
             case And(terms):
                 may, always = within, np.ones(self.rows, np.bool_)

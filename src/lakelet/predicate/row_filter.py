@@ -45,7 +45,7 @@ _Condition: TypeAlias = Predicate | pc.Expression
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """What to read, what to push down and what to check afterwards; picklable.
+    """The columns to read, the pushdown and the residual of a filter; picklable.
 
     `columns` are the top-level columns that `apply` needs in a batch; the batch may have more.
     The push-down is exact for its part of the condition: it drops all rows which that part excludes, and no others.

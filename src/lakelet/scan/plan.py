@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def files(self) -> int:
-        """How many files are read."""
+        """The number of files that are read."""
         return sum(len(split.files) for split in self.splits)
 
     @property

@@ -96,7 +96,7 @@ class TablePaths:
 
     @property
     def branch_root(self) -> str:
-        """Where this branch keeps schemas, snapshots and tags."""
+        """The folder of this branch's schemas, snapshots and tags."""
         return self.root if self.branch == MAIN_BRANCH else f"{self.root}/branch/branch-{self.branch}"
 
     @property

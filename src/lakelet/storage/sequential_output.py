@@ -1,4 +1,4 @@
-"""What output files have in common that are written once, from front to back."""
+"""The base of output files that are written sequentially."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove objects; those absent are fine. Folders stay. BehindLinkError, after all others are gone, for those that a
+        """Remove objects; those absent are fine. Folders stay. BehindLinkError, after all others are deleted, for those that a
         symbolic link inside a table leads to: they stay."""
         ...
 
@@ -138,7 +138,7 @@ class ObjectStore(Protocol):
         ...
 
     def delete_folder(self, path: str) -> None:
-        """Remove the folder and everything in it, hidden names too; fine when absent. Of a symbolic link only the link goes."""
+        """Remove the folder and its contents, hidden names too; fine when absent. A symbolic link is removed, not followed."""
         ...
 
     def remove_empty_folder(self, path: str) -> bool:

@@ -80,7 +80,7 @@ class AppendPolicy:
 
     @property
     def small_bytes(self) -> int:
-        """Files below this size are small. One that was closed at its target size is not, though it came out smaller."""
+        """Files below this size are small. It is below the target, since a file closed at its target may be smaller."""
         return self.target_bytes // 10 * 7
 
     def pick(self, files: Sequence[DataFile], deleted: Mapping[str, int | None], *, full: bool) -> list[Group]:
@@ -202,7 +202,7 @@ def append_tasks(
     vectors: Mapping[str, DeletionVector],
     full: bool,
 ) -> list[CompactionTask]:
-    """What is due among these live entries of a snapshot, all files of each bucket among them."""
+    """The tasks of these live entries of a snapshot, which include all files of each bucket."""
     policy, deleted = AppendPolicy.of(schema), _deleted(vectors)
     return [
         _task(snapshot_id, first, group, vectors)
@@ -218,7 +218,7 @@ def inline_append_tasks(
     snapshot_id: int,
     vectors: Mapping[str, DeletionVector],
 ) -> list[CompactionTask]:
-    """What a write may compact after its commit, among the live entries of the partitions that it touched."""
+    """The tasks of a write's inline compaction, among the live entries of the partitions that it touched."""
     policy, deleted = AppendPolicy.of(schema), _deleted(vectors)
     return [
         _task(snapshot_id, first, group, vectors)
@@ -232,7 +232,7 @@ def _deleted(vectors: Mapping[str, DeletionVector]) -> dict[str, int | None]:
 
 
 def _buckets(entries: Iterable[ManifestEntry]) -> Iterator[tuple[ManifestEntry, list[DataFile]]]:
-    """The files of each bucket, with an entry that tells which it is."""
+    """The files of each bucket, with an entry that identifies the bucket."""
     buckets: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
     for entry in entries:
         buckets.setdefault((entry.partition, entry.bucket, entry.total_buckets), []).append(entry)

@@ -131,7 +131,7 @@ class PostponedCompaction:
         return waiting_tasks(scope_entries(self.home, self.schema, snapshot, self.scope), self.schema, snapshot)
 
     def rewrite(self, tasks: Sequence[WaitingTask]) -> list[Group]:
-        """Does the tasks; after an error or when cancelled there are no new files."""
+        """Run the tasks; after an error or when cancelled there are no new files."""
         rows, size = sum(task.row_count for task in tasks), sum(task.size for task in tasks)
         watch = Watch(len(tasks), rows, size, self.progress, self.cancel)
         rewriter = WaitingRewriter(
@@ -215,7 +215,7 @@ class WaitingRewriter:
         )
 
     def _rows(self, task: WaitingTask) -> Iterator[pa.RecordBatch]:
-        """The waiting rows as they came, in the columns of the table now, with their kinds."""
+        """The postponed rows in arrival order, in the table's current columns, with their kinds."""
         folder = PartitionFolders(self._home.paths, self._schema).bucket_folder(task.partition, POSTPONE_BUCKET)
         reader = KeyValueFiles(
             self._home,

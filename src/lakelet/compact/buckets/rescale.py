@@ -121,7 +121,7 @@ class Rescale:
         return rescale_tasks(entries, self.buckets, snapshot_id=snapshot.id, vectors=vectors)
 
     def rewrite(self, schema: TableSchema, tasks: Sequence[RescaleTask]) -> list[Group]:
-        """Does the tasks; after an error or when cancelled there are no new files."""
+        """Run the tasks; after an error or when cancelled there are no new files."""
         rows, size = sum(task.row_count for task in tasks), sum(task.size for task in tasks)
         watch = Watch(len(tasks), rows, size, self.progress, self.cancel)
         rewriter = RescaleRewriter(self.home.deferring(), schema, SchemaVersions(self.home, {schema.id: schema}))

@@ -28,7 +28,7 @@ def keyed_tasks(
     full: bool,
     expired: frozenset[str] = frozenset(),
 ) -> list[CompactionTask]:
-    """What is due in the buckets of these live entries, all files of each bucket among them.
+    """The tasks of these live entries, which include all files of each bucket.
 
     Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. Buckets with
     files of a newer schema are left alone: this one does not know all of their columns. Where rows of level 0 become visible by

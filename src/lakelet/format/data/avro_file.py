@@ -37,7 +37,7 @@ _ALIASES = {"zstandard": "zstd", "gzip": "deflate", "zlib": "deflate", "null": "
 
 
 class AvroFormat:
-    """Rows one after another."""
+    """The row-oriented format."""
 
     name = NAME
 

@@ -19,7 +19,7 @@ from lakelet.storage.store import ObjectStore, OutputFile
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """How files are encoded. `extra` are the options under the format's own prefix, such as `parquet.…`.
+    """The encoding settings of files. `extra` are the options under the format's own prefix, such as `parquet.…`.
 
     `sorted_columns` names columns whose neighbouring values lie close together, for formats that can store differences.
     """

@@ -67,7 +67,7 @@ class BloomFilter:
 
 
 def header_of(data: bytes, *, where: str) -> tuple[int, int] | None:
-    """How long the header at the start of `data` is, and how long the blocks are that follow it.
+    """The length of the header at the start of `data`, and that of the blocks that follow it.
 
     None if the filter is of a kind that came after this was written, which then tells nothing.
     """

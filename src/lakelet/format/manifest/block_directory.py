@@ -38,7 +38,7 @@ def encode_directory(entries: pa.Table, counts: Sequence[int], describe: Describ
 
 
 def decode_directory(metadata: Mapping[str, bytes], *, path: str) -> list[BlockPartitions] | None:
-    """What the header says of each block, None where it has no directory."""
+    """The directory of a manifest's header, None where it has none."""
     text = metadata.get(BLOCKS_KEY)
     if text is None:
         return None

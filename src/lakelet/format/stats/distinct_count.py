@@ -58,7 +58,7 @@ class DistinctCount:
 
     @property
     def count(self) -> int:
-        """How many different values there were."""
+        """The number of distinct values."""
         if self._registers is None:
             return 0 if self._values is None else len(self._values)
         return _estimate(self._registers)

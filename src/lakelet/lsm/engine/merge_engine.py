@@ -86,7 +86,7 @@ class FoldEngine(Protocol):
 
     @property
     def shortcuts(self) -> Shortcuts:
-        """What the engine allows: `NO_SHORTCUTS`, unless it can tell better."""
+        """The optimisations that the engine allows: `NO_SHORTCUTS` by default."""
 
     def columns_for(self, wanted: Sequence[str]) -> tuple[str, ...]:
         """The columns that results in these columns depend on, such as the sequence columns of a group. With none wanted, those

@@ -1,4 +1,4 @@
-"""The merge engine of a table: the one place where `merge-engine` and the options beside it become an engine.
+"""The merge engine of a table, made from `merge-engine` and its options.
 
 `ENGINES` has a maker for every engine that tables may use. Makers are called wherever a table's rows are merged, on executors
 too, so that they only look at the schema, which everyone has.

@@ -31,7 +31,7 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass(frozen=True, slots=True)
 class MemoryRunStats:
-    """What is known of a run; see `SourceStats`."""
+    """The metadata of a run; see `SourceStats`."""
 
     min_key: bytes
     max_key: bytes

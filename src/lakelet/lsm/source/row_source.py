@@ -29,7 +29,7 @@ Places = NDArray[np.int64]
 
 
 class SourceStats(Protocol):
-    """What is known of a source without reading it; a `DataFile` is one. Keys are BinaryRows of the trimmed primary key."""
+    """The metadata of a source; a `DataFile` is one. Keys are BinaryRows of the trimmed primary key."""
 
     @property
     def min_key(self) -> bytes:
@@ -66,7 +66,7 @@ class SourceStats(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowRequest:
-    """What a merge reads of a source: `fields` are columns of the table in its types now.
+    """The columns that a merge reads from a source: `fields` are columns of the table in its current types.
 
     `below` is a filter over columns of the key and the partition, `sequences` and `kinds` say whether these columns are needed.
     """
@@ -80,7 +80,7 @@ class RowRequest:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the batches: sequence numbers and kinds first, where they are asked for."""
+        """The columns of the batches: sequence numbers and kinds first, where they are requested."""
         own = (*((SEQUENCE_FIELD,) if self.sequences else ()), *((KIND_FIELD,) if self.kinds else ()))
         return pa.schema([field.with_nullable(True) for field in arrow_schema([*own, *self.fields])])
 
@@ -126,7 +126,7 @@ class RowSource(Protocol):
 
     @property
     def data(self) -> SourceStats:
-        """What is known of the rows."""
+        """The metadata of the rows."""
 
     def batches(self, request: RowRequest) -> Generator[pa.RecordBatch, None, None]:
         """The rows that pass the filter, in key order; a merge may stop before the end and close it."""
@@ -140,4 +140,4 @@ class LookupSource(Protocol):
 
 
 class Run(RowSource, LookupSource, Protocol):
-    """A run beside the files of a bucket: merged with them, and searched with them."""
+    """A run overlaid on the files of a bucket: merged with them, and searched with them."""

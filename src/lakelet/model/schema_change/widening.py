@@ -1,4 +1,4 @@
-"""Which type changes keep every stored value."""
+"""Type widening: the type changes that keep every stored value."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What changed between two versions of a table, row by row."""
+"""Changes between two snapshots of a table, row by row."""

@@ -94,7 +94,7 @@ def _quoted(name: str) -> str:
 
 
 def _with_key(rows: pa.RecordBatchReader, key: Sequence[tuple[str, DataType]]) -> pa.RecordBatchReader:
-    """The rows with their encoded keys. Columns go by number, for DuckDB takes names that differ in case for one."""
+    """The rows with their encoded keys. Columns are named by number, for DuckDB's names are case-insensitive."""
     types = [data_type for _, data_type in key]
     columns = [pa.field(f"c{number}", field.type) for number, field in enumerate(rows.schema)]
     schema = pa.schema([*columns, pa.field(_KEY, pa.binary())])

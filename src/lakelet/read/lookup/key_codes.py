@@ -39,7 +39,7 @@ _WIDE_DECIMAL = 18
 
 @dataclass(frozen=True, slots=True)
 class KeyCoder:
-    """How keys become codes: the types of the key, and how many bytes each column takes in a code.
+    """The encoder of keys to codes: the types of the key, and the width in bytes of each column in a code.
 
     Without widths the key is a whole number and its own code. There may be fewer types than the key has columns.
     """

@@ -270,7 +270,7 @@ class BlockFiles:
 def same_keys(
     columns: Sequence[pa.Array], rows: Places, others: Sequence[pa.Array], places: Places
 ) -> NDArray[np.bool_]:
-    """Whether each row of the columns has the key of the other row beside it, by their bits."""
+    """A mask of the rows whose keys are bitwise equal on both sides."""
     same = np.ones(len(rows), np.bool_)
     for column, other in zip(columns, others, strict=True):
         one, two = column.take(pa.array(rows)), other.take(pa.array(places))

@@ -22,7 +22,7 @@ class FileRun:
 
     @property
     def data(self) -> DataFile:
-        """What the manifest says of the file."""
+        """The file's manifest metadata."""
         return self.file.data
 
     def batches(self, request: RowRequest) -> Generator[pa.RecordBatch, None, None]:

@@ -136,8 +136,7 @@ class PieceCutter:
         )
 
     def _sample(self, sources: Sequence[RowSource]) -> None:
-        """Looks at a few rows of the largest file, once per reader: neither names nor sizes of files tell how long texts
-        are."""
+        """Sample a few rows of the largest file, once per reader: the metadata does not give the length of text."""
         files = [source for source in sources if isinstance(source, FileRun)]
         if not self._has_texts or self._sampled_bytes or not files:
             return

@@ -65,7 +65,7 @@ class BucketRoom:
         return self._next - self._step
 
     def _overfill(self, keys: int) -> Buckets:
-        """Buckets beyond their target, always the emptiest next: the `keys` least of all (count, bucket) still to come."""
+        """Assign keys beyond the buckets' targets, each to the emptiest bucket: the `keys` least (count, bucket) pairs."""
         if not self._bounded or not self._counts:
             raise InvalidError(
                 f"{keys} keys have no bucket to go to: all {len(self._counts)} that there may be hold "

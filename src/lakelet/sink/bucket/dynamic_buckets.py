@@ -142,7 +142,7 @@ class DynamicBucketAssigner:
 
     @property
     def assigners(self) -> int:
-        """How many assigners share the buckets of a partition."""
+        """The number of assigners that share the buckets of a partition."""
         return self._settings.assigners
 
     def assign(self, extracted: Extracted) -> Extracted:
@@ -264,7 +264,7 @@ def is_aligned(partition: bytes, bucket: int, hashes: Hashes, assigners: int) ->
 
 
 def by_partition(counts: Mapping[Place, int]) -> dict[bytes, dict[int, int]]:
-    """The same numbers, bucket by bucket of each partition."""
+    """Group counts by partition, then by bucket."""
     found: dict[bytes, dict[int, int]] = {}
     for (partition, bucket), count in counts.items():
         found.setdefault(partition, {})[bucket] = count
@@ -281,7 +281,7 @@ def _ranking(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 
 def _members(known: Hashes, hashes: Hashes) -> NDArray[np.bool_]:
-    """Which of some ascending hashes are among others."""
+    """A mask of the ascending hashes that are among the known ones."""
     if not len(known):
         return np.zeros(len(hashes), np.bool_)
     places = np.searchsorted(known, hashes)

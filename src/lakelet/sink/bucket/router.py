@@ -35,7 +35,7 @@ class Router:
 
     @property
     def total_buckets(self) -> int:
-        """What manifests record as the number of buckets: -1 where the table does not know buckets."""
+        """The bucket count that manifests record: -1 for a bucket-unaware table."""
         return self._extractor.total_buckets
 
     def route(self, batch: pa.RecordBatch, kinds: Kinds | None = None) -> Iterator[Routed]:

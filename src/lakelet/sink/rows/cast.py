@@ -52,7 +52,7 @@ class RowCaster:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the batches that come out."""
+        """The schema of the cast batches."""
         return self._schema
 
     def cast(self, batch: pa.RecordBatch, *, first_row: int = 0) -> pa.RecordBatch:

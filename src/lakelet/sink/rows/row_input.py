@@ -82,7 +82,7 @@ def _not_a_table(data: Any, reason: str = "") -> InvalidError:
 
 
 def _library(data: Any) -> str:
-    """The package a value's type comes from; neither frame library is imported to tell."""
+    """The package that defines a value's type; no frame library is imported for it."""
     return type(data).__module__.partition(".")[0]
 
 
@@ -97,7 +97,7 @@ def _opened(data: Any, opens: Callable[[], Any]) -> Any:
 
 
 def _alike(rows: list[Any], schema: pa.Schema, apart: Apart) -> Iterator[tuple[list[Any], _Gaps]]:
-    """The rows in parts that leave out the same columns and fields of ROWs, which go with them.
+    """Group the rows by the columns and fields of ROWs that they leave out; each group comes with these.
 
     What is no dict stays with the rows before, and is refused with them.
     """
@@ -267,7 +267,7 @@ def _misfit(rows: list[dict[str, Any]], columns: Sequence[pa.Field]) -> str:
 def _with_defaults(
     table: pa.Table, rows: list[dict[str, Any]], fields: Sequence[Field], defaults: ColumnDefaults
 ) -> pa.Table:
-    """With the defaults of columns that some rows leave out; one that says None keeps NULL."""
+    """Fill in the defaults of columns that some rows leave out; an explicit None stays NULL."""
     for field in fields:
         if not defaults.has(field) or field.name not in table.column_names:
             continue

@@ -46,7 +46,7 @@ def check_values(array: pa.Array, data_type: DataType, where: str, first_row: in
 
 
 def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Callable[[int], int]) -> None:
-    """Like `check_values`; `row_of` tells the row of the table that a value belongs to."""
+    """Like `check_values`; `row_of` gives the row of the table that a value belongs to."""
     if not data_type.nullable and array.null_count:
         row = row_of(array.is_null().index(True).as_py())
         raise InvalidError(f"column {where!r} is NOT NULL, but row {row} has NULL")

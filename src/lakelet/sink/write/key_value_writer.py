@@ -149,7 +149,7 @@ class KeyValueWriter:
             raise
 
     def _without_ignored(self, batch: pa.RecordBatch, kinds: Kinds | None) -> tuple[pa.RecordBatch, Kinds | None]:
-        """Without the rows whose kind the table's options ignore: they take no sequence number and get no bucket."""
+        """Drop the rows whose kind the table's options ignore: they take no sequence number and get no bucket."""
         if kinds is None or not self._ignored:
             return batch, kinds
         kept = ~np.isin(kinds, self._ignored)
@@ -241,7 +241,7 @@ class KeyValueWriter:
         return SortedFileWriter(self._spec, self._home, self._files, folder, nan_columns=self._nan_columns)
 
     def _group_rows(self, rows: BufferedRows) -> int:
-        """How many rows make a row group, by the size of the rows at hand."""
+        """The number of rows per row group, by the size of the rows at hand."""
         self._row_bytes = rows.row_bytes or self._row_bytes
         return self._settings.group_rows(self._row_bytes)
 

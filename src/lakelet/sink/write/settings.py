@@ -46,5 +46,5 @@ class SinkSettings:
         return SinkSettings(files, group, _ANY_ROWS if files.block_bytes else _KEYED_GROUP_ROWS, memory)
 
     def group_rows(self, row_bytes: float) -> int:
-        """How many rows of that size make a row group."""
+        """The number of rows of that size per row group."""
         return max(1, min(int(self.row_group_bytes / max(row_bytes, 1)), self.row_group_rows))

@@ -44,7 +44,7 @@ def check_files(schema: TableSchema) -> None:
 
 
 def _settings(schema: TableSchema, home: TableHome) -> list[FileSettings]:
-    """How new files of the table are written, each way once."""
+    """The distinct settings under which new files of the table are written."""
     options = TableOptions(schema.options)
     levels = {0}
     if schema.primary_keys:

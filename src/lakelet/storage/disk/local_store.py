@@ -309,7 +309,7 @@ class LocalStore:
         return tuple(entries)
 
     def _write_temporary(self, full: str, data: bytes, *, deferred: bool, synced: bool) -> str:
-        """A temporary beside the final name, fsynced if asked for; its folder is durable unless deferred."""
+        """A temporary beside the final name, fsynced if requested; its folder is durable unless deferred."""
         temporary = self._temporary_for(full, deferred=deferred)
         try:
             with open(temporary, "xb", buffering=0) as file:

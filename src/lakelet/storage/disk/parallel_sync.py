@@ -43,7 +43,7 @@ def run_parallel(action: Callable[[str], None], paths: Sequence[str]) -> None:
 
 
 class _Threads:
-    """The process's pool, started when it is first asked for."""
+    """The process's thread pool, started lazily."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -249,7 +249,7 @@ class S3Store:
         return tuple(sorted(kept, key=lambda info: info.path))
 
     def _sweep_empty_folders(self, folder: str, deleted: Sequence[str]) -> None:
-        """Make a deleted folder vanish where something besides its objects keeps it.
+        """Remove a deleted folder that something besides its objects keeps visible.
 
         That is a marker "folder/" of another tool, or a server with real folders (SeaweedFS), which removes
         an empty one when its marker is written and deleted. Only pyarrow's client can name such markers.
