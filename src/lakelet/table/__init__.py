@@ -1,4 +1,4 @@
-"""Tables, their scans, writes and commits, as people use them."""
+"""The table API: tables, their scans, writes and commits."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Loads what is asked for at its first use: a scan needs nothing of all that writes."""
+    """Import a name at its first use: a scan needs none of the modules that write."""
     if name not in _HOMES:
         raise AttributeError(f"module 'lakelet.table' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - as above.

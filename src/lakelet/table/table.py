@@ -1,4 +1,4 @@
-"""A table: the one object people hold. It wires the stages together and has no logic of its own.
+"""A table: the object that users hold. It delegates to the stages and has no logic of its own.
 
 orders = lake.table("shop.orders")
 orders.write(arrow_table)
@@ -98,7 +98,7 @@ class Table:
         return dict(latest_schema(self._home).options)
 
     def describe(self) -> dict[str, object]:
-        """What there is to know of the table, for people and programs alike."""
+        """The table's columns, keys, options and newest snapshot as plain values."""
         return described(self.name, self._home)
 
     def schemas(self) -> list[TableSchema]:
@@ -123,13 +123,13 @@ class Table:
     ) -> Snapshot | None:
         """Writes rows in one atomic commit and returns the snapshot made, None where there was nothing to write.
 
-        `mode` is "append", "overwrite" (the whole table, or the static `partition`) or "overwrite_partitions" (the
-        partitions that the rows belong to). In a primary-key table "append" is an upsert: a row takes the place of the one
-        with its key. `kinds` says what each row does ("+I", "+U", "-U", "-D"), as a list or as the name of a column of the data;
-        rows without it are put in. `missing` says what an upsert does about columns that its rows lack: "error", "default" (the
-        column's default, else NULL) or "keep" (stored values stay); unless given, the option `write.missing-columns` says it.
-        With `evolve` the table first takes on columns that it lacks and wider types that values need. With `commit_user` and a
-        rising `commit_identifier` the write is applied once, however often it is repeated.
+        `mode` is "append", "overwrite" (the whole table, or the static `partition`) or "overwrite_partitions" (the partitions
+        that the rows belong to). In a primary-key table "append" is an upsert: a row takes the place of the one with its key.
+        `kinds` says what each row does ("+I", "+U", "-U", "-D"), as a list or as the name of a column of the data; rows
+        without it are inserted. `missing` says what an upsert does about columns that its rows lack: "error", "default" (the
+        column's default, else NULL) or "keep" (stored values stay); unless given, the option `write.missing-columns` decides.
+        With `evolve` the table first adds columns that it lacks and widens types where values need it. With `commit_user` and
+        a rising `commit_identifier` the write is idempotent: it is applied once, however often it is repeated.
         """
         commit = CommitArguments(commit_user, commit_identifier, watermark, properties)
         rows = RowArguments(kinds, missing, evolve)
@@ -144,7 +144,7 @@ class Table:
         """The second phase: a commit of messages from any number of writers."""
         schema = latest_schema(self._home)
         check_usable(schema)
-        # It may be kept and sent long after, when the schema is another one.
+        # It may be kept and committed long after, under another schema.
         return replace(TableCommit.of(self._home, user, identifier, schema), after=after_commit, schema=None)
 
     def delete(
@@ -157,7 +157,7 @@ class Table:
     ) -> Snapshot | None:
         """Deletes the rows with these primary keys, or those that match; None where there is no such row.
 
-        `keys` is anything that `write` takes; of its columns those of the primary key count.
+        `keys` is anything that `write` takes; only its primary-key columns are used.
         """
         return delete_rows(self._home, keys, where, partial(self.new_commit, commit_user, commit_identifier))
 
@@ -177,7 +177,7 @@ class Table:
     ) -> TableScan:
         """A scan of the newest version, or of the one named by snapshot id, time, tag or branch.
 
-        Rows come in the order of the files; with `ordered` those of each bucket of a primary-key table in key order.
+        Rows are in the order of the files; with `ordered` those of each bucket of a primary-key table in key order.
         """
         home = (branch_home(self._home, branch) if branch is not None else self._home).for_queries()
         return open_scan(home, columns, where, limit, NamedVersion(version, timestamp, tag), ordered=ordered)
@@ -192,14 +192,14 @@ class Table:
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """The newest rows with these primary keys, in the order of the keys; keys without a row give none.
 
-        `keys` is anything that `write` takes; of its columns those of the primary key count.
+        `keys` is anything that `write` takes; only its primary-key columns are used.
         """
         return get_newest_rows(self._home.for_queries(), keys, columns)
 
     def changes(self, start: VersionLike, end: VersionLike | None = None) -> pa.Table:
         """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot.
 
-        Each is the id of a snapshot, the name of a tag, or a time, which stands for the newest snapshot made by then: a datetime
+        Each is the id of a snapshot, the name of a tag, or a time, which means the newest snapshot made by then: a datetime
         or ISO 8601 text, in UTC unless it has a zone.
         """
         return pa.Table.from_batches(self.change_batches(start, end), changes_schema(self.schema))
@@ -229,7 +229,7 @@ class Table:
         return branch_names(self._home)
 
     def files(self, *, version: int | None = None) -> list[tuple[str, DataFile]]:
-        """The live data files with their paths, also those whose rows only show up after compaction."""
+        """The live data files with their paths, also those whose rows are visible only after compaction."""
         return live_data_files(self.scan(version=version))
 
     # ------------------------------------------------------------------ schema changes
@@ -262,7 +262,7 @@ class Table:
         return SchemaChanges(self._home).change_type(name, data_type)
 
     def change_nullability(self, name: Path, *, nullable: bool) -> TableSchema:
-        """Lets a NOT NULL column be NULL."""
+        """Make a NOT NULL column nullable."""
         return SchemaChanges(self._home).change_nullability(name, nullable=nullable)
 
     def change_column_comment(self, name: Path, comment: str | None) -> TableSchema:
@@ -282,7 +282,7 @@ class Table:
         return SchemaChanges(self._home).set_options(options)
 
     def reset_options(self, names: Sequence[str]) -> TableSchema:
-        """Takes options back to their defaults."""
+        """Reset options to their defaults."""
         return SchemaChanges(self._home).reset_options(names)
 
     def change_comment(self, comment: str | None) -> TableSchema:
@@ -290,12 +290,12 @@ class Table:
         return SchemaChanges(self._home).change_comment(comment)
 
     def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
-        """Several changes as one new version: `change` gives the schema after all of them from the one before. It is made of
-        the functions of `model.evolution` and of `with_options`, and is called again when another change came first."""
+        """Apply several changes as one new version: `change` maps the schema before all of them to the one after. It is made of
+        the functions of `model.evolution` and of `with_options`, and is called again after a concurrent change."""
         return SchemaChanges(self._home).alter(change)
 
     def with_options(self, schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
-        """A schema with options set, or taken back to their defaults for None, if this table can take that."""
+        """A schema with options set, or reset to their defaults for None, if this table allows that."""
         return SchemaChanges(self._home).with_options(schema, changes)
 
     # ------------------------------------------------------------------ compaction
@@ -316,8 +316,8 @@ class Table:
         nothing to do.
 
         `partition` narrows it to partitions with these values, or with those of one of several mappings; `where` to those that
-        match a condition on partition columns; `idle_for` to those without a new file for so long. `options` take the place
-        of the table's for this once. `progress` is called with a `CompactionProgress` as files are rewritten; `cancel` (a
+        match a condition on partition columns; `idle_for` to those without a new file for that time. `options` override those
+        of the table for this call. `progress` is called with a `CompactionProgress` as files are rewritten; `cancel` (a
         `threading.Event` or a function) stops the work, and leaves the table as it was.
         """
         return TableCompaction(self._home).compact(
@@ -332,16 +332,16 @@ class Table:
         )
 
     def compact_manifests(self) -> Snapshot | None:
-        """Merges the table's manifests into few, for quicker plans and commits; None where there is nothing to gain.
+        """Merge the table's manifests into few, for faster plans and commits; None where there is nothing to gain.
 
-        Commits merge manifests by themselves as they pile up, and so does a full compaction.
+        Commits merge manifests by themselves as they accumulate, and so does a full compaction.
         """
         return TableCompaction(self._home).compact_manifests()
 
     def compact_in_background(
         self, full: bool = False, *, every: float | None = None, progress: Progress | None = None
     ) -> BackgroundCompaction:
-        """Compacts in a thread, once, or again and again `every` so many seconds, until it is cancelled."""
+        """Compact in a thread, once, or repeatedly `every` number of seconds, until it is cancelled."""
         return TableCompaction(self._home).compact_in_background(full, every=every, progress=progress)
 
     def rescale(
@@ -354,7 +354,7 @@ class Table:
         threads: int | None = None,
         elsewhere: RescaleElsewhere | None = None,
     ) -> Snapshot | None:
-        """Puts the table's rows into another number of buckets; the snapshot made, None where all partitions have it already.
+        """Rewrite the table's rows into another number of buckets; the snapshot made, None where all have it already.
 
         The option `bucket` becomes `buckets`. With `partition` only partitions with these values are rewritten; the others
         keep their number, can be read, and take rows again once they are rescaled, too. In a table with postponed buckets
@@ -376,14 +376,14 @@ class Table:
         dry_run: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> ExpiredSnapshots:
-        """Lets go of old snapshots and of the files that only they need.
+        """Expire old snapshots, and delete the files that only they need.
 
-        `retain_last` snapshots stay whatever their age, those beyond `retain_max` go whatever theirs; in between go those that
-        were replaced before `older_than` (an age such as "1 d", or a moment). Without any of these the table's options
-        decide; with a count and no age, age plays no part. At most `limit` go.
+        `retain_last` snapshots stay whatever their age, those beyond `retain_max` expire whatever theirs; in between expire
+        those that were replaced before `older_than` (an age such as "1 d", or a point in time). Without any of these the
+        table's options decide; with a count and no age, age plays no part. At most `limit` expire.
 
         Tags keep their files, consumers hold the snapshots they still need, and snapshots younger than `commit.timeout` stay,
-        where that is set. `dry_run` says what would go. `options` take the place of the table's for this once.
+        where that is set. `dry_run` reports what would expire. `options` override those of the table for this call.
         """
         return TableRetention(self._home).expire_snapshots(
             retain_last, retain_max=retain_max, older_than=older_than, limit=limit, dry_run=dry_run, options=options
@@ -397,11 +397,11 @@ class Table:
         dry_run: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> ExpiredPartitions:
-        """Drops the partitions whose time is before `older_than` (an age, or a moment), in one commit.
+        """Drop the partitions whose time is before `older_than` (an age, or a point in time), in one commit.
 
         What a partition's time is follows `partition.expiration-strategy`. Without `older_than` the age is the table's
-        `partition.expiration-time`, without `max_partitions` the most that go at once its `partition.expiration-max-num`.
-        `options` take the place of the table's for this once.
+        `partition.expiration-time`, without `max_partitions` the most that are dropped at once its
+        `partition.expiration-max-num`. `options` override those of the table for this call.
         """
         return TableRetention(self._home).expire_partitions(
             older_than, max_partitions=max_partitions, dry_run=dry_run, options=options
@@ -410,36 +410,36 @@ class Table:
     def remove_orphan_files(
         self, older_than: Age = "1 d", *, dry_run: bool = False, work: OrphanWork | None = None
     ) -> OrphanReport:
-        """Removes files that nothing on any branch points at and that were last changed before `older_than`.
+        """Delete files that nothing on any branch refers to and that were last changed before `older_than`.
 
-        The age keeps what writers are about to commit. Less than a day is right only where nobody is writing. `work` is for
+        The age protects what writers are about to commit. Less than a day is safe only where nobody is writing. `work` is for
         engines that list and delete on many machines.
         """
         return TableRetention(self._home).remove_orphan_files(older_than, dry_run=dry_run, work=work)
 
     def remove_unexisting_files(self, *, dry_run: bool = False) -> MissingFiles:
-        """Takes data files that are gone from the store out of the table, so that its other rows can be read again.
+        """Remove data files that are missing in the store from the table, so that its other rows can be read again.
 
-        Their rows are lost. This is for when somebody has removed files by hand; nothing that Lakelet does makes it necessary.
+        Their rows are lost. This is for when somebody has deleted files by hand; nothing that Lakelet does makes it necessary.
         """
         return TableRetention(self._home).remove_unexisting_files(dry_run=dry_run)
 
     def repair(self) -> RepairedHints:
-        """Makes the hints at the oldest and newest snapshot right. Readers do without them; right ones save listings."""
+        """Correct the hints to the oldest and newest snapshot. Readers do without them; correct ones save listings."""
         return TableRetention(self._home).repair()
 
     # ------------------------------------------------------------------ statistics and checks
 
     def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
-        """Gathers statistics of these columns, or of all, and commits them; None for a table without snapshots.
+        """Compute statistics of these columns, or of all, and commit them; None for a table without snapshots.
 
-        An empty list gathers the number and size of rows only. Rows are read once, batch by batch. Different values are counted
+        An empty list computes the number and size of rows only. Rows are read once, batch by batch. Distinct values are counted
         exactly up to 16,384 of them, beyond that with a standard error of 0.8 %.
         """
         return RowStatistics(self._home).analyze(columns)
 
     def statistics(self) -> TableStatistics | None:
-        """The newest statistics, which say of which snapshot they are; None where there are none."""
+        """The newest statistics, which name the snapshot they describe; None where there are none."""
         return RowStatistics(self._home).statistics()
 
     def check(
@@ -452,10 +452,10 @@ class Table:
         threads: int | None = None,
         progress: CheckedFiles | None = None,
     ) -> CheckReport:
-        """Checks all versions of all branches, or the one of a snapshot id or tag, or those of a branch.
+        """Check all versions of all branches, or the one of a snapshot id or tag, or those of a branch.
 
-        Data files are decoded whole and compared with their metadata; a `quick` check looks only whether they are there in
-        their sizes. The report says what is damaged and which rows it held. Nothing is changed.
+        Data files are decoded whole and compared with their metadata; a `quick` check verifies only that they exist with
+        their sizes. The report lists what is damaged and which rows it held. Nothing is changed.
         """
         return TableCheck(self._home).check(
             version=version, tag=tag, branch=branch, quick=quick, threads=threads, progress=progress
@@ -465,17 +465,17 @@ class Table:
 
     @property
     def tags(self) -> TableTags:
-        """Names for versions."""
+        """The table's tags."""
         return TableTags(self._home)
 
     @property
     def branches(self) -> TableBranches:
-        """Lines of versions beside the main one."""
+        """The table's branches beside the main one."""
         return TableBranches(self._home)
 
     @property
     def consumers(self) -> TableConsumers:
-        """Readers that hold snapshots back from expiry."""
+        """The table's consumers: readers that hold snapshots back from expiry."""
         return TableConsumers(self._home)
 
     @property
@@ -492,9 +492,9 @@ class Table:
         return table
 
     def rollback(self, to: int | str | None = None, *, timestamp: Moment | None = None) -> Snapshot:
-        """Makes an older version the newest one: a snapshot by its id, a tag by its name, or the last up to a time.
+        """Make an older version the newest one: a snapshot by its id, a tag by its name, or the last up to a time.
 
-        What came after it is no more, tags of later versions included; its files stay until orphans are removed. The schema stays
-        as it is.
+        Later snapshots are deleted, tags of later versions included; their files stay until orphans are removed. The schema
+        stays as it is.
         """
         return rollback_to(self._home, to, timestamp)

@@ -1,4 +1,4 @@
-"""Points in time and lengths of it, as callers write them.
+"""Parse points in time and durations, as callers write them.
 
 "2026-01-01T00:00:00Z", datetime(2026, 1, 1, tzinfo=UTC)     a moment; without a zone in UTC
 "1 d", "36 h", "PT1H", timedelta(days=1)                     a length; as an age: that long ago
@@ -36,7 +36,7 @@ def milliseconds(timestamp: object) -> int:
 
 
 def length(value: object, what: str) -> timedelta:
-    """A length of time, given as such or as text like '1 d' or 'PT1H'; `what` is the argument's name."""
+    """A duration, given as such or as text like '1 d' or 'PT1H'; `what` is the argument's name."""
     found = value if isinstance(value, timedelta) else None
     if isinstance(value, str):
         try:

@@ -1,4 +1,4 @@
-"""Whether Lakelet can read and write a table at all."""
+"""Check that Lakelet can read and write a table at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from lakelet.options import check_stored
 
 
 def check_usable(schema: TableSchema) -> None:
-    """Refuses tables with options whose meaning is not implemented: their rows would come out wrong."""
+    """Reject tables with options that are not implemented: their rows would be read wrong."""
     check_stored(schema.options)
     check_bucket_count(schema)

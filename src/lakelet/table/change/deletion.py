@@ -1,4 +1,4 @@
-"""Deletes rows by primary key or by condition, in the way the table stores them."""
+"""Delete rows by primary key or by condition, on primary-key and append tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lakelet.table.write.writable import check_writable
 def delete_rows(
     home: TableHome, keys: Any, where: Condition | None, new_commit: Callable[[], TableCommit]
 ) -> Snapshot | None:
-    """Deletes the rows with these primary keys, or those that match; None where there is no such row."""
+    """Delete the rows with these primary keys, or those that match; None where there is no such row."""
     if (keys is None) == (where is None):
         raise InvalidError("delete needs keys or a condition, and not both; where='true' deletes every row")
     check_condition(where)

@@ -1,7 +1,7 @@
-"""Deleting rows of a primary-key table: each row that goes is written once more, as a delete.
+"""Delete rows of a primary-key table: each is written once more, as a row of kind -D.
 
-Which rows go is found out in one snapshot; if their buckets have changed when the commit comes, all of it is done again, since
-a row may not match any more.
+The rows are looked up in one snapshot; if their buckets have changed when it is committed, all of it is retried, since
+a row may no longer match.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KeyedDeletion:
     rows_of: RowsOf
 
     def run(self) -> Snapshot | None:
-        """Deletes and commits; None where there is no such row."""
+        """Delete and commit; None where there is no such row."""
         return LookedUpChange(self.home, self.commit, self._prepare).run()
 
     def _prepare(self, schema: TableSchema, snapshot: Snapshot | None) -> Prepared:
@@ -61,7 +61,7 @@ def check_takes_deletes(schema: TableSchema) -> None:
 
 
 def check_none_waiting(home: TableHome, schema: TableSchema, snapshot: Snapshot | None) -> None:
-    """InvalidError where rows wait for a bucket, so that a condition cannot be tried on them."""
+    """InvalidError where postponed rows wait for a bucket, so that a condition cannot be evaluated on them."""
     if snapshot is not None and bucket_mode(schema) is BucketMode.POSTPONE_MODE and _waiting(home, snapshot):
         raise InvalidError(
             "rows of this table wait for compaction to give them a bucket, and nobody can tell whether they match: delete "
@@ -87,7 +87,7 @@ def keyed_rows(home: TableHome, keys: Any) -> RowsOf:
     kept: dict[int, pa.Table] = {}
 
     def rows(schema: TableSchema, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
-        # A stream of keys can be read once, but a deletion may have to be done again.
+        # A stream of keys can be read once, but a deletion may have to be retried.
         wanted = kept.setdefault(0, key_table(keys, schema)) if not kept else kept[0]
         if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
             return iter(_bare_rows(wanted, schema).to_batches())
@@ -99,13 +99,13 @@ def keyed_rows(home: TableHome, keys: Any) -> RowsOf:
 def _found(
     home: TableHome, schema: TableSchema, snapshot: Snapshot | None, wanted: pa.Table
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the keys, some keys at a time."""
+    """Look up the rows of the keys, a chunk of keys at a time."""
     for start in range(0, wanted.num_rows, _KEYS_AT_ONCE):
         yield from get_rows(home, schema, snapshot, wanted.slice(start, _KEYS_AT_ONCE), None).to_batches()
 
 
 def _bare_rows(keys: pa.Table, schema: TableSchema) -> pa.Table:
-    """Rows with nothing but their keys."""
+    """Rows with only their key columns."""
     needed = [field.name for field in schema.fields if not field.type.nullable and field.name not in keys.column_names]
     if needed:
         raise InvalidError(

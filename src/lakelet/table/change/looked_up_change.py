@@ -1,11 +1,11 @@
-"""A change of rows that were looked up in one snapshot: done again when others changed these rows before the commit.
+"""A change of rows that were looked up in one snapshot, retried when a concurrent commit changed these rows.
 
-    newest snapshot ─ look ─ write files ─ commit ─┬─ stands ─ compaction and upkeep
-          ↑             │                          └─ conflict: the files go
+    newest snapshot ─ look up ─ write files ─ commit ─┬─ committed ─ compaction and upkeep
+          ↑             │                             └─ conflict: the files are removed
           └─────────────┴─ the snapshot is expired meanwhile ──┘
 
-This owns the loop and what happens to files that do not make it; what is looked up and written is decided by whoever
-`prepare`s. Nothing is visible before the commit, and a crash on the way leaves files that nobody names.
+This owns the retry loop and the removal of uncommitted files; `prepare` decides what is looked up and written.
+Nothing is visible before the commit, and a crash on the way leaves files that nobody names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lakelet.table.write.table_commit import TableCommit
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a change comes to: its files, and how many sorted runs their buckets had before."""
+    """A prepared change: its files, and how many sorted runs their buckets had before."""
 
     messages: tuple[CommitMessage, ...]
     runs_of: RunsOf = lambda _: 0
@@ -37,10 +37,10 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class LookedUpChange:
-    """A change that `prepare` works out on a version of the table.
+    """A change that `prepare` computes on a version of the table.
 
-    With `rests_on_all` it depends on rows that are not there as much as on those that are, so that any row written meanwhile
-    makes it look again; otherwise only a change of what it touches does.
+    With `rests_on_all` it depends on the absence of rows as much as on their presence, so that any row written meanwhile
+    makes it retry; otherwise only a change of what it touches does.
     """
 
     home: TableHome
@@ -49,7 +49,7 @@ class LookedUpChange:
     rests_on_all: bool = False
 
     def run(self) -> Snapshot | None:
-        """Changes and commits; the last snapshot made, None where there was nothing to change."""
+        """Change and commit; the last snapshot made, None where there was nothing to change."""
         commit, done = replace(self.commit, fresh=True).look_back()
         if done is not None:
             return AfterWrite(self.home, latest_schema(self.home), commit).repeated(done)
@@ -72,7 +72,7 @@ class LookedUpChange:
                 remove_files(self.home, schema, prepared.messages)
                 repetition.again(conflict)
             except LakeletError:
-                # Of other errors nobody knows when they happened: a commit that stands must keep its files.
+                # After other errors the outcome of the commit is unknown: committed files must be kept.
                 remove_files(self.home, schema, prepared.messages)
                 raise
         return AfterWrite(self.home, schema, commit).run(made, prepared.messages, prepared.runs_of)

@@ -1,10 +1,10 @@
-"""Rows that go and rows that come, found in one version and written as one commit.
+"""Deleted and added rows, found in one version and written as one commit.
 
-    append table        a file that loses rows is rewritten without them, one that loses all of them goes; new rows are appended
-    primary-key table   a row that goes is written once more as a delete, a row that comes is an upsert
+    append table        a file that loses rows is rewritten without them, or removed if it loses all; new rows are appended
+    primary-key table   a deleted row is written once more as a delete, an added row is an upsert
 
-A delete carries the whole row, so that it lands in the row's bucket, has the row's sequence where `sequence.field` decides
-(a delete without one would lose against the row), and tells readers of changes what was deleted.
+A delete carries the whole row, so that it gets the row's bucket, has the row's sequence where `sequence.field` decides
+(a delete without one would lose against the row), and shows readers of changes what was deleted.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from lakelet.table.write.writer import PinnedVersion, open_writer
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """Some rows in all columns of the table, and what each does; where there is no primary key, the places of rows that go
-    (as `LocatedRows` tells them), beside rows that all come."""
+    """Some rows in all columns of the table, and their kinds; where there is no primary key, the places of deleted rows
+    (from `LocatedRows`), beside rows that are all added."""
 
     rows: pa.RecordBatch
     kinds: Kinds | None = None
@@ -41,12 +41,12 @@ class RowChanges:
     gone_rows: NDArray[np.int64] | None = None
 
 
-# Finds what changes in a version whose rows can be read with their places.
+# Finds the changes in a version whose rows can be read with their places.
 FindChanges = Callable[[TableSchema, Snapshot | None, LocatedRows], Iterable[RowChanges]]
 
 
 def prepare_changes(home: TableHome, find: FindChanges) -> Callable[[TableSchema, Snapshot | None], Prepared]:
-    """How a `LookedUpChange` finds and writes changes."""
+    """The `prepare` of a `LookedUpChange` that finds and writes row changes."""
 
     def prepare(schema: TableSchema, snapshot: Snapshot | None) -> Prepared:
         located = LocatedRows(home, schema, snapshot)
@@ -64,7 +64,7 @@ def prepare_keyed(
     snapshot: Snapshot | None,
     changes: Iterator[tuple[pa.RecordBatch, Kinds | None]],
 ) -> Prepared:
-    """Writes rows of a primary-key table on top of the version they were found in."""
+    """Write rows of a primary-key table on top of the version they were found in."""
     writer = open_writer(home.deferring(), schema, None, base=PinnedVersion(snapshot))
     columns = arrow_schema(schema.fields)
     try:
@@ -77,7 +77,7 @@ def prepare_keyed(
 
 
 def without_files(snapshot: Snapshot, splits: Iterable[Split]) -> tuple[CommitMessage, ...]:
-    """The messages that take files of a snapshot away, each given as a split of its own."""
+    """The messages that remove files of a snapshot, each given as a split of its own."""
     removed: dict[tuple[bytes, int, int], list[Split]] = {}
     for one in splits:
         removed.setdefault((one.partition, one.bucket, one.total_buckets), []).append(one)
@@ -127,7 +127,7 @@ def _prepare_appended(
 
 
 def _by_file(files: list[NDArray[np.int32]], rows: list[NDArray[np.int64]]) -> list[tuple[int, NDArray[np.int64]]]:
-    """The rows that go, of each file, ascending."""
+    """The deleted rows of each file, ascending."""
     if not any(len(part) for part in files):
         return []
     every_file, every_row = np.concatenate(files), np.concatenate(rows)

@@ -1,8 +1,8 @@
-"""Deleting rows by predicate from an append table: the files that hold a matching row are rewritten without it.
+"""Delete rows by predicate from an append table: the files that hold a matching row are rewritten without it.
 
-Only files that statistics cannot rule out are looked at, with just the columns of the predicate; a file without a matching row
-stays, one in which every row matches goes, the others are rewritten. If another writer changes one of these files
-meanwhile, the whole is done again on the new snapshot.
+Only files that statistics do not prune are read, with just the columns of the predicate; a file without a matching row
+stays, one in which every row matches is removed, the others are rewritten. If another writer changes one of these files
+meanwhile, the whole is retried on the new snapshot.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from lakelet.table.write.table_commit import TableCommit
 
 @dataclass(frozen=True, slots=True)
 class RowDeletion:
-    """Deletes the rows of a table that match."""
+    """Deletes the rows of an append table that match a predicate."""
 
     home: TableHome
     where_of: Callable[[TableSchema], Where]
     commit: TableCommit
 
     def run(self) -> Snapshot | None:
-        """Deletes and commits; None where no row matches."""
+        """Delete and commit; None where no row matches."""
         return LookedUpChange(self.home, self.commit, self._prepare).run()
 
     def _prepare(self, schema: TableSchema, snapshot: Snapshot | None) -> Prepared:
@@ -71,7 +71,7 @@ class RowDeletion:
         matching: RowFilter,
         writer: AppendWriter,
     ) -> bool:
-        """Writes the rows of a file that stay; False where all of them do."""
+        """Write the rows of a file that do not match; False where none matches."""
         everything = row_filter(None, schema.fields)
         needed = matching.columns or schema.names[:1]
         looked = SplitReader(self.home, schema.fields, needed, everything, schema_of)

@@ -1,4 +1,4 @@
-"""The schema changes of a table, each one new schema version made atomically."""
+"""The schema changes of a table, each an atomic new schema version."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SchemaChanges:
         return self._alter(lambda schema: evolution.change_type(schema, name, new))
 
     def change_nullability(self, name: Path, *, nullable: bool) -> TableSchema:
-        """Lets a NOT NULL column be NULL."""
+        """Make a NOT NULL column nullable."""
         return self._alter(lambda schema: evolution.change_nullability(schema, name, nullable=nullable))
 
     def change_column_comment(self, name: Path, comment: str | None) -> TableSchema:
@@ -84,7 +84,7 @@ class SchemaChanges:
         return self._change_options({key: _literal(value) for key, value in options.items()})
 
     def reset_options(self, names: Sequence[str]) -> TableSchema:
-        """Takes options back to their defaults."""
+        """Reset options to their defaults."""
         return self._change_options(dict.fromkeys(names))
 
     def change_comment(self, comment: str | None) -> TableSchema:
@@ -92,11 +92,11 @@ class SchemaChanges:
         return self._alter(lambda schema: evolution.change_table_comment(schema, comment))
 
     def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
-        """Several changes as one new version: `change` gives the schema after all of them from the one before."""
+        """Apply several changes as one new version: `change` maps the schema before all of them to the one after."""
         return self._alter(change)
 
     def with_options(self, schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
-        """A schema with options set, or taken back to their defaults for None, if this table can take that."""
+        """A schema with options set, or reset to their defaults for None, if this table allows that."""
         given = {key: text for key, text in changes.items() if text is not None}
         check_options(given)
         check_callbacks(given, self.home.callback_modules)
@@ -126,7 +126,7 @@ class SchemaChanges:
 
 
 def note_schema(home: TableHome, schema: TableSchema) -> None:
-    """Notes a change in the table's metadata file, which is for people: the schema stands without it."""
+    """Record a change in the table's metadata file, which is for people: the schema is committed without it."""
     path = home.paths.metadata
     try:
         metadata = decode_metadata(home.store.get(path), path=home.where(path))

@@ -1,1 +1,1 @@
-"""Reads: scans, lookups by key, changes between versions."""
+"""Reads: scans, lookups by primary key, changes between versions."""

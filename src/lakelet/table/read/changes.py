@@ -1,8 +1,8 @@
 """The changes between two versions of a table.
 
-Those of a primary-key table are found by key, in `keyed_changing`. Of an append table every snapshot after `start` up to
-`end` contributes what its delta says: added files are insertions, removed ones deletions. Where one snapshot does both (an
-overwrite, a delete by predicate), rows that stand in both are no change, so the two sides are subtracted from one another.
+Those of a primary-key table are found by key, in `keyed_changes`. Of an append table every snapshot after `start` up to
+`end` contributes its delta: added files are insertions, removed ones deletions. Where one snapshot has both (an
+overwrite, a delete by predicate), rows that are in both are no change, so the two sides are subtracted from one another.
 Compaction changes no row and contributes nothing.
 """
 
@@ -39,7 +39,7 @@ def changes_schema(schema: TableSchema) -> pa.Schema:
 
 
 def read_changes(home: TableHome, schema: TableSchema, start: int, end: int) -> Iterator[pa.RecordBatch]:
-    """The changes of snapshots (start, end], oldest first, in the table's columns now."""
+    """The changes of snapshots (start, end], oldest first, in the table's current columns."""
     ids: tuple[tuple[str, object], ...] = (("start", start), ("end", end))
     for name, number in ids:
         if not isinstance(number, int) or isinstance(number, bool):
@@ -80,7 +80,7 @@ def _snapshot_changes(home: TableHome, schema: TableSchema, snapshot: Snapshot) 
 def _with_other_vectors(
     planner: Planner, before: Snapshot, snapshot: Snapshot
 ) -> tuple[tuple[Split, ...], tuple[Split, ...]]:
-    """The files that stand in both snapshots but with other deletion vectors, as they were and as they are."""
+    """The files that are in both snapshots but with different deletion vectors, before and after."""
     if before.index_manifest == snapshot.index_manifest:
         return (), ()
     old, new = planner.deletion_vectors(before), planner.deletion_vectors(snapshot)

@@ -1,4 +1,4 @@
-"""The `where=` argument of scans and deletes: checked, and parsed against a schema."""
+"""Check the `where=` argument of scans and deletes, and parse it against a schema."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Condition: TypeAlias = "str | pc.Expression"
 
 
 def check_condition(where: object) -> None:
-    """Refuses what is neither SQL text nor a pyarrow expression."""
+    """InvalidError for what is neither SQL text nor a pyarrow expression."""
     if where is not None and not isinstance(where, (str, pc.Expression)):
         raise InvalidError(f"where: expected SQL text or a pyarrow expression, found {type(where).__name__}")
 
 
 def parsed_condition(where: Condition | None, schema: TableSchema) -> Where:
-    """The predicate of a condition on the columns of a schema."""
+    """Parse a condition into a predicate on the columns of a schema."""
     if where is None or isinstance(where, pc.Expression):
         return where
     from lakelet.predicate.where import parse_where  # noqa: PLC0415 - the parser takes half a second to load.

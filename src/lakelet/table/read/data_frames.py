@@ -1,4 +1,4 @@
-"""Arrow tables as data frames of optional libraries."""
+"""Convert Arrow tables to data frames of optional libraries."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def pandas_frame(rows: pa.Table, **options: Any) -> pd.DataFrame:
-    """Rows as a pandas frame in which no value is another than in the table.
+    """Convert rows to a pandas frame without changing any value.
 
     Integers and booleans with NULLs are of pandas' nullable types, as in DuckDB's own frames: as floating-point numbers they
-    would be rounded beyond 2^53. Inside of lists, maps and ROWs there are no such types: but for lists of numbers without NULL,
+    would be rounded beyond 2^53. Inside of lists, maps and ROWs there are no such types: except lists of numbers without NULL,
     which are arrays of numpy, nested values are Python's lists and dicts, maps lists of pairs. `options` are those of Arrow's
     `to_pandas`.
     """
@@ -27,7 +27,7 @@ def pandas_frame(rows: pa.Table, **options: Any) -> pd.DataFrame:
     if options.get("types_mapper") is not None:
         plain: pd.DataFrame = rows.to_pandas(**options)
         return plain
-    # By place, for a query may give two columns of one name.
+    # By position, for a query may return two columns of one name.
     placed = rows.rename_columns([str(place) for place in range(rows.num_columns)])
     usual = [field.name for field, column in zip(placed.schema, placed.columns, strict=True) if not _is_special(column)]
     frame: pd.DataFrame = placed.select(usual).to_pandas(**options)
@@ -70,7 +70,7 @@ def _special_series(column: pa.ChunkedArray, index: pd.Index | None) -> pd.Serie
 
 
 def polars_frame(rows: pa.Table) -> pl.DataFrame:
-    """Rows as a polars frame."""
+    """Convert rows to a polars frame."""
     import polars  # noqa: PLC0415
 
     frame = polars.from_arrow(rows)

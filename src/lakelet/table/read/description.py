@@ -1,4 +1,4 @@
-"""What `Table.describe` and `Table.files` tell of a table: its schema, its newest version, its live files."""
+"""The output of `Table.describe` and `Table.files`: a table's schema, newest version and live files."""
 
 from __future__ import annotations
 

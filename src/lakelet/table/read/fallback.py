@@ -1,10 +1,11 @@
-"""A branch that fills in: partitions that a table lacks are read from the branch named by 'scan.fallback-branch'.
+"""The fallback branch: partitions that a table lacks are read from the branch named by 'scan.fallback-branch'.
 
     main      dt=01   dt=02
     branch            dt=02   dt=03        a scan gives 01 and 02 of main, 03 of the branch
 
-A partition is there as soon as main has a live file of it; then nothing of the branch's is read, whatever a condition leaves of
-main's. Without partitions, the branch counts while main is empty. Writes, changes and lists of files are of main alone.
+A partition exists as soon as main has a live file of it; then nothing of the branch's is read, whatever rows of main's a
+condition leaves. Without partitions, the branch is read while main is empty. Writes, changes and lists of files are of main
+alone.
 
 Each side is planned and read with its own schema: keys, merge engine and buckets may differ, columns and partition keys must not.
 """
@@ -40,7 +41,7 @@ from lakelet.table.usable import check_usable
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """The version of the other branch that a read fills in from."""
+    """The version of the fallback branch that a read uses."""
 
     home: TableHome
     schema: TableSchema
@@ -50,9 +51,9 @@ class Fallback:
 def fallback_of(
     home: TableHome, schema: TableSchema, snapshot: Snapshot | None, *, newest: bool, tag: str | None = None
 ) -> Fallback | None:
-    """What fills in for a version of a table, None where nothing does.
+    """The fallback of a version of a table, None where there is none.
 
-    Beside an older version stands what the branch was at its time, beside a tag the branch's tag of the same name if there
+    An older version falls back to the branch's version at its time, a tag to the branch's tag of the same name if there
     is one.
     """
     name = TableOptions(schema.options).get(SCAN_FALLBACK_BRANCH)
@@ -68,7 +69,7 @@ def fallback_of(
 
 
 def missing_splits(home: TableHome, snapshot: Snapshot | None, other: Fallback, plan: Plan) -> tuple[Split, ...]:
-    """The splits of the other branch's plan whose partitions this version lacks."""
+    """The splits of the fallback's plan whose partitions this version lacks."""
     there = partitions_among(home, snapshot, {split.partition for split in plan.splits})
     branch = other.home.paths.branch
     return tuple(replace(split, branch=branch) for split in plan.splits if split.partition not in there)
@@ -108,7 +109,7 @@ def _rows_of_both(
     keys: pa.Table,
     columns: tuple[str, ...],
 ) -> pa.Table:
-    """The rows with these keys, in their order; keys of partitions that are missing are looked for in the other branch."""
+    """The rows with these keys, in their order; keys of missing partitions are looked up in the fallback branch."""
     if other.schema.primary_keys != schema.primary_keys:
         raise InvalidError(
             f"rows cannot be found by key: branch {other.home.paths.branch!r}, which fills in, has the primary key "

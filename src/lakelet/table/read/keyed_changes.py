@@ -7,10 +7,10 @@ Buckets whose files are the same in both versions are not read.
     changelog-producer    a snapshot with a changelog    one without
     none                  its changelog                  compared with the one before
     input                 its changelog                  compared with the one before
-    lookup, full-         its changelog                  nothing, for the changelog comes with the compaction that follows;
+    lookup, full-         its changelog                  nothing, for the compaction that follows has the changelog;
       compaction                                         an OVERWRITE has none and is compared with the one before
 
-A snapshot that only compacts changes no row, except where compaction is what makes rows show up (deletion vectors, first-row,
+A snapshot that only compacts changes no row, except where compaction is what makes rows visible (deletion vectors, first-row,
 postponed buckets) or what drops them (`record-level.expire-time`).
 """
 
@@ -70,10 +70,10 @@ class _KeyedChanges:
         self._key = tuple((name, schema.field(name).type) for name in schema.primary_keys)
 
     def counts(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot without a changelog changes rows that no later changelog tells of."""
+        """Whether a snapshot without a changelog changes rows that no later changelog reports."""
         if snapshot.commit_kind is CommitKind.OVERWRITE:
             return True
-        # What holds is what the table asked for when the snapshot was made.
+        # The options in effect are those of the schema under which the snapshot was made.
         options = TableOptions(self._schema_of(snapshot.schema_id).options)
         if options.get(CHANGELOG_PRODUCER) in _COMPACTED_LATER:
             return False
@@ -82,13 +82,13 @@ class _KeyedChanges:
         return snapshot.commit_kind is CommitKind.APPEND or shows or drops
 
     def logged(self, snapshot: Snapshot, changelog: str) -> Iterator[Change]:
-        """What a snapshot's changelog files say."""
+        """The changes in a snapshot's changelog files."""
         manifests = read_manifest_list(self._home, changelog)
         splits = self._planner.plan_entries(snapshot, manifests, EntryKind.ADD)
         return read_changelog(self._home, self._schema, self._schema_of, splits)
 
     def between(self, before: Snapshot | None, after: Snapshot) -> Iterator[Change]:
-        """What tells one version from another."""
+        """The differences between two versions."""
         old = self._planner.plan(before).splits if before is not None else ()
         new = self._planner.plan(after).splits
         same = _buckets(old) & _buckets(new)
@@ -103,7 +103,7 @@ class _KeyedChanges:
 
 
 def _buckets(splits: Sequence[Split]) -> set[_Bucket]:
-    """Buckets with all that decides their rows: the files and the places of their deletion vectors."""
+    """Buckets with everything that determines their rows: the files and the places of their deletion vectors."""
     found: dict[tuple[bytes, int], set[object]] = {}
     for split in splits:
         pairs = zip(split.files, split.deletion_vectors, strict=True)

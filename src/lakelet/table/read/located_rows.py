@@ -1,10 +1,10 @@
-"""The rows of a version, each with its place: what a statement needs that finds rows by any condition and then changes them.
+"""The rows of a version with their places, for statements that find rows by any condition and then change them.
 
-    column …, __lakelet_file, __lakelet_row     or other names for the place, where columns are called so
+    column …, __lakelet_file, __lakelet_row     or other names for the place, where columns have these names
 
-In a table without a primary key the place is the number of a file and the number of the row among those that the file
-shows. It is the same however often the file is read, so that the rows found are the ones taken away. In a primary-key table
-rows go by their key; there `__lakelet_row` only tells the rows of one reading apart, and the file is always 0.
+In a table without a primary key the place is the number of a file and the number of the row among the file's visible
+rows. It is the same however often the file is read, so that the rows found are the ones deleted. In a primary-key table
+rows are identified by their key; there `__lakelet_row` only distinguishes the rows of one read, and the file is always 0.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class LocatedRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns, and the place."""
+        """The columns, and those of the place."""
         return self.schema_with(FILE, ROW)
 
     def schema_with(self, file: str, row: str) -> pa.Schema:
-        """The same with other names for the place."""
+        """The same with other names for the place's columns."""
         columns = [field.with_nullable(True) for field in arrow_schema(self._table_schema.fields)]
         return pa.schema([*columns, pa.field(file, pa.int32()), pa.field(row, pa.int64())])
 
@@ -63,8 +63,8 @@ class LocatedRows:
         file: str = FILE,
         row: str = ROW,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in some columns, in the order of the schema. Files that cannot match the condition are left out, rows that do
-        not match it are not."""
+        """The rows in some columns, in the order of the schema. Files that cannot match the condition are pruned, rows that do
+        not match it are kept."""
         wanted = pa.schema([one for one in self.schema_with(file, row) if columns is None or one.name in columns])
         if self._snapshot is None:
             return
@@ -78,11 +78,11 @@ class LocatedRows:
             yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
     def file(self, number: int) -> Split:
-        """The file of that number, among those that were read, described as a commit needs it that removes it."""
+        """The file of that number, among those that were read, as a commit that removes it needs it."""
         return self._splits[number]
 
     def left(self, number: int, gone: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[pa.RecordBatch]:
-        """The rows of a file without those that go (their numbers, ascending)."""
+        """The rows of a file without the deleted ones (their numbers, ascending)."""
         split, start = self._splits[number], 0
         if _is_counted(split) and split.least_rows == len(gone):
             return
@@ -132,7 +132,7 @@ class LocatedRows:
         if names or not _is_counted(one):
             yield from self._reader(names or self._table_schema.names[:1]).batches([one])
             return
-        # How many rows there are is known without a look at them.
+        # The number of rows is known without reading them.
         for start in range(0, one.least_rows, _PLACES_AT_ONCE):
             rows = min(_PLACES_AT_ONCE, one.least_rows - start)
             yield pa.RecordBatch.from_arrays([pa.nulls(rows)], [""])
@@ -143,6 +143,6 @@ class LocatedRows:
 
 
 def _is_counted(one: Split) -> bool:
-    """Whether it is known how many rows a file shows."""
+    """Whether the number of visible rows of a file is known."""
     vector = one.deletion_vectors[0]
     return vector is None or vector.place.cardinality is not None

@@ -1,4 +1,4 @@
-"""The version that a read names, by snapshot id, time or tag, or that the table's options name; else the newest."""
+"""Resolve the version that a read names, by snapshot id, time or tag, or that the table's options name; else the newest."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def named_version(
 
 
 def change_bound(home: TableHome, version: VersionLike) -> int:
-    """The id of the snapshot at which changes begin or end, 0 for one before the first; a time stands for the newest one made
+    """The id of the snapshot at which changes begin or end, 0 for one before the first; a time means the newest one made
     by then."""
     if isinstance(version, str):
         if version in tag_names(home):
@@ -74,7 +74,7 @@ def change_bound(home: TableHome, version: VersionLike) -> int:
         if version.isdigit():
             return int(version)
     elif not isinstance(version, datetime):
-        # What is no number is told by whoever reads the changes.
+        # A value that is no number is reported by whoever reads the changes.
         return version
     moment = milliseconds(version)
     try:

@@ -1,4 +1,4 @@
-"""Rows by their primary keys: keys of any form in, the newest rows out."""
+"""Look up rows by primary key: keys of any form in, the newest rows out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def get_rows(
 def find_rows(
     home: TableHome, schema: TableSchema, snapshot: Snapshot | None, keys: pa.Table, columns: Sequence[str]
 ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """The rows of a snapshot with these keys, and for each the place of its key, ascending."""
+    """The rows of a snapshot with these keys, and for each the index of its key, ascending."""
     schema_of = SchemaVersions(home, {schema.id: schema})
     reader = PointReader(home, schema, columns, schema_of)
     if snapshot is None or not keys.num_rows:
@@ -53,7 +53,7 @@ def chosen_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[
 
 
 def key_table(keys: Any, schema: TableSchema) -> pa.Table:
-    """The primary keys among whatever people hand over, in the table's types; other columns are passed over."""
+    """The primary keys of any supported input, in the table's types; other columns are ignored."""
     if not schema.primary_keys:
         raise InvalidError("the table has no primary key, so that no row has a key to be found by")
     fields = [schema.field(name) for name in schema.primary_keys]

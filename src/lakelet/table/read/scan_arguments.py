@@ -1,4 +1,4 @@
-"""Opens scans: the arguments of `Table.scan` checked, its version pinned."""
+"""Open scans: check the arguments of `Table.scan` and pin its version."""
 
 from __future__ import annotations
 

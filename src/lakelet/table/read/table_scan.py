@@ -1,8 +1,8 @@
-"""A scan: what to read, of which version, and the results in whatever form they are wanted.
+"""A scan: a projection and a predicate on one version, with results in several forms.
 
     orders.scan(columns=["amount"], where="dt = '2026-01-01'").to_arrow()
 
-A scan fixes its snapshot when it is made, so that reading it twice gives the same rows. It is picklable, as are the splits of
+A scan pins its snapshot when it is made, so that reading it twice gives the same rows. It is picklable, as are the splits of
 its plan: another process reads a part with `scan.read(split)`.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class TableScan:
-    """One version of a table, some of its columns, the rows that match; with a `level`, of its files alone."""
+    """A scan of one version of a table: its columns and its predicate; with a `level`, of the files of that level only."""
 
     home: TableHome
     schema: TableSchema
@@ -54,7 +54,7 @@ class TableScan:
         return f"TableScan({self.home.where(self.home.paths.branch_root)!r}, {snapshot}, {len(self.columns)} columns)"
 
     def plan(self) -> Plan:
-        """The splits to read, and how much pruning spared."""
+        """The splits to read, and how much was pruned."""
         plan = EMPTY_PLAN if self.snapshot is None else self._planner().plan(self.snapshot, self.where)
         if self.fallback is None:
             return plan
@@ -68,7 +68,7 @@ class TableScan:
         )
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The matching rows of one split of this scan's plan; the limit is the caller's business."""
+        """The matching rows of one split of this scan's plan; the caller applies the limit."""
         return self._batches([split])
 
     @property
@@ -114,7 +114,7 @@ class TableScan:
         return polars_frame(self.to_arrow())
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation that reads this scan as often as it is asked, with its own filters and columns pushed down."""
+        """A DuckDB relation that runs this scan at every use, with its own filters and columns pushed down."""
         first: dict[str, str] = {}
         for name in self.columns:
             if first.setdefault(name.lower(), name) != name:
@@ -127,7 +127,7 @@ class TableScan:
         return relation_of(self.arrow_schema, self._rescan, connection)
 
     def count(self) -> int:
-        """How many rows there are; files whose rows all match by partition or statistics are counted, not read."""
+        """The number of rows; files whose rows all match by partition or statistics are counted, not read."""
         rows = 0
         if self.snapshot is not None:
             rows, plan = self._planner().count(self.snapshot, self.where)
@@ -141,7 +141,7 @@ class TableScan:
         return self._limited(rows)
 
     def _read_count(self, splits: Sequence[Split]) -> int:
-        """The matching rows of splits, of which as little as possible is read."""
+        """Count the matching rows of splits, reading as little as possible."""
         needed = row_filter(self.where, self.schema.fields).columns
         needed = needed or self.schema.trimmed_primary_keys or self.schema.names
         return sum(batch.num_rows for batch in self._reader(needed[:1]).batches(splits))
@@ -153,7 +153,7 @@ class TableScan:
         return self.chosen_splits(self.plan())
 
     def chosen_splits(self, plan: Plan) -> Sequence[Split]:
-        """The splits of a plan that are needed: with a limit and no condition, the first that surely have so many rows."""
+        """The splits of a plan that are needed: with a limit and no condition, the first that certainly have enough rows."""
         splits = plan.splits
         if self.limit is None or self.where is not None:
             return splits
@@ -166,13 +166,13 @@ class TableScan:
         return needed
 
     def _rescan(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        """The rows again, only some columns; an extra condition narrows what is read where this scan has none of its own."""
+        """Scan again, only some columns; an extra condition prunes where this scan has none of its own."""
         names = self.columns if columns is None else tuple(name for name in self.columns if name in columns)
         where = condition if self.where is None and self.limit is None else self.where
         return replace(self, columns=names, where=where).to_batches()
 
     def batches_of(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
-        """The matching rows of some splits of this scan's plan, in their order; the limit is the caller's business."""
+        """The matching rows of some splits of this scan's plan, in their order; the caller applies the limit."""
         return self._batches(splits)
 
     def _batches(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:

@@ -1,1 +1,1 @@
-"""Compaction, retention, statistics and checks of a table."""
+"""Table maintenance: compaction, retention, statistics and checks."""

@@ -1,4 +1,4 @@
-"""A check of a table: every file of every version is there, decodes and agrees with what names it.
+"""Check a table: every file of every version exists, decodes and agrees with what names it.
 
     snapshots, tags, branches ─ metadata_check ─ entries of all live files ─ read/file_check, in threads ─ CheckReport
                                             └ files of one level of a bucket hold keys of their own
@@ -42,7 +42,7 @@ from lakelet.storage.home import TableHome
 
 Progress = Callable[[CheckProgress], None]
 _THREADS = 4
-# Asking what still names a file reads all metadata: beyond so many missing files nobody has just expired a version.
+# Asking what still names a file reads all metadata: with more missing files than this, expiry is no explanation.
 _ASKED = 20
 
 
@@ -62,12 +62,12 @@ class TableCheck:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> CheckReport:
-        """Checks all versions of all branches, or the one of a snapshot id or tag, or those of a branch."""
+        """Check all versions of all branches, or the one of a snapshot id or tag, or those of a branch."""
         if version is not None and tag is not None:
             raise InvalidError("a check is of one version: both a version and a tag were given")
         if threads is not None and (isinstance(threads, bool) or threads < 1):
             raise InvalidError(f"threads {threads!r}: expected a whole number from 1 on")
-        # What is checked is what lies in the store, whatever is remembered of it.
+        # The check reads the store, whatever is cached.
         home = (self.home if branch is None else branch_home(self.home, branch)).uncached()
         schema = latest_schema(home)
         run = _Run(home, schema, quick, threads or _THREADS, progress)
@@ -84,7 +84,7 @@ def _one_version(home: TableHome, version: int | None, tag: str | None) -> Itera
 
 
 class _Run:
-    """One check."""
+    """One run of a check."""
 
     def __init__(
         self, home: TableHome, schema: TableSchema, quick: bool, threads: int, progress: Progress | None
@@ -98,20 +98,20 @@ class _Run:
         self._done = CheckProgress(0, 0, 0, 0)
 
     def versions(self, homes: Sequence[TableHome]) -> Iterator[CheckedVersion]:
-        """The snapshots and tags of branches; a snapshot or tag that cannot be read is noted and left out."""
+        """The snapshots and tags of branches; a snapshot or tag that cannot be read is reported and left out."""
         for home in homes:
             ids = snapshot_ids(home)
             self._check_chain(home, ids)
             for number in ids:
                 path = home.paths.snapshot(number)
-                # What the oldest snapshot holds was added before it, so that it is looked at as a whole like the newest.
+                # Files of the oldest snapshot were added before it, so that it is checked as a whole like the newest.
                 is_head = number in (ids[0], ids[-1])
                 yield from self._version(home, path, partial(read_snapshot, home, number), is_head)
             for name in tag_names(home):
                 yield from self._version(home, home.paths.tag(name), partial(read_tag, home, name), True)
 
     def _check_chain(self, home: TableHome, ids: range) -> None:
-        """A snapshot that is missing in the middle cuts off those before it, which the ones after it were made of."""
+        """Report a snapshot that is missing in the middle: it cuts off those before it from those made of them."""
         older = sorted(number for number in listed_ids(home) if ids and number < ids[0])
         before, after = (try_snapshot(home, number) for number in (older[-1], ids[0])) if older else (None, None)
         if before is None or after is None:
@@ -133,13 +133,13 @@ class _Run:
         try:
             yield CheckedVersion(home, path, read(), is_head)
         except NotFoundError:
-            # It is expired, or the tag deleted, since they were listed.
+            # It was expired, or the tag deleted, since they were listed.
             return
         except CorruptionError as error:
             self._metadata.note("tag" if "/tag/" in path else "snapshot", path, f"cannot be read: {error}")
 
     def report(self, versions: Iterator[CheckedVersion]) -> CheckReport:
-        """Checks the versions and their files."""
+        """Check the versions and their files."""
         count, tables = 0, [ENTRY_SCHEMA.empty_table()]
         for version in versions:
             count += 1
@@ -208,7 +208,7 @@ class _Run:
         return f"({names}) from ({', '.join(map(str, low))}) to ({', '.join(map(str, high))})"
 
     def _check_levels(self, live: pa.Table) -> None:
-        """Files of one level of a bucket above level 0 hold keys of their own: readers rely on it."""
+        """Check that files of one level of a bucket above level 0 do not overlap in keys: readers rely on it."""
         types = [field.type for field in self._schema.trimmed_key_fields]
         levels: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
         for entry in columns_to_entries(live):

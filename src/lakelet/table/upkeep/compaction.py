@@ -1,4 +1,4 @@
-"""Compaction of a table: its files are rewritten into fewer ones, and nothing changes for readers."""
+"""Compaction of a table: rewrite its files into fewer ones, with the same rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TableCompaction:
             return compaction.run() or placed
 
     def compact_manifests(self) -> Snapshot | None:
-        """Merges the table's manifests into few, for quicker plans and commits."""
+        """Merge the table's manifests into few, for faster plans and commits."""
         with noticing_drop(self.home):
             check_stored(latest_schema(self.home).options)
             return pack_manifests(self.home)
@@ -66,7 +66,7 @@ class TableCompaction:
     def compact_in_background(
         self, full: bool = False, *, every: float | None = None, progress: Progress | None = None
     ) -> BackgroundCompaction:
-        """Compacts in a thread, once, or again and again `every` so many seconds, until it is cancelled."""
+        """Compact in a thread, once, or repeatedly `every` number of seconds, until it is cancelled."""
         return BackgroundCompaction(lambda stop: self.compact(full, progress=progress, cancel=stop), every=every)
 
     def rescale(
@@ -79,7 +79,7 @@ class TableCompaction:
         threads: int | None = None,
         elsewhere: RescaleElsewhere | None = None,
     ) -> Snapshot | None:
-        """Puts the table's rows into another number of buckets."""
+        """Rewrite the table's rows into another number of buckets."""
         _check_threads(threads)
 
         def scope(schema: TableSchema) -> Scope:

@@ -1,10 +1,10 @@
-"""Which partitions a compaction is about: those with given values, those that match a condition, those that nobody writes to.
+"""The partitions that a compaction covers: those with given values, those that match a condition, idle ones.
 
     [{"dt": "2026-01-01"}, {"dt": "2026-01-02"}]       either of the two
     "dt >= '2026-01-01' AND h < 8"                     a condition on partition columns
     idle for "1 d"                                     no new file for a day
 
-All that is given must hold. Nothing is read but the manifests, and these only where idleness is asked for.
+All given conditions must hold. Only manifests are read, and these only where idleness is asked for.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def partition_scope(
     where: str | None = None,
     idle: tuple[TableHome, timedelta] | None = None,
 ) -> Scope:
-    """The partitions that all of this holds for, or all."""
+    """The partitions that match all of the conditions, or all."""
     filters: list[PartitionFilter] = []
     if partition is not None:
         wanted = [partition] if isinstance(partition, Mapping) else partition

@@ -1,10 +1,10 @@
-"""Data files that the newest snapshot names but that are gone: a repair for when somebody removed them from the store.
+"""Remove data files from the table that the newest snapshot names but the store lacks: a repair after manual deletion.
 
-    newest snapshot ─ list the folders of its files ─ what is missing ─ commit that takes them out of the table
+    newest snapshot ─ list the folders of its files ─ what is missing ─ commit that removes them from the table
 
 A table that lost a file cannot be read as a whole; without it, its other rows can. The rows of the file are lost either way,
 which is why nobody but a person asks for this. The folders are listed after the snapshot was read, and the commit conflicts
-where others have removed a file meanwhile, so that what compaction and expiry took away is not taken for lost.
+where others have removed a file meanwhile, so that files removed by compaction and expiry are not mistaken for lost ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LISTERS = 16
 
 @dataclass(frozen=True, slots=True)
 class MissingFiles:
-    """The paths of the files that were missing, and the snapshot that does without them; None with `dry_run` or without any."""
+    """The paths of the missing files, and the snapshot without them; None with `dry_run` or without any."""
 
     paths: tuple[str, ...]
     snapshot: Snapshot | None
@@ -47,7 +47,7 @@ class _Lost:
 
 
 def drop_missing_files(home: TableHome, *, dry_run: bool = False) -> MissingFiles:
-    """Takes the files that are gone out of the table, in one commit."""
+    """Remove the missing files from the table, in one commit."""
     schema = latest_schema(home)
     found = _Lost((), ())
 

@@ -1,6 +1,6 @@
-"""The partitions of a table: which there are, and dropping them.
+"""List and drop the partitions of a table.
 
-Partitions are those of the live files of the newest snapshot. Dropping is one commit that replaces them by nothing: it takes
+Partitions are those of the live files of the newest snapshot. Dropping is one commit that replaces them by nothing: it removes
 whatever they hold when it is committed, and older snapshots still have the rows.
 """
 
@@ -31,7 +31,7 @@ class Partition:
     values: Mapping[str, str | None]
 
     def name(self, schema: TableSchema) -> str:
-        """`k=v/k=v`, as people write it."""
+        """The partition as text: `k=v/k=v`."""
         missing = TableOptions(schema.options).get(PARTITION_DEFAULT_NAME)
         return "/".join(f"{key}={missing if text is None else text}" for key, text in self.values.items())
 
@@ -39,7 +39,7 @@ class Partition:
 def live_partitions(
     table: Table, schema: TableSchema, specs: Sequence[Mapping[str, object]] = ({},)
 ) -> list[Partition]:
-    """The partitions of a partitioned table that agree with one of the specs, in the order of their values."""
+    """The partitions of a partitioned table that match one of the specs, in the order of their values."""
     snapshot = table.latest_snapshot()
     if snapshot is None:
         return []
@@ -55,7 +55,7 @@ def live_partitions(
 
 
 def drop_partitions(table: Table, partitions: Sequence[Partition]) -> Snapshot | None:
-    """Drops these partitions in one commit; None where they have no rows any more."""
+    """Drop these partitions in one commit; None where they no longer have rows."""
     rows = frozenset(partition.row for partition in partitions)
     return replace(table.new_commit(), replaces=Overwrite(None, rows)).commit(()) if rows else None
 

@@ -1,4 +1,4 @@
-"""Expiry and clean-up of a table: it reads the options, and hands the work to the stages of `commit`."""
+"""Expiry and clean-up of a table: resolves the options and delegates to the stages of `commit`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class TableRetention:
         dry_run: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> ExpiredSnapshots:
-        """Lets go of old snapshots and of the files that only they need."""
+        """Expire old snapshots, and delete the files that only they need."""
         chosen = TableOptions(self._checked_schema(options).options)
         now_ms = self.home.clock.now_ms()
         retention = _retention(Retention.of(chosen, now_ms), retain_last, retain_max)
         if older_than is not None:
             retention = replace(retention, replaced_since_ms=past_ms(older_than, now_ms, "older_than"))
         if not chosen.is_set(COMMIT_TIMEOUT) and (retain_last, retain_max, older_than) != (None, None, None):
-            # Slow writers find out by themselves that their snapshot is out of line; what was asked for in so many words is done.
+            # Slow writers detect by themselves that their snapshot is out of line; what was asked for explicitly is done.
             retention = replace(retention, made_since_ms=now_ms)
         retention = replace(retention, limit=_count(limit, "limit"))
         return expire_snapshots(self.home, chosen, retention, dry_run=dry_run)
@@ -62,7 +62,7 @@ class TableRetention:
         dry_run: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> ExpiredPartitions:
-        """Drops the partitions whose time is before `older_than` (an age, or a moment), in one commit."""
+        """Drop the partitions whose time is before `older_than` (an age, or a point in time), in one commit."""
         schema = self._checked_schema(options)
         chosen = TableOptions(schema.options)
         age = chosen.get(PARTITION_EXPIRATION_TIME) if older_than is None else older_than
@@ -81,23 +81,23 @@ class TableRetention:
     def remove_orphan_files(
         self, older_than: Age = "1 d", *, dry_run: bool = False, work: OrphanWork | None = None
     ) -> OrphanReport:
-        """Removes files that nothing on any branch points at and that were last changed before `older_than`."""
+        """Delete files that nothing on any branch refers to and that were last changed before `older_than`."""
         self._checked_schema()
         before_ms = past_ms(older_than, self.home.clock.now_ms(), "older_than")
         return remove_orphan_files(self.home, older_than_ms=before_ms, dry_run=dry_run, work=work)
 
     def remove_unexisting_files(self, *, dry_run: bool = False) -> MissingFiles:
-        """Takes data files that are gone from the store out of the table, so that its other rows can be read again."""
+        """Remove data files that are missing in the store from the table, so that its other rows can be read again."""
         self._checked_schema()
         return drop_missing_files(self.home, dry_run=dry_run)
 
     def repair(self) -> RepairedHints:
-        """Makes the hints at the oldest and newest snapshot right."""
+        """Correct the hints to the oldest and newest snapshot."""
         self._checked_schema()
         return repair_hints(self.home)
 
     def _checked_schema(self, options: Mapping[str, str] | None = None) -> TableSchema:
-        """The newest schema, of a table that does nothing with its files that is not known here, with options on top."""
+        """The newest schema, with options on top, of a table without options that are not implemented."""
         schema = latest_schema(self.home)
         check_stored(schema.options)
         check_options(options or {})
@@ -112,7 +112,7 @@ def _retention(asked: Retention, least: int | None, most: int | None) -> Retenti
     keep_min = min(asked.keep_min, keep_max) if least is None else least
     _count(keep_min, "retain_last")
     _count(keep_max, "retain_max")
-    # Every moment is before this one: a count alone decides.
+    # Later than any time: the count alone decides.
     return replace(asked, keep_min=keep_min, keep_max=keep_max, replaced_since_ms=2**63 - 1)
 
 

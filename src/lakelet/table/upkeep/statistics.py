@@ -1,4 +1,4 @@
-"""Statistics of a table, kept for query planners: gathered from its rows in one scan, committed as an ANALYZE snapshot."""
+"""Table statistics for query planners: computed from its rows in one scan, committed as an ANALYZE snapshot."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from lakelet.table.write.repetition import Repetition
 
 @dataclass(frozen=True, slots=True)
 class RowStatistics:
-    """Statistics of a table's rows: gathered in one scan, committed as an ANALYZE snapshot."""
+    """Statistics of a table's rows: computed in one scan, committed as an ANALYZE snapshot."""
 
     home: TableHome
 
     def analyze(self, columns: Sequence[str] | None = None) -> Snapshot | None:
-        """Gathers statistics of these columns, or of all, and commits them."""
+        """Compute statistics of these columns, or of all, and commit them."""
         with noticing_drop(self.home):
             return self._analyzed(columns)
 
@@ -56,7 +56,7 @@ class RowStatistics:
         return commit_statistics(self.home, schema, statistics, f"{prefix}_{user}" if prefix else user)
 
     def statistics(self) -> TableStatistics | None:
-        """The newest statistics, which say of which snapshot they are."""
+        """The newest statistics, which name the snapshot they describe."""
         snapshot = latest_snapshot(self.home)
         return None if snapshot is None else read_statistics(self.home, snapshot)
 
@@ -75,7 +75,7 @@ def _gather(home: TableHome, schema: TableSchema, snapshot: Snapshot, names: tup
 
 
 def _merged_bytes(home: TableHome, schema: TableSchema, snapshot: Snapshot, rows: int) -> int:
-    """The bytes that the merged rows would take: their share of those in the files."""
+    """Estimate the bytes of the merged rows: their share of those in the files."""
     settings = ManifestSettings.of(TableOptions(schema.options))
     columns = ["_FILE_SIZE", "_ROW_COUNT"]
     entries = live_entries(home, snapshot_manifests(home, snapshot), columns=columns, threads=settings.threads)

@@ -1,4 +1,4 @@
-"""Rolls a table back to a version that a caller names: a snapshot id, a tag or a time."""
+"""Roll a table back to a version that a caller names: a snapshot id, a tag or a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelet.table.versions.table_tags import chosen_version
 
 
 def rollback_to(home: TableHome, to: int | str | None, timestamp: Moment | None) -> Snapshot:
-    """Makes an older version the newest one."""
+    """Make an older version the newest one."""
     if (to is None) == (timestamp is None):
         raise InvalidError("a rollback needs a snapshot id or a tag name to go back to, or a timestamp, and not both")
     tag = _tag_of(home, to) if isinstance(to, str) else None

@@ -1,4 +1,4 @@
-"""The branches of a table, as people use them: `orders.branches.create("dev", tag="eod")`."""
+"""The branch API of a table: `orders.branches.create("dev", tag="eod")`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class TableBranches:
     def create(
         self, name: str, tag: str | None = None, version: int | None = None, *, if_not_exists: bool = False
     ) -> None:
-        """Makes a branch that begins with the snapshot of a tag or of an id, or empty and in the newest schema."""
+        """Create a branch that begins with the snapshot of a tag or of an id, or empty and in the newest schema."""
         if version is not None:
             check_snapshot_id(version)
         create_branch(self._home, name, tag=tag, version=version, if_not_exists=if_not_exists)
 
     def fast_forward(self, name: str) -> Snapshot:
-        """Lets the main line be what the branch is, from the branch's first snapshot on; the newest snapshot now."""
+        """Replace the main line by that of the branch, from the branch's first snapshot on; returns the newest snapshot."""
         return fast_forward(self._home, name)
 
     def rename(self, name: str, new_name: str) -> None:
-        """Gives a branch another name."""
+        """Rename a branch."""
         rename_branch(self._home, self._options(), name, new_name)
 
     def delete(self, name: str, *, if_exists: bool = False) -> None:
-        """Deletes a branch, and the files that nothing else names any more."""
+        """Delete a branch, and the files that nothing else names."""
         delete_branch(self._home, self._options(), name, if_exists=if_exists)
 
     def list(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The consumers of a table, as people use them: `orders.consumers.set("dashboard", 7)`."""
+"""The consumer API of a table: `orders.consumers.set("dashboard", 7)`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TableConsumers:
     _home: TableHome
 
     def set(self, consumer: str, next_snapshot: int) -> None:
-        """Says that a consumer needs this snapshot next."""
+        """Store the snapshot that a consumer needs next."""
         set_consumer(self._home, consumer, next_snapshot)
 
     def get(self, consumer: str) -> int:
@@ -39,18 +39,18 @@ class TableConsumers:
         return all_consumers(self._home)
 
     def reset(self, consumer: str, next_snapshot: int) -> None:
-        """Sends a consumer that exists to another snapshot."""
+        """Move an existing consumer to another snapshot."""
         self.get(consumer)
         set_consumer(self._home, consumer, next_snapshot)
 
     def delete(self, consumer: str, *, if_exists: bool = False) -> None:
-        """Lets go of what a consumer held."""
+        """Delete a consumer, and so release the snapshots it held."""
         if not if_exists:
             self.get(consumer)
         delete_consumers(self._home, [consumer])
 
     def expire(self, older_than: Length | None = None) -> Names:
-        """Deletes the consumers that nobody has renewed for so long, by default 'consumer.expiration-time'; their ids."""
+        """Delete the consumers that were not renewed for that time, by default 'consumer.expiration-time'; their ids."""
         options = TableOptions(latest_schema(self._home).options)
         age = options.get(CONSUMER_EXPIRATION_TIME) if older_than is None else length(older_than, "older_than")
         if age is None:

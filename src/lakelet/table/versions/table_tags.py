@@ -1,4 +1,4 @@
-"""The tags of a table, as people use them: `orders.tags.create("eod")`."""
+"""The tag API of a table: `orders.tags.create("eod")`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TableTags:
         *,
         if_not_exists: bool = False,
     ) -> Tag:
-        """Tags the newest snapshot, that of an id, also where only another tag keeps it, or the newest up to a time.
+        """Create a tag of the newest snapshot, that of an id, also where only another tag keeps it, or the newest up to a time.
 
         With `time_retained`, by default that of 'tag.default-time-retained', the tag expires by itself.
         """
@@ -73,7 +73,7 @@ class TableTags:
         timestamp: Moment | None = None,
         time_retained: Length | None = None,
     ) -> Tag:
-        """Lets a tag that exists stand for another version; its retention is what is given now, or none."""
+        """Point an existing tag to another version; its retention is what is given now, or none."""
         get_tag(self._home, name)
         return replace_tag(
             self._home,
@@ -84,11 +84,11 @@ class TableTags:
         )
 
     def rename(self, name: str, new_name: str) -> None:
-        """Gives a tag another name."""
+        """Rename a tag."""
         rename_tag(self._home, name, new_name)
 
     def delete(self, name: str, *, if_exists: bool = False) -> None:
-        """Deletes a tag, and the files that nothing else names any more."""
+        """Delete a tag, and the files that nothing else names."""
         delete_tag(self._home, self._options(), name, if_exists=if_exists)
 
     def get(self, name: str) -> Tag:
@@ -100,12 +100,12 @@ class TableTags:
         return all_tags(self._home)
 
     def expire(self, older_than: Moment | None = None) -> Names:
-        """Deletes the tags whose time is over, and those made before a given time; their names."""
+        """Delete the expired tags, and those made before a given time; returns their names."""
         before = None if older_than is None else milliseconds(older_than)
         return expire_tags(self._home, self._options(), older_than_ms=before)
 
     def create_due(self) -> Names:
-        """Makes the automatic tags that are due, as every write does; their names."""
+        """Create the automatic tags that are due, as every write does; returns their names."""
         snapshot = latest_snapshot(self._home)
         return [] if snapshot is None else create_due_tags(self._home, latest_schema(self._home), snapshot)
 
@@ -128,7 +128,7 @@ def chosen_version(home: TableHome, version: object, timestamp: object, tag: str
 
 
 def check_snapshot_id(version: object) -> int:
-    """The id; InvalidError for what no snapshot can have."""
+    """The id; InvalidError for a value that is no snapshot id."""
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise InvalidError(f"version {version!r}: expected the id of a snapshot, from 1 on")
     return version

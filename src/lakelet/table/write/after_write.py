@@ -1,9 +1,9 @@
-"""What a write does once its commit stands, unless the table is `write-only`: compaction of the buckets it touched, and upkeep.
+"""The steps of a write after its commit, unless the table is `write-only`: compaction of the buckets it touched, and upkeep.
 
     APPEND snapshot ─ buckets with too many runs ─ compacted ─ COMPACT snapshot, same user and identifier
 
-A bucket is looked at only if the write found so many runs in it that the policy may ask for compaction, so most writes read
-nothing here. Rows are safe before any of this, and what goes wrong is told in the log, with one exception: where readers do
+A bucket is examined only if the write found enough runs in it that the policy may ask for compaction, so most writes read
+nothing here. Rows are committed before any of this, and failures are logged, with one exception: where readers do
 not see level 0, a write whose compaction failed would look like one that lost its rows.
 """
 
@@ -36,7 +36,7 @@ _MANY = 2**31
 
 @dataclass(frozen=True, slots=True)
 class AfterWrite:
-    """The rest of a write to a table in its newest schema; compaction may be done `elsewhere`, with
+    """The steps after the commit of a write to a table in its newest schema; compaction may run `elsewhere`, with
     `extra` options."""
 
     home: TableHome
@@ -46,12 +46,12 @@ class AfterWrite:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, made: Snapshot | None, messages: Sequence[CommitMessage], runs_of: RunsOf) -> Snapshot | None:
-        """The last snapshot of the write, by its commit, its messages, and how many runs their buckets had before."""
+        """Run the steps; the last snapshot of the write. `runs_of` gives how many runs a bucket had before."""
         options = TableOptions(self.schema.options)
         if options.get(WRITE_ONLY):
             return made
         if made is None:
-            # Time goes on without rows: what has become too old since goes all the same.
+            # Expiry is due even without new rows.
             newest = latest_snapshot(self.home) if self.commit.upkeep_when_empty else None
             if newest is not None:
                 upkeep(self.home, self.schema, newest)
@@ -64,7 +64,7 @@ class AfterWrite:
         self, made: Snapshot, messages: Sequence[CommitMessage], runs_of: RunsOf, options: TableOptions
     ) -> Snapshot:
         if not self.schema.primary_keys:
-            # Small files gather by commits, so that looking for them at every one of them is a waste.
+            # Small files accumulate over commits, so that looking for them at every one of them is a waste.
             is_turn = made.id % options.get(COMPACTION_MIN_FILE_NUM) == 0
             return self._compacted(made, touched(messages) if is_turn else frozenset())
         policy = UniversalPolicy.of(options)
@@ -79,7 +79,7 @@ class AfterWrite:
         return self._compacted(made, places, full=is_full, hides=hides_level0(options))
 
     def repeated(self, done: Snapshot) -> Snapshot:
-        """The last snapshot of a write that was made before, finished if it was cut off before its rows could be seen."""
+        """The last snapshot of a repeated write; compacts if it was interrupted before its rows were visible."""
         options = TableOptions(self.schema.options)
         following = try_snapshot(self.home, done.id + 1)
         last = done
@@ -127,5 +127,5 @@ class AfterWrite:
 
 
 def after_commit(commit: TableCommit, made: Snapshot | None, messages: Sequence[CommitMessage]) -> Snapshot | None:
-    """The last snapshot of a commit whose files were written elsewhere: how many runs there were nobody counted."""
+    """The last snapshot of a commit whose files were written elsewhere, where the numbers of runs are unknown."""
     return AfterWrite(commit.home, latest_schema(commit.home), commit).run(made, messages, lambda _: _MANY)

@@ -1,12 +1,12 @@
-"""A write from its rows to its snapshot, done again as far as needed when another writer comes first.
+"""A write from its rows to its snapshot, retried as far as needed after a conflict with another writer.
 
-    write files ─ commit ─┬─ stands
-                          ├─ another writer's rows have as great sequence numbers: ours are moved above, the commit is repeated
-                          ├─ values to keep may have changed: the files go, the values are looked up again in the newest snapshot
-                          └─ keys were given buckets meanwhile, or the snapshot that they were looked up in expired: the files go,
-                             the rows are routed again from the newest snapshot
+    write files ─ commit ─┬─ committed
+                          ├─ another writer's rows have as great sequence numbers: ours are restamped, the commit is retried
+                          ├─ values to keep may have changed: the files are removed, the values are looked up again
+                          └─ keys were assigned buckets meanwhile, or the snapshot that they were looked up in expired:
+                             the files are removed, the rows are routed again from the newest snapshot
 
-Of two commits the later one's rows win. Every repetition gives the rows more room above the others' numbers, so that a
+Of two commits the later one's rows win. Every retry gives the rows more room above the others' numbers, so that a
 writer among many gets through.
 """
 
@@ -48,8 +48,8 @@ _MOST_ROOM = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class CommittedWrite:
-    """Rows on their way into one commit. `fixed` are the partition columns that the data may leave out, `missing` says what
-    becomes of other columns that it lacks (by default what the table's option says)."""
+    """A write of rows in one commit. `fixed` are the partition columns that the data may leave out, `missing` says how
+    other columns that it lacks are filled (by default what the table's option says)."""
 
     home: TableHome
     schema: TableSchema
@@ -58,12 +58,12 @@ class CommittedWrite:
     missing: str | None = None
 
     def run(self, data: Any, kinds: Any = None) -> Snapshot | None:
-        """Writes and commits; the snapshot made, None where there was nothing to write."""
-        # An iterator of kinds can be read once, but the write may have to be done again.
+        """Write and commit; the snapshot made, None where there was nothing to write."""
+        # An iterator of kinds can be read once, but the write may have to be retried.
         kinds = kinds if kinds is None or isinstance(kinds, str) else kinds_of(kinds)
         policy = missing_policy(self.missing, self.schema, replaces=self.commit.replaces is not None)
         repeatable = bucket_mode(self.schema) in _ASSIGNED or policy == KEEP
-        # However often the write is done again, defaults are those of the first time.
+        # However often the write is retried, defaults are those of the first attempt.
         defaults = ColumnDefaults.now(self.schema, self.home.clock)
         now_ms = defaults.now_ms if defaults.expressions else None
         if repeatable and policy == DEFAULT:
@@ -84,7 +84,7 @@ class CommittedWrite:
                 try:
                     write = self._keeping(home, now_ms) if policy == KEEP else self._replacing(commit, now_ms)
                 except SnapshotExpiredError as expired:
-                    # No row is taken yet.
+                    # No row has been read yet.
                     repetition.again(expired)
                     continue
                 try:
@@ -99,7 +99,7 @@ class CommittedWrite:
             rows.close()
 
     def _with_chance(self, data: Any, kinds: Any, defaults: ColumnDefaults) -> Any:
-        """The data with the defaults that differ from row to row, which must be the same when it is read again."""
+        """Fill in the volatile defaults (such as random values), which must be the same when the data is read again."""
         left_out = [one for one in defaults.volatile(self.schema.fields) if one.name not in self.fixed]
         if not left_out:
             return data
@@ -117,7 +117,7 @@ class CommittedWrite:
         return TableWrite(home, latest_schema(home), base=base, missing=KEEP, now_ms=now_ms)
 
     def _naming_partitions(self, rows: RepeatableInput, now_ms: int | None) -> TableCommit:
-        """Where rows may leave partitions that stay, a dynamic overwrite says itself which ones go."""
+        """Where rows may be moved out of partitions that stay, a dynamic overwrite names the ones it replaces."""
         replaces = self.commit.replaces
         if not self.schema.crosses_partitions or replaces is None or replaces.partition is not None:
             return self.commit
@@ -145,8 +145,8 @@ def commit_on_top(
     repetition: Repetition,
     move: Callable[[tuple[CommitMessage, ...], Mapping[Place, int]], tuple[CommitMessage, ...]] | None = None,
 ) -> Snapshot | None:
-    """Commits files that were just written, moved above the rows of others as often as needed; files that do not make it are
-    removed. `move` writes files again with greater sequence numbers, in this process unless given."""
+    """Commit files that were just written, restamped above the rows of others as often as needed; uncommitted files are
+    removed. `move` restamps the files, in this process unless given."""
     home, room = commit.home, 0
     try:
         while True:
@@ -161,6 +161,6 @@ def commit_on_top(
     except CommitUnknownError:
         raise
     except LakeletError:
-        # Of other errors nobody knows when they happened: a commit that stands must keep its files.
+        # After other errors the outcome of the commit is unknown: committed files must be kept.
         remove_files(home, schema, messages)
         raise

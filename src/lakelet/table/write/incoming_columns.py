@@ -1,7 +1,7 @@
-"""`write(evolve=True)`: a table takes on the columns of what is written, before it is written.
+"""`write(evolve=True)`: add the columns of the incoming data to a table, before it is written.
 
-New columns and new fields of ROWs are added at the end, nullable. A type becomes wider where the values that come in need it and
-every stored value has its place in the wider one; nothing becomes narrower, and what fits as it is stays as it is. Only the
+New columns and new fields of ROWs are added at the end, nullable. A type is widened where the incoming values need it and
+every stored value fits the wider one; nothing becomes narrower, and what fits as it is stays as it is. Only the
 columns of the first batch of a stream are known beforehand, and whether its values fit is not: there types alone decide, and text
 stays as long as it was declared.
 """
@@ -26,8 +26,9 @@ from lakelet.sink.rows.row_input import batches_of
 
 
 class IncomingColumns:
-    """The columns of data that is about to be written, without the one that tells row kinds; `data` takes its place from here
-    on, for a stream was begun to be read."""
+    """The columns of data that is about to be written, without the one that holds row kinds; `data` replaces the input from
+    here on, for reading a stream was begun.
+    """
 
     def __init__(self, data: Any, kinds: str | None) -> None:
         self.data = data
@@ -43,7 +44,7 @@ class IncomingColumns:
         self._fields = [field for field in found if field.name != kinds]
 
     def evolved(self, schema: TableSchema) -> TableSchema:
-        """The schema with what it needs to take these columns."""
+        """The schema after adding and widening what these columns need."""
         for incoming in self._fields:
             if pa.types.is_null(incoming.type):
                 continue
@@ -59,7 +60,7 @@ class IncomingColumns:
         return schema
 
     def _fits(self, field: Field) -> bool:
-        """Whether all values go into a column as it is."""
+        """Whether all values fit a column as it is."""
         if self._rows is None:
             return isinstance(field.type, Atomic) and field.type.kind in STRINGS
         try:

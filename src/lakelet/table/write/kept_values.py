@@ -1,9 +1,9 @@
-"""Stored values of columns that upserted rows lack: looked up by key, in the version that the write goes on from.
+"""Stored values of columns that upserted rows lack: looked up by key, in the version that the write is based on.
 
     rows without column v ─ their keys ─ point lookups, some keys at a time ─ rows with the stored v, or its default
 
-What is looked up counts every committed row, also those of level 0 that readers see only after compaction. Values are those of
-one snapshot: the commit conflicts if the buckets of the rows were written to since, and the write looks again.
+The lookup sees every committed row, also those of level 0 that readers see only after compaction. Values are those of
+one snapshot: the commit conflicts if the buckets of the rows were written to since, and the write is retried.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class KeptValues:
         self._schema_of = SchemaVersions(home, {schema.id: schema})
         self._plan = self._planner()
         self._keys = RowCaster([schema.field(name) for name in schema.primary_keys])
-        # What a row does is never taken from the row that was stored before.
+        # A row's kind is never taken from the stored row.
         self._row_kind = TableOptions(schema.options).get(ROWKIND_FIELD)
 
     def filled(
@@ -68,7 +68,7 @@ class KeptValues:
         self._check_new(batch, needed, known, kinds, first_row)
         rows_of = np.full(batch.num_rows, stored.num_rows, np.int64)
         rows_of[places] = np.arange(len(places))
-        # Behind the stored values stands a default for each row that is new.
+        # A default for each new row follows the stored values.
         fresh = np.flatnonzero(~known)
         rows_of[fresh] += np.arange(len(fresh))
         columns = []
@@ -86,7 +86,7 @@ class KeptValues:
         return pa.RecordBatch.from_arrays(columns, names=list(self._schema.names))
 
     def _planner(self) -> Callable[[pa.Table], Sequence[Lookup]]:
-        """What finds the buckets of keys, one and the same snapshot however long the write takes."""
+        """The planner of lookups, on one and the same snapshot however long the write takes."""
         snapshot, options = self._snapshot, TableOptions(self._schema.options)
         if snapshot is None:
             return lambda keys: ()
@@ -109,7 +109,7 @@ class KeptValues:
         kinds: Kinds | None,
         first_row: int,
     ) -> None:
-        """A row of a new key needs every column that has neither NULL nor a default to take."""
+        """Check that a row of a new key has every column that is neither nullable nor has a default."""
         new = ~known if kinds is None else ~known & (kinds & 1 == 0)
         if not new.any():
             return
@@ -125,7 +125,7 @@ class KeptValues:
     def _stored(
         self, batch: pa.RecordBatch, names: Sequence[str], first_row: int
     ) -> tuple[pa.Table, NDArray[np.int64]]:
-        """The stored values of the rows that are there, and the rows of the batch that they belong to."""
+        """The stored values of the rows that exist, and the rows of the batch that they belong to."""
         keys = self._keys.cast(batch.select(list(self._schema.primary_keys)), first_row=first_row)
         reader = PointReader(self._home, self._schema, names, self._schema_of)
         tables, places = [reader.schema.empty_table()], [np.empty(0, np.int64)]
@@ -142,13 +142,13 @@ def _lacks(batch: pa.RecordBatch, field: Field) -> bool:
 
 
 def _taken(stored: pa.ChunkedArray, defaults: pa.Array, rows_of: NDArray[np.int64]) -> pa.Array:
-    """Of each row the stored value, or one of the defaults where the row is none of the stored ones."""
+    """Of each row the stored value, or one of the defaults where the row is not stored."""
     taken = pa.chunked_array([*stored.chunks, defaults.cast(stored.type)], stored.type).take(pa.array(rows_of))
     return pa.concat_arrays(taken.chunks) if taken.num_chunks != 1 else taken.chunk(0)
 
 
 def _filled_inside(given: pa.Array, stored: pa.Array, data_type: DataType, where: str) -> pa.Array:
-    """A ROW with the fields that it lacks, taken from the stored ROW; what is in lists and maps has no stored counterpart."""
+    """A ROW with the fields that it lacks, taken from the stored ROW; elements of lists and maps have no stored counterpart."""
     if pa.types.is_dictionary(given.type):
         given = given.dictionary_decode()
     if not isinstance(data_type, Row) or not pa.types.is_struct(given.type):

@@ -1,4 +1,4 @@
-"""How often and how long a write is done again after a conflict that it can settle by itself."""
+"""Retries of a write after a conflict that it can resolve by itself: how often and how long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakelet.storage.home import TableHome
 
 
 class Repetition:
-    """Counts the repetitions of one write, by the options that bound those of a commit."""
+    """Counts the retries of one write, within the limits of the options for a commit's retries."""
 
     def __init__(self, home: TableHome, schema: TableSchema) -> None:
         self._home = home
@@ -20,7 +20,7 @@ class Repetition:
         self._count = 0
 
     def again(self, conflict: ConflictError | SnapshotExpiredError) -> None:
-        """Waits a little before the next attempt; raises the conflict where patience has run out.
+        """Wait before the next attempt; raise the conflict where the retry limits are exceeded.
 
         A version that expired while it was read is a race lost like any other: the next attempt is on the newest one.
         """

@@ -1,10 +1,10 @@
-"""A table's columns, options and rows replaced, with its history kept.
+"""Replace a table's columns, options and rows, and keep its history.
 
     files in the new schema ─ schema-N if absent ─ snapshot that overwrites all ─ compaction and upkeep
 
-The rows may come from the very table: they are read before anything of it changes. A crash before the schema leaves files that
+The rows may come from the same table: they are read before anything of it changes. A crash before the schema leaves files that
 nobody sees; one between the schema and the snapshot leaves the old rows in the new columns, those of the same name and type
-with their values. A commit that fails takes the schema back.
+with their values. A commit that fails restores the old schema.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def replace_rows(home: TableHome, old: TableSchema, new: TableSchema, rows: Any) -> Snapshot | None:
-    """Replaces all rows, and the schema `old` by `new`, which follows it or is the same."""
+    """Replace all rows, and the schema `old` by `new`, which follows it or is the same."""
     plain = TableCommit.of(home, None, None, new)
     commit = _SchemaAndRows(home, plain.user, plain.identifier, named=False, replaces=Overwrite({}), schema=new)
     try:
@@ -59,7 +59,7 @@ class _SchemaAndRows(TableCommit):
 
 
 def _take_back(home: TableHome, old: TableSchema, new: TableSchema) -> None:
-    """Gives the rows that stay their columns back."""
+    """Restore the old schema, for the old rows stay."""
 
     def change(newest: TableSchema) -> TableSchema:
         if newest.id != new.id or new.id == old.id:

@@ -48,10 +48,10 @@ AfterCommit = Callable[["TableCommit", "Snapshot | None", Sequence[CommitMessage
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TableCommit:
-    """A commit being put together. Each method gives a new value, so that one can be kept and sent again.
+    """A commit under construction. Each method returns a new value, so that one can be kept and sent again.
 
-    `after` does what is left to do once messages of writers elsewhere are committed, and gives the last snapshot made. `schema`
-    is the one that the caller has just read, by which the messages are checked; the commit itself looks for the newest.
+    `after` runs the steps after the commit of messages from writers elsewhere, and returns the last snapshot made. `schema`
+    is the one that the caller has just read, by which the messages are checked; the commit itself reads the newest.
     """
 
     home: TableHome
@@ -94,8 +94,8 @@ class TableCommit:
         return TableCommit(home, check_text(user, "commit user"), number, named=True, schema=schema)
 
     def overwrite(self, partition: Mapping[str, object] | None = _WHOLE_TABLE, *, dynamic: bool = False) -> TableCommit:
-        """Replaces the files of a static partition (of the whole table where none is given), or, `dynamic`, of the partitions
-        that the new files belong to. `None` is refused: to some it means the one, to some the other."""
+        """Replace the files of a static partition (of the whole table where none is given), or, `dynamic`, of the partitions
+        that the new files belong to. `None` is refused, being ambiguous between the two."""
         if dynamic:
             if partition:
                 raise InvalidError(
@@ -120,12 +120,12 @@ class TableCommit:
         return replace(self, upkeep_when_empty=expires)
 
     def append_commit_check_conflict(self, checks: bool) -> TableCommit:
-        """Whether each attempt makes sure that no file of the messages is in the table already, under whatever user and
-        identifier it was committed: ConflictError if one is. It costs a look at the manifests of the messages' partitions."""
+        """Whether each attempt checks that no file of the messages is in the table already, under whatever user and
+        identifier it was committed: ConflictError if one is. It costs a read of the manifests of the messages' partitions."""
         return replace(self, files_added_once=checks)
 
     def row_id_check_conflict(self, first_row_id: int | None) -> TableCommit:
-        """Refuses any row id to check from: rows have none, since 'row-tracking.enabled' is not supported."""
+        """Reject any row id to check from: rows have none, since 'row-tracking.enabled' is not supported."""
         if first_row_id is not None:
             raise InvalidError(
                 f"row_id_check_conflict({first_row_id!r}): rows have no ids to compare, for 'row-tracking.enabled' is not "
@@ -153,9 +153,9 @@ class TableCommit:
         return replace(self, snapshot_properties=checked)
 
     def look_back(self) -> tuple[TableCommit, Snapshot | None]:
-        """Looks for an earlier sending of this commit: the snapshot it made, and a commit that need not look so far again.
+        """Look for an earlier commit of this request: the snapshot it made, and a commit that need not search that far again.
 
-        A writer that asks before it writes leaves no files behind when it is repeated.
+        A writer that asks before it writes leaves no files behind when it is retried.
         """
         if not self.named:
             return self, None
@@ -167,7 +167,7 @@ class TableCommit:
         return replace(self, searched=0 if latest is None else latest.id), done
 
     def commit(self, messages: Sequence[CommitMessage]) -> Snapshot | None:
-        """Commits; the snapshot made (or made earlier by the same commit), None where there was nothing to commit."""
+        """Commit; the snapshot made (or made earlier by the same commit), None where there was nothing to commit."""
         with noticing_drop(self.home):
             return self._commit(messages)
 
@@ -198,7 +198,7 @@ class TableCommit:
         return made if self.after is None or self.fresh else self.after(self, made, messages)
 
     def _remover(self, messages: Sequence[CommitMessage]) -> Callable[[Snapshot], None]:
-        """What removes new files when somebody else turns out to have made the same commit meanwhile."""
+        """A function that removes the new files when the same commit turns out to have been made concurrently."""
 
         def remove(_: Snapshot) -> None:
             try:
@@ -209,7 +209,7 @@ class TableCommit:
         return remove
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
-        """Removes the files of messages that will not be committed; files of a commit that stands are left alone."""
+        """Remove the files of messages that will not be committed; committed files are left alone."""
         with noticing_drop(self.home):
             if is_dropped(self.home):
                 remove_made(self.home, messages)
@@ -226,7 +226,7 @@ class TableCommit:
         return not self.named if chosen is None else chosen
 
     def _check_partitions(self, messages: Sequence[CommitMessage], schema: TableSchema) -> None:
-        """Rows of a static overwrite must belong to the partition it replaces, but a key may leave another one for it."""
+        """Check that rows of a static overwrite belong to the partition it replaces; but a key may leave another one for it."""
         if self.replaces is None:
             return
         if self.replaces == Overwrite(None) and any(message.assigned_at is not None for message in messages):
@@ -254,14 +254,14 @@ def _only_takes_away(message: CommitMessage) -> bool:
 
 
 def _whole_number(value: object, what: str) -> int:
-    """The int that a value is, numpy's integers included."""
+    """The int of a value, numpy's integers included."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return int(value)
     raise InvalidError(f"{what}: expected a whole number, found {value!r} of type {type(value).__name__}")
 
 
 def partition_spec(partition: Mapping[str, object], schema: TableSchema) -> dict[str, object]:
-    """A partition spec with values of the columns' types; text is read as the type's."""
+    """A partition spec with values of the columns' types; text is parsed as the type's."""
     spec: dict[str, object] = {}
     for name, value in partition.items():
         if name not in schema.partition_keys:

@@ -49,17 +49,17 @@ from lakelet.table.write.writable import check_writable
 from lakelet.table.write.writer import PinnedVersion, WriterSettings, open_writer
 
 _MOST_BATCH_BYTES = 256 << 20
-# What is worked out for each row on its way takes more than the row itself where that is narrow.
+# The values computed for each row take more memory than the row itself where that is narrow.
 _MOST_BATCH_ROWS = 1 << 20
 
 
 class TableWrite:
     """Writes files for one commit; nothing is visible until the messages are committed.
 
-    `replaces` says which partitions the commit will overwrite, for then their rows and keys are ignored. A `base`
+    `replaces` names the partitions the commit will overwrite, for then their rows and keys are ignored. A `base`
     and `settings` are for engines whose tasks share the work. `carried` names a column of the data that the placer of the
-    settings takes, beside the table's own. `missing` says what an upsert does about columns that its rows lack: the table's
-    option unless given. `now_ms` is the time that defaults ask for, that of each call of `write` unless given.
+    settings reads, beside the table's own. `missing` says what an upsert does about columns that its rows lack: the table's
+    option unless given. `now_ms` is the current time for defaults, that of each call of `write` unless given.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class TableWrite:
         missing: str | None = None,
         now_ms: int | None = None,
     ) -> None:
-        # Whoever has a home that defers commits the files in this process, and syncs them then.
+        # A caller with a deferring home commits the files in this process, and syncs them then.
         self._hands_out = not home.defers
         home = home.deferring()
         self._missing = missing_policy(missing, schema, replaces=replaces is not None)
         if self._missing == KEEP and base is None:
-            # What is kept is looked up in the version that the rows go on from.
+            # Kept values are looked up in the version that the write is based on.
             base = PinnedVersion(latest_snapshot(home), table_uuid=table_uuid(home))
         self._base = base
         self._kept: KeptValues | None = None
@@ -118,7 +118,7 @@ class TableWrite:
         return self._schema
 
     def write(self, data: Any, kinds: Any = None) -> None:
-        """Takes rows: anything `Table.write` takes. After an error only `abort` is left, since some rows may be missing.
+        """Write rows: anything `Table.write` takes. After an error only `abort` is left, since some rows may be missing.
 
         `kinds` says what each row does, as a list or an array, or as the name of a column of the data.
         """
@@ -154,13 +154,13 @@ class TableWrite:
         self._failed = False
 
     def _tell_time(self) -> None:
-        """Each call has a time of its own, unless all have the one that was given."""
+        """Read the clock: each call has a time of its own, unless one was given for all."""
         if self._now_ms is None and self._defaults.expressions:
             self._defaults = ColumnDefaults.now(self._schema, self._home.clock)
             self._caster = RowCaster(self._schema.fields, self._defaults)
 
     def announce(self, data: Any) -> None:
-        """Takes the primary keys of all rows that `write` will be given, for a table in which keys are looked up over all
+        """Announce the primary keys of all rows that `write` will be given, for a table in which keys are looked up over all
         partitions: known together, they are looked up once."""
         fields = [self._schema.field(name) for name in self._schema.primary_keys]
         self._writer.announce(self._cast_columns(data, fields))
@@ -182,7 +182,7 @@ class TableWrite:
             rows += batch.num_rows
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
-        """Closes the files and says what was written; once. The files are durable before anybody else hears of them."""
+        """Close the files and return messages about them; once. The files are durable before anybody else knows of them."""
         self._check_usable()
         with noticing_drop(self._home):
             messages = self._writer.prepare_commit()
@@ -195,11 +195,11 @@ class TableWrite:
         return self._messages
 
     def runs(self, place: Place) -> int:
-        """How many sorted runs a bucket had before, of those that rows came in for."""
+        """How many sorted runs a bucket had before, for buckets that rows were written to."""
         return self._writer.runs(place)
 
     def abort(self) -> None:
-        """Removes the files, except those of a commit that stands."""
+        """Remove the files, except committed ones."""
         with noticing_drop(self._home):
             if self._messages is None or is_dropped(self._home):
                 self._writer.abort()
@@ -207,7 +207,7 @@ class TableWrite:
                 remove_uncommitted(self._home, self._messages)
 
     def discard(self) -> None:
-        """Removes the files without looking, for a caller who knows that they are not committed."""
+        """Remove the files without a check, for a caller who knows that they are not committed."""
         self._writer.abort()
 
     def __enter__(self) -> TableWrite:
@@ -223,7 +223,7 @@ class TableWrite:
             raise InvalidError("this write has failed and some of its rows are missing: abort it and start a new one")
 
     def _without_gaps(self, rows: pa.RecordBatch, kinds: Kinds | None) -> pa.RecordBatch:
-        """The rows with what the policy makes of columns that they lack; those that get defaults get them when they are cast."""
+        """The rows with missing columns filled by the policy; defaults are filled in when the rows are cast."""
         if self._missing == DEFAULT or not rows.num_rows:
             return rows
         self._caster.check_names(rows.schema)
@@ -236,7 +236,7 @@ class TableWrite:
         self._deletes |= kinds is not None and bool((kinds == RowKind.DELETE).any())
         if adds:
             self._lacking.add(lacking)
-        # Of one key, a row would keep what another one changes.
+        # Of two rows of one key, one would keep a value that the other changes.
         if len(self._lacking) > 1 or (self._deletes and self._lacking - {()}):
             self._writer.refuse_unlike_rows()
         if not lacking:
@@ -247,7 +247,7 @@ class TableWrite:
         return self._kept.filled(rows, kinds, self._defaults, first_row=self._rows)
 
     def _with_fixed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """With the columns of a static partition, where the data leaves them out."""
+        """Add the columns of a static partition, where the data leaves them out."""
         for name, value in self._fixed.items():
             if name not in batch.schema.names:
                 column = pa.repeat(pa.scalar(value, to_arrow(self._schema.field(name).type)), batch.num_rows)
@@ -261,7 +261,7 @@ def _version(base: PinnedVersion | None) -> tuple[int, str]:
 
 
 def schema_with_kinds(schema: TableSchema, kinds: Any) -> pa.Schema:
-    """The columns that data may have: the table's, and the one that says what rows do."""
+    """The columns that data may have: the table's, and the one with row kinds."""
     arrow = arrow_schema(schema.fields)
     if isinstance(kinds, str) and kinds not in arrow.names:
         return arrow.append(pa.field(kinds, pa.string()))
@@ -269,7 +269,7 @@ def schema_with_kinds(schema: TableSchema, kinds: Any) -> pa.Schema:
 
 
 class _GivenKinds:
-    """What the caller says rows do: nothing, an array over all rows of one call, or a column."""
+    """The row kinds given by the caller: none, an array over all rows of one call, or a column."""
 
     def __init__(self, kinds: Any, kind_column: RowKindGenerator | None) -> None:
         if kinds is not None and kind_column is not None:
@@ -281,7 +281,7 @@ class _GivenKinds:
         self._taken = 0
 
     def take(self, batch: pa.RecordBatch, first_row: int, table: pa.Schema) -> tuple[pa.RecordBatch, Kinds | None]:
-        """A batch without the column that only tells kinds, and the kinds of its rows."""
+        """A batch without the column that only holds kinds, and the kinds of its rows."""
         if self._column is not None:
             if self._column not in batch.schema.names:
                 raise InvalidError(

@@ -1,4 +1,4 @@
-"""Whether rows can be written into a table: asked before a write, and before a table gets a schema that forbids every write."""
+"""Check that rows can be written into a table: before a write, and before a table gets a schema that forbids every write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lakelet.options import CHANGELOG_PRODUCER, TableOptions
 
 
 def check_writable(schema: TableSchema) -> None:
-    """Refuses tables into which rows would be written without what others rely on."""
+    """Reject tables whose rows would be written without what other engines rely on."""
     if not schema.primary_keys:
         return
     producer = TableOptions(schema.options).get(CHANGELOG_PRODUCER)
@@ -19,7 +19,7 @@ def check_writable(schema: TableSchema) -> None:
 
 
 def check_new_schema(schema: TableSchema) -> None:
-    """Refuses a schema with which no row could ever be written."""
+    """Reject a schema under which no row could ever be written."""
     from lakelet.sink.rows.defaults import check_default_expressions  # noqa: PLC0415 - as the next line.
     from lakelet.sink.write.trial_file import check_files  # noqa: PLC0415 - it loads all that writes files.
 
@@ -29,7 +29,7 @@ def check_new_schema(schema: TableSchema) -> None:
 
 
 def check_changed_schema(old: TableSchema, changed: TableSchema) -> None:
-    """Refuses a change after which rows cannot be written any more. A table that could not be written before, as another
+    """Reject a change after which rows can no longer be written. A table that could not be written before, as another
     engine may have made it, can be changed as long as the reason stays the same."""
     reason = _reason(changed)
     if reason is not None and str(_reason(old)) != str(reason):

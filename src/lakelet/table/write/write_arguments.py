@@ -1,4 +1,4 @@
-"""`Table.write`: its arguments checked, rows written and committed once, however often the call is repeated."""
+"""`Table.write`: check its arguments, write the rows and commit them once, however often the call is repeated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MODES = ("append", "overwrite", "overwrite_partitions")
 
 @dataclass(frozen=True, slots=True)
 class RowArguments:
-    """How rows are taken: their kinds, what becomes of columns they lack, and whether the table takes on new ones."""
+    """How rows are written: their kinds, how missing columns are filled, and whether new columns are added to the table."""
 
     kinds: Any
     missing: str | None
@@ -33,7 +33,7 @@ class RowArguments:
 
 @dataclass(frozen=True, slots=True)
 class CommitArguments:
-    """What identifies a commit and goes with its snapshot."""
+    """The identity of a commit, and what is stored in its snapshot."""
 
     user: str | None
     identifier: int | None
@@ -50,7 +50,7 @@ def write_rows(
     rows: RowArguments,
     commit: CommitArguments,
 ) -> Snapshot | None:
-    """Writes rows in one commit; None where there was nothing to write."""
+    """Write rows in one commit; None where there was nothing to write."""
     if mode not in _MODES:
         raise InvalidError(f"mode {mode!r}: expected one of {', '.join(_MODES)}")
     if partition is not None and mode != "overwrite":

@@ -1,4 +1,4 @@
-"""The writer a table needs, put together: every stage of it looks at one and the same snapshot.
+"""Build the writer that a table needs; all its stages use one and the same snapshot.
 
 append table      AppendWriter
 HASH_FIXED,       KeyValueWriter; rows alone decide their bucket
@@ -50,37 +50,37 @@ from lakelet.storage.home import TableHome
 
 
 class Writer(Protocol):
-    """What takes the rows of one commit, cast to the table's columns."""
+    """Writes the rows of one commit, cast to the table's columns."""
 
     def announce(self, keys: Iterable[pa.RecordBatch]) -> None:
-        """Tells the primary keys of all rows to come, where knowing them together saves work; otherwise needless."""
+        """Announce the primary keys of all rows to come, where knowing them together saves work; otherwise optional."""
         ...
 
     def write(self, batch: pa.RecordBatch, kinds: Kinds | None) -> None:
-        """Takes rows, and what they do."""
+        """Write rows with their kinds."""
         ...
 
     def refuse_unlike_rows(self) -> None:
-        """Makes several rows of one key an error, for some of them would keep stored values that others change."""
+        """Make several rows of one key an error, for some of them would keep stored values that others change."""
         ...
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
-        """Closes the files and says what was written."""
+        """Close the files and return messages about them."""
         ...
 
     def abort(self) -> None:
-        """Removes everything written."""
+        """Remove everything written."""
         ...
 
     def runs(self, place: Place) -> int:
-        """How many sorted runs a bucket had before, of those that rows came in for."""
+        """How many sorted runs a bucket had before, for buckets that rows were written to."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedVersion:
-    """The version that a write goes on from. Writers in many processes share one that was looked up once: then `sequences` knows
-    all numbers of it, and what is pickled is all that they need. `table_uuid` says for which table they write."""
+    """The version that a write is based on. Writers in many processes share one that was looked up once: then `sequences` holds
+    all its numbers, and what is pickled is all that they need. `table_uuid` says for which table they write."""
 
     snapshot: Snapshot | None
     sequences: CommittedSequences | None = None
@@ -103,7 +103,7 @@ class PinnedVersion:
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """How a writer differs from the usual one of its table: a placer that was told what others decided, rows in no order."""
+    """How a writer differs from the default one of its table: a placer with assignments made elsewhere, or one row per key."""
 
     placer: RowPlacer | None = None
     one_row_per_key: bool = False
@@ -126,7 +126,7 @@ def open_writer(
         try:
             return _Keyed(home, schema, pinned, replaces, settings or WriterSettings())
         except SnapshotExpiredError:
-            # No row is taken yet: a newer version is as good to go on from, unless it was pinned for others too.
+            # No row has been written yet: a newer version serves as well, unless it was pinned for others too.
             if base is not None:
                 raise
 
@@ -160,7 +160,7 @@ class _Appending:
 
 
 class _Keyed:
-    """The writer of a primary-key table: its messages tell the snapshot that sequence numbers go on from."""
+    """The writer of a primary-key table: its messages name the snapshot that sequence numbers continue from."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ def row_counts(home: TableHome, manifests: list[ManifestFile]) -> dict[tuple[byt
 
 
 class StoredKeys:
-    """The keys that a snapshot shows, less those of partitions that are about to be replaced."""
+    """The visible keys of a snapshot, without those of partitions that are about to be replaced."""
 
     def __init__(
         self, home: TableHome, schema: TableSchema, snapshot: Snapshot | None, replaced: PartitionFilter | None
@@ -278,7 +278,7 @@ class StoredKeys:
                 yield LiveKeys(split.partition, split.bucket, batch)
 
     def _range(self, keys: pa.Table) -> Where:
-        """Between the least and the greatest of the first key column; nothing where that is not worth while."""
+        """Between the least and the greatest value of the first key column; None where it has no value or is a float."""
         name = self._schema.trimmed_primary_keys[0]
         column = keys.column(name)
         if not len(column) or pa.types.is_floating(column.type):
