@@ -5,7 +5,7 @@
     SET [TBLPROPERTIES] (…)   UNSET [TBLPROPERTIES] (…)   RENAME TO t
     CREATE | DROP BRANCH | TAG name [AS OF VERSION snapshot] [RETAIN n DAYS]
 
-Words are checked against the schema that the change meets, which may be newer than the one that was read first.
+A change is checked against the schema that it is applied to, which may be newer than the one read first.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _rename(given: GivenIceberg, *, if_exists: bool) -> SqlResult:
         given.open()
         there = given.name
     with placed(reader, at):
-        # What a new name does not say is as before.
+        # Parts missing in the new name stay as before.
         before = (there.catalog, there.database)[: max(3 - len(parts), 0)]
         new = given_iceberg(given.context, reader, (*before, *parts), at).name
         if new.catalog != there.catalog:
@@ -219,7 +219,7 @@ def _rename(given: GivenIceberg, *, if_exists: bool) -> SqlResult:
 
 
 def _create_ref(given: GivenIceberg, kind: Word, behind: int | None = None) -> SqlResult:
-    """Reads a name and what follows; `behind` is where ON and the table end, if they stand behind the name."""
+    """Reads a name and what follows; `behind` is the position after ON and the table, if they follow the name."""
     reader = given.reader
     given.no_branch("branches and tags are those of the whole table: name it without the branch")
     if_not_exists = read_if_not_exists(reader)
@@ -286,5 +286,5 @@ def _read_field_change(reader: WordReader) -> Callable[[TableSchema], PartitionC
 
 
 def _dropped(given: GivenTerm, schema: TableSchema) -> PartitionTerm | str:
-    """A field by its own name where a name alone is given, else by what it is made of."""
+    """The partition field to drop: by its name if only a name is given, else by its term."""
     return given.path.text if given.is_column else given.term(schema)

@@ -4,7 +4,7 @@
     CREATE DATABASE [IF NOT EXISTS] catalog.database    DROP DATABASE [IF EXISTS] catalog.database [CASCADE]
     SHOW DATABASES IN catalog
 
-A catalog is kept in the lake once it has answered. Dropping it forgets it: its tables stay where they are.
+A catalog is stored in the lake once a connection to it succeeded. Dropping it removes only its registration: its tables stay.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def run_describe_database(context: Context, statement: Statement) -> SqlResult:
 
 
 def _read_database(context: Context, reader: WordReader) -> tuple[IcebergCatalog, str]:
-    """Reads catalog.database, of which the catalog must be known."""
+    """Reads catalog.database; the catalog must be registered."""
     word = reader.peek()
     parts = reader.name_parts("catalog.database")
     with placed(reader, word):

@@ -1,8 +1,8 @@
 """CREATE TABLE catalog.database.table.
 
-A table of a query is made before its rows are written, in one commit: a query that fails, or rows that do not fit, take the
-table away again. It stays only where rows may be in it: after a commit whose outcome nobody knows, or by another writer. A
-process that is killed between the two leaves an empty table.
+CREATE TABLE AS creates the table, then writes its rows in one commit: if the query fails or a row does not convert, the table is
+dropped again. It is kept only where it may have rows: after a commit whose outcome is unknown, or from another writer. A process
+killed between the two leaves an empty table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VERSION = "format-version"
 
 
 def run_create_table(context: Context, statement: Statement, *, if_not_exists: bool) -> SqlResult:
-    """Makes a table, with the rows of a query where it is of one."""
+    """Creates a table, with the rows of a query for CREATE TABLE AS."""
     reader = statement.reader
     given = read_iceberg(context, reader)
     given.no_branch("a branch is made by ALTER TABLE … CREATE BRANCH")
@@ -62,7 +62,7 @@ def run_create_table(context: Context, statement: Statement, *, if_not_exists: b
                 iceberg_schema([field], format_version=_version(definition))
         _create(catalog, name, given, definition, fields)
     except AlreadyExistsError:
-        # Somebody made it in the meantime.
+        # Another writer created it concurrently.
         if if_not_exists:
             return SqlResult.done(f"table {shown} exists")
         raise
@@ -86,7 +86,7 @@ def _create(
 
 
 def _terms(given: GivenIceberg, definition: IcebergDefinition, fields: Sequence[Field]) -> list[PartitionTerm]:
-    """What the table is partitioned by; SqlError at the term that does not go with the columns."""
+    """The partition terms of the table; SqlError at a term that does not fit the columns."""
     numbered = tuple(Field(number, field.name, field.type) for number, field in enumerate(fields, 1))
     schema = TableSchema(0, numbered, len(numbered), (), (), {}, None, 0)
     found: list[PartitionTerm] = []
@@ -104,7 +104,7 @@ def _version(definition: IcebergDefinition) -> int:
 def _create_from_query(
     statement: Statement, given: GivenIceberg, name: str, definition: IcebergDefinition
 ) -> SqlResult:
-    """With the columns and rows of a query."""
+    """Creates the table with the columns and rows of a query."""
     context, reader = given.context, given.reader
     assert definition.query is not None
     text = reader.source_in_place(*definition.query)

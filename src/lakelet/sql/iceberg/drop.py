@@ -1,7 +1,7 @@
 """DROP TABLE and TRUNCATE TABLE of Iceberg tables.
 
-The files of a dropped table go with it, unless its property `gc.enabled` is false or the catalog does not remove files. TRUNCATE
-is a snapshot that replaces the table, or one partition, by nothing: older snapshots still have the rows.
+The files of a dropped table are deleted, unless its property `gc.enabled` is false or the catalog does not delete files. TRUNCATE
+commits a snapshot that removes all rows of the table, or of one partition: older snapshots still have them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run_drop_table(context: Context, statement: Statement, *, if_exists: bool) -
 
 
 def run_truncate(context: Context, statement: Statement) -> SqlResult:
-    """TRUNCATE TABLE, or one partition of it."""
+    """TRUNCATE TABLE, or of one partition."""
     reader = statement.reader
     given = read_iceberg(context, reader)
     words = read_partition(reader) if reader.accept("PARTITION") else {}

@@ -1,6 +1,6 @@
-"""The DuckDB types in which queries see columns of Iceberg tables, and which of them DuckDB's Parquet reader gives as ours does.
+"""The DuckDB types of Iceberg columns in queries, and which of them DuckDB's Parquet reader reads as ours does.
 
-A uuid is a UUID, fixed and binary are BLOB, times and moments have microseconds, or nanoseconds where Iceberg's have.
+A uuid is a UUID, fixed and binary are BLOB, times and timestamps have microseconds, or nanoseconds where Iceberg's have.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES = {
     pa.timestamp("ns"): "TIMESTAMP_NS",
     pa.timestamp("ns", "UTC"): "TIMESTAMPTZ_NS",
     pa.uuid(): "UUID",
-    # Of a type that is not known yet there is nothing but NULL.
+    # A column of the type unknown holds nothing but NULL.
     pa.null(): "INTEGER",
 }
 _FINER = (pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.null())
@@ -47,7 +47,7 @@ def duck_column(kind: pa.DataType) -> str:
 
 
 def reads_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether DuckDB's reader gives the values of a stored column as ours does, in the type that is wanted."""
+    """Whether DuckDB's reader returns the same values of a stored column as ours, in the type that is read."""
     types = pa.types
     if types.is_struct(wanted):
         names = {field.name.lower() for field in wanted}
@@ -58,7 +58,7 @@ def reads_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
     if types.is_map(wanted):
         return reads_alike(stored.key_type, wanted.key_type) and reads_alike(stored.item_type, wanted.item_type)
     if types.is_list(wanted):
-        # No footer decides on a floating-point number: it knows nothing of NaN.
+        # Floating-point numbers must not be pruned by footers, which ignore NaN.
         return not types.is_floating(wanted.value_type) and reads_alike(stored.value_type, wanted.value_type)
     if wanted in _FINER:
         return False

@@ -1,4 +1,4 @@
-"""Iceberg tables as statements name them, with the place where they do: what is not there is told there."""
+"""Iceberg tables named in a statement, with the position of the name, at which errors are reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakelet.sql.statements.text.clauses import placed
 
 @dataclass(frozen=True, slots=True)
 class GivenIceberg:
-    """An Iceberg table that a statement names; whether it exists shows when it is asked for."""
+    """An Iceberg table named in a statement; its existence is checked lazily."""
 
     context: Context
     reader: WordReader
@@ -26,17 +26,17 @@ class GivenIceberg:
 
     @property
     def shown(self) -> str:
-        """catalog.database.table as it is written, with the branch if it is of one."""
+        """catalog.database.table as it is written, with the branch if it has one."""
         return self.name.shown if self.name.branch is None else f"{self.name.shown}$branch_{self.name.branch}"
 
     @property
     def catalog(self) -> IcebergCatalog:
-        """The catalog that it is of."""
+        """The catalog of the table."""
         with placed(self.reader, self.word):
             return catalog_of(self.context, self.name)
 
     def find(self) -> IcebergName | None:
-        """The name that the catalog has for it, None where there is no such table."""
+        """The name in the spelling of the catalog, None if there is no such table."""
         with placed(self.reader, self.word):
             return find_iceberg(self.context, self.name)
 
@@ -46,19 +46,19 @@ class GivenIceberg:
             return open_iceberg(self.context, self.name)
 
     def no_branch(self, instead: str) -> None:
-        """SqlError where a branch is named and a whole table is meant."""
+        """SqlError if the name has a branch, where the statement needs a whole table."""
         if self.name.branch is not None:
             raise SqlError(instead, self.reader.text, self.word.start)
 
 
 def read_iceberg(context: Context, reader: WordReader) -> GivenIceberg:
-    """Reads catalog.database.table, which may be there or not; it is no system table."""
+    """Reads catalog.database.table, which need not exist; a system table is refused."""
     word = reader.peek()
     return given_iceberg(context, reader, reader.name_parts("the name of a table"), word)
 
 
 def given_iceberg(context: Context, reader: WordReader, parts: tuple[str, ...], word: Word) -> GivenIceberg:
-    """The table of a name that has been read, beginning at this word."""
+    """The table of a parsed name, which begins at this word."""
     with placed(reader, word):
         name = iceberg_name(context, parts)
         if name.system is not None:

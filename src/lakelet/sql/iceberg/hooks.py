@@ -1,6 +1,6 @@
-"""Where statements turn to Iceberg: a name of three parts comes next, and somebody else runs the rest.
+"""Dispatch statements on a name of three parts to the handlers of Iceberg tables.
 
-Native statements ask here and load nothing of Iceberg for it; pyiceberg is loaded, or found missing, when such a name comes.
+Native statements call this without importing anything of Iceberg; pyiceberg is imported, or found missing, at such a name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_BEFORE_ON = 6
 
 
 def at_iceberg(reader: WordReader, *, parts: int = _PARTS, ahead: int = 0) -> bool:
-    """Whether a name of so many parts comes next: catalog.database.table, or catalog.database."""
+    """Whether a name of exactly `parts` parts comes next: catalog.database.table, or catalog.database."""
     for part in range(parts):
         if not reader.peek(ahead + 2 * part).is_name:
             return False
@@ -40,8 +40,8 @@ def at_iceberg_ref(reader: WordReader) -> bool:
 
 
 def iceberg_handler(context: Context, handler: str) -> Handler:
-    """Who runs a statement, as module:function of this package; InvalidError where pyiceberg is not installed."""
-    # The error that says so is the lake's.
+    """The handler of a statement, given as module:function of this package; InvalidError if pyiceberg is not installed."""
+    # Raises the lake's error if pyiceberg is not installed.
     _ = context.lake.catalogs
     module, _, name = handler.partition(":")
     found: Handler = getattr(import_module(f"lakelet.sql.iceberg.{module}"), name)

@@ -1,10 +1,10 @@
-"""What a name of three parts is in a query: a table, one of its branches, or a table about it, each in some version.
+"""Resolve a name of three parts in a query: a table, one of its branches, or one of its metadata tables, at some version.
 
 ice.shop.orders                                  the newest version of main
 ice.shop.orders$branch_dev                       of a branch
 ice.shop.orders FOR VERSION AS OF 38764…         a snapshot; as a text it is a branch or tag
-ice.shop.orders FOR TIMESTAMP AS OF '…'          what was the newest then, on main or on the branch that is named
-ice.shop.orders$files                            a table about it, of a version too
+ice.shop.orders FOR TIMESTAMP AS OF '…'          the newest at that time, on main or on the named branch
+ice.shop.orders$files                            a metadata table, of a version too
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lakelet.table.time_arguments import milliseconds
 
 @dataclass(frozen=True, slots=True)
 class IcebergVersion(Deferred):
-    """A version of a table that a query reads, not planned yet."""
+    """A version of a table in a query, planned lazily."""
 
     table: IcebergTable
     snapshot_id: int | None = None
@@ -42,8 +42,8 @@ class IcebergVersion(Deferred):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The columns that conditions are understood on. Those that differ only in case are not, for DuckDB tells some of them
-        apart, and conditions do not."""
+        """The columns on which conditions can be pushed down: not those that differ only in case, some of which DuckDB
+        distinguishes, while conditions do not."""
         found = comparable_fields(
             self.table, snapshot_id=self.snapshot_id, ref=self.ref, timestamp_ms=self.timestamp_ms
         )
@@ -62,28 +62,28 @@ class IcebergVersion(Deferred):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from all other versions."""
+        """The cache key of the version."""
         return version_key(self.table, snapshot_id=self.snapshot_id, ref=self.ref, timestamp_ms=self.timestamp_ms)
 
     def view(self, context: Context, texts: Sequence[str]) -> IcebergView:
-        """What a query reads of it where one of the conditions holds."""
+        """The view of the version pruned by the conditions, one of which every needed row satisfies."""
         key = (self.table.full_name, self.key, tuple(texts))
         return context.iceberg_views.view(key, lambda: iceberg_view(self.scan(pruning_predicate(texts, self.fields))))
 
     def scan(self, where: Predicate | None) -> IcebergScan:
-        """The plan for the rows for which a condition may hold."""
+        """The scan of the files that may have rows matching a condition."""
         return scan_of(
             self.table, snapshot_id=self.snapshot_id, ref=self.ref, timestamp_ms=self.timestamp_ms, where=where
         )
 
 
 def iceberg_relation(context: Context, parts: Sequence[str], travel: Travel | None = None) -> IcebergVersion | pa.Table:
-    """What a name says, at the version that is asked for."""
+    """The relation of a name, at the requested version."""
     name = iceberg_name(context, parts)
     table = open_iceberg(context, name)
     version = _version(table, name.branch, travel)
     if name.system is None:
-        # A version that is not there is told now, when it is known where the query names it.
+        # A missing version is reported now, while the position in the query is known.
         version.check()
         return version
     return system_table(
@@ -107,6 +107,6 @@ def _version(table: IcebergTable, branch: str | None, travel: Travel | None) -> 
             f"{table.full_name}$branch_{branch}: expected a snapshot id as its version, found {travel.version!r}"
         )
     if travel.version is not None and travel.version.isdecimal() and travel.version not in table.metadata.refs:
-        # Spark takes a number in quotes for a snapshot id, too.
+        # A number in quotes is a snapshot id, as in Spark.
         return IcebergVersion(table, snapshot_id=int(travel.version))
     return IcebergVersion(table, ref=travel.version)

@@ -1,10 +1,10 @@
-"""INSERT INTO and INSERT OVERWRITE of Iceberg tables: the rows of a query through the writers into one snapshot.
+"""INSERT INTO and INSERT OVERWRITE of Iceberg tables: write the rows of a query and commit one snapshot.
 
     query ─ converted by DuckDB ─ batches ─ writers: files ─ transaction: one snapshot
     SET execution.engine = 'spark': the text of the query ─ Spark ─ files written by executors ─ one snapshot
 
-An overwrite replaces the partition where PARTITION gives a value to every column that partitions by its own values; otherwise the
-partitions that rows belong to, or with the setting `dynamic-partition-overwrite` off all that PARTITION leaves open. Nothing is
+An overwrite replaces the partition if PARTITION gives a value to every identity partition column; otherwise the partitions of the
+new rows, or with the setting `dynamic-partition-overwrite` off all partitions that match PARTITION. Nothing is
 visible before all rows are written, and files of an insert that fails are removed.
 """
 
@@ -35,7 +35,7 @@ from lakelet.sql.statements.rows.insert_words import Insert
 
 
 def run_insert(context: Context, statement: Statement, insert: Insert) -> SqlResult:
-    """Inserts rows; gives the snapshot made and how many rows were inserted."""
+    """Inserts rows; returns the committed snapshot and the row count."""
     given = given_iceberg(context, statement.reader, insert.parts, insert.word)
     table = given.open()
     schema = model_schema(table)
@@ -74,7 +74,7 @@ def insert_rows(
     partition: Mapping[str, object] | None = None,
     branch: str | None = None,
 ) -> MadeSnapshot | None:
-    """Writes rows in this process, and commits their files as one snapshot; None where there is nothing to commit."""
+    """Writes rows in this process and commits their files as one snapshot; None if there is nothing to commit."""
     transaction = IcebergTransaction(table, branch=branch)
     return insert_batches(transaction, transaction.begin_insert(mode, partition), batches)
 
@@ -82,7 +82,7 @@ def insert_rows(
 def _mode(
     context: Context, insert: Insert, table: IcebergTable, schema: TableSchema, fixed: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, object] | None]:
-    """How the table is written, and the values that all rows have."""
+    """The write mode, and the partition values that all rows share."""
     if not insert.overwrites:
         return "append", None
     names_all = bool(fixed) and len(fixed) == len(schema.partition_keys)

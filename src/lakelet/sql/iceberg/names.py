@@ -1,8 +1,8 @@
-"""Names of Iceberg tables as statements write them: three parts, of which the first is a catalog that the lake knows.
+"""Names of Iceberg tables in statements: three parts, of which the first is a registered catalog.
 
 ice.shop.orders                 a table
 ice.shop.orders$branch_dev      a branch of it
-ice.shop.orders$snapshots       a table about it
+ice.shop.orders$snapshots       a metadata table of it
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IcebergName:
-    """A table of a catalog, the branch of it, and the system table about it."""
+    """A table of a catalog, with its branch or metadata table."""
 
     catalog: str
     database: str
@@ -33,7 +33,7 @@ class IcebergName:
 
     @property
     def full(self) -> str:
-        """database.table, as the catalog knows it."""
+        """database.table, as in the catalog."""
         return f"{self.database}.{self.table}"
 
     @property
@@ -48,7 +48,7 @@ def is_iceberg(parts: Sequence[str]) -> bool:
 
 
 def iceberg_name(context: Context, parts: Sequence[str]) -> IcebergName:
-    """What a name of three parts says; NotFoundError where the lake knows no such catalog."""
+    """Parse a name of three parts; NotFoundError if the catalog is not registered."""
     if len(parts) != 3:
         raise InvalidError(f"{'.'.join(parts)!r}: expected catalog.database.table, found {len(parts)} parts")
     context.profile.check_catalog(".".join(parts))
@@ -58,7 +58,7 @@ def iceberg_name(context: Context, parts: Sequence[str]) -> IcebergName:
 
 
 def known_catalog(context: Context, name: str) -> str:
-    """A catalog by the name that the lake has for it; NotFoundError names the nearest."""
+    """A catalog's name in the lake's spelling; NotFoundError names the nearest."""
     known = context.lake.catalogs.names()
     found = matching(name, known)
     if found is None:
@@ -67,12 +67,12 @@ def known_catalog(context: Context, name: str) -> str:
 
 
 def catalog_of(context: Context, name: IcebergName) -> IcebergCatalog:
-    """The catalog that a name is of."""
+    """The catalog of a name."""
     return context.lake.catalogs.open(name.catalog)
 
 
 def find_iceberg(context: Context, name: IcebergName) -> IcebergName | None:
-    """The name that the catalog has for a table, None where there is no such table."""
+    """The name of a table in the spelling of the catalog, None if there is no such table."""
     catalog = catalog_of(context, name)
     if catalog.table_exists(name.full):
         return name
@@ -84,11 +84,11 @@ def find_iceberg(context: Context, name: IcebergName) -> IcebergName | None:
 
 
 def iceberg_database(catalog: IcebergCatalog, name: str) -> str:
-    """A database by the name that the catalog has for it; NotFoundError names the nearest."""
+    """A database's name in the catalog's spelling; NotFoundError names the nearest."""
     databases = catalog.namespaces()
     found = matching(name, databases)
     if found is None and "." in name and catalog.namespace_exists(name):
-        # A database inside another is not listed with those of the first level.
+        # A nested namespace is not listed with the top-level ones.
         return name
     if found is None:
         raise NotFoundError(f"database {name!r} is not in catalog {catalog.name}{nearest(name, databases)}")
@@ -107,6 +107,6 @@ def open_iceberg(context: Context, name: IcebergName) -> IcebergTable:
         if table is None:
             raise NotFoundError(f"table {name.shown!r} does not exist{nearest(name.table, tables)}") from None
         if f"{database}.{table}" == name.full:
-            # The catalog knows the table, but its metadata is not there.
+            # The catalog has the table, but its metadata file is missing.
             raise
         return catalog.table(f"{database}.{table}")

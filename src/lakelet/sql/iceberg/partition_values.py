@@ -1,4 +1,4 @@
-"""PARTITION (column = value, …) of Iceberg tables: columns that partition by their own value, and only these."""
+"""Resolve PARTITION (column = value, …) of Iceberg tables, which takes identity partition columns only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelet.sql.statements.text.clauses import Literal, placed
 
 
 def partition_column(reader: WordReader, word: Word, table: IcebergTable, schema: TableSchema) -> str:
-    """The column of that name; SqlError at the word where the table's partitions have no value of it."""
+    """The identity partition column of that name; SqlError at the word if there is none."""
     found = matching(word.text, schema.partition_keys)
     if found is not None:
         return found
@@ -35,7 +35,7 @@ def partition_column(reader: WordReader, word: Word, table: IcebergTable, schema
 def resolve_values(
     reader: WordReader, given: Mapping[Word, Literal], table: IcebergTable, schema: TableSchema
 ) -> dict[str, object]:
-    """Values of the columns' types; SqlError at the word that is none."""
+    """Convert literals to the columns' types; SqlError at an invalid one."""
     found: dict[str, object] = {}
     for word, literal in given.items():
         name = partition_column(reader, word, table, schema)

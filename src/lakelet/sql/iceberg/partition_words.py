@@ -1,4 +1,4 @@
-"""Partition terms as statements write them.
+"""Parse partition terms of statements.
 
 region                      the column itself; also identity(region)
 years(ts) months(ts) days(ts) hours(ts)      also in the singular, as year(ts)
@@ -38,7 +38,7 @@ _KNOWN = ("identity", "years", "months", "days", "hours", "bucket", "truncate", 
 
 @dataclass(frozen=True, slots=True)
 class GivenTerm:
-    """A term and where it stands; whether its column exists shows when a schema is at hand."""
+    """A parsed term and its position; its column is resolved later against a schema."""
 
     word: Word
     path: ColumnPath
@@ -51,12 +51,12 @@ class GivenTerm:
         return self.transform == "identity" and self.name is None
 
     def term(self, schema: TableSchema) -> PartitionTerm:
-        """The term in the table's own spelling; SqlError at a column that is none."""
+        """The term with its column in the table's spelling; SqlError at an unknown column."""
         return PartitionTerm(self.path.resolve(schema), self.transform, self.name)
 
 
 def read_term(reader: WordReader) -> GivenTerm:
-    """Reads a term, and the name it is given."""
+    """Reads a term and its alias."""
     word = reader.peek()
     if reader.peek(1).keyword != "(" or word.kind != "word":
         return _named(reader, word, read_path(reader), "identity")

@@ -1,10 +1,10 @@
-"""Names of Iceberg tables in a query. DuckDB takes the first of three parts for a catalog of its own, so the text is changed:
+"""Rewrite names of Iceberg tables in a query: DuckDB takes the first of three parts for a catalog of its own.
 
     SELECT ice.shop.orders.id FROM ice.shop.orders JOIN shop.native …      what is written
     SELECT "ice.shop".orders.id FROM "ice.shop".orders JOIN shop.native …  what DuckDB sees: a schema with a dot in its name
 
-The table keeps its name, and with it whatever else the query says of it. A table at a version has a stand-in with the table's
-name as its alias, and columns are qualified by that.
+The table keeps its own name, so that other references to it stay valid. A table at a version is replaced by a unique name with
+the table's name as its alias, by which columns are qualified.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ ICEBERG_PARTS = 3
 
 
 def folded(parts: Iterable[str]) -> Parts:
-    """A name without upper and lower case."""
+    """A name in lower case."""
     return tuple(part.lower() for part in parts)
 
 
 def schema_name(parts: Sequence[str]) -> str:
-    """The schema in which a query's space shows a table."""
+    """The schema under which a query's space registers a table."""
     return ".".join(parts[:-1])
 
 
 def star_edits(words: Sequence[Word], catalogs: Collection[str]) -> list[Edit]:
-    """`ice.shop.orders.*`, which DuckDB does not take, as `orders.*`."""
+    """Edits that replace `ice.shop.orders.*`, which DuckDB does not accept, by `orders.*`."""
     known = {name.lower() for name in catalogs}
     return [
         (words[at].start, words[at + 2 * ICEBERG_PARTS - 2].start, "")
@@ -41,12 +41,12 @@ def star_edits(words: Sequence[Word], catalogs: Collection[str]) -> list[Edit]:
 
 
 def has_long_names(words: Sequence[Word]) -> bool:
-    """Whether a name of three parts or more stands somewhere."""
+    """Whether there is a name of three parts or more."""
     return any(len(parts) >= ICEBERG_PARTS for _, parts in _dotted(words))
 
 
 def has_stars(words: Sequence[Word]) -> bool:
-    """Whether a name of three parts stands before a star."""
+    """Whether a name of three parts is followed by a star."""
     return any(
         len(parts) == ICEBERG_PARTS and _is_star(words, at + 2 * ICEBERG_PARTS - 1) for at, parts in _dotted(words)
     )
@@ -55,8 +55,8 @@ def has_stars(words: Sequence[Word]) -> bool:
 def name_edits(
     words: Sequence[Word], tables: Collection[Parts], travels: Sequence[Travel], edits: Sequence[Edit]
 ) -> list[Edit]:
-    """The changes that give each of the tables of three parts a schema of its own, wherever they are named outside of other
-    changes; tables of two parts go before them."""
+    """The edits that give each table of three parts a schema of its own, wherever it is named outside of other edits; names of
+    two parts that match a native table are left alone."""
     named = {folded(parts) for parts in tables if len(parts) == ICEBERG_PARTS}
     shorter = {parts[1:]: parts for parts in named}
     for native in tables:
@@ -72,14 +72,14 @@ def name_edits(
         elif parts[:ICEBERG_PARTS] in stood and len(parts) > ICEBERG_PARTS:
             made.append((begin, words[at + 4].end, quoted(words[at + 4].text)))
         elif len(parts) >= ICEBERG_PARTS and parts[:2] in shorter:
-            # A column by database and table: database.table.column.
+            # A qualified column: database.table.column.
             catalog = shorter[parts[:2]][0]
             made.append((begin, words[at].end, quoted(schema_name([catalog, words[at].text, ""]))))
     return made
 
 
 def named_by_words(words: Sequence[Word], catalogs: Collection[str]) -> set[Parts]:
-    """Whatever looks like a table of a catalog, for texts of which DuckDB tells no tree."""
+    """All names that could be tables of a catalog, for texts without a parse tree."""
     known = {name.lower() for name in catalogs}
     return {
         tuple(words[at + 2 * number].text for number in range(ICEBERG_PARTS))
@@ -89,7 +89,7 @@ def named_by_words(words: Sequence[Word], catalogs: Collection[str]) -> set[Part
 
 
 def _dotted(words: Sequence[Word]) -> Iterator[tuple[int, Parts]]:
-    """Names of several parts: where each begins, and its parts in lower case."""
+    """Names of several parts: the position of each, and its parts in lower case."""
     at = 0
     while at < len(words):
         if not words[at].is_name or (at and words[at - 1].keyword == "."):

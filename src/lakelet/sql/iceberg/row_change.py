@@ -1,9 +1,9 @@
-"""UPDATE, DELETE and MERGE of Iceberg tables: rows are found by a query over the branch's head, and files are written anew.
+"""UPDATE, DELETE and MERGE of Iceberg tables: find rows by a query over the branch's head, and rewrite their files.
 
-    statement ─ query over the head, pruned by its condition ─ rows that go, rows that come ─ iceberg.changing: one snapshot
+    statement ─ query over the head, pruned by its condition ─ removed and added rows ─ iceberg.row_change: one snapshot
 
-The statement is read and put into a query as for the lake's own tables. Where it names its target once more, it sees the same
-version there, and then it rests on all rows of it. What became of a statement that met a rival is worked out anew.
+The statement is parsed and translated into a query as for the lake's own tables. Where it references its target once more, it
+reads the same version there, and the change then depends on all of its rows. On a conflict the statement is evaluated again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from lakelet.sql.statements.text.spans import IcebergTarget
 
 
 def run_change(context: Context, statement: Statement, change: Change) -> SqlResult:
-    """Finds and changes rows; gives the snapshot made, and how many rows changed."""
+    """Runs the statement; returns the committed snapshot and the number of changed rows."""
     assert isinstance(change.target, IcebergTarget)
     given = given_iceberg(context, statement.reader, change.target.parts, change.target.word)
     run = _ChangeRun(context, statement, change)
@@ -55,7 +55,7 @@ def run_change(context: Context, statement: Statement, change: Change) -> SqlRes
 
 @dataclass(slots=True)
 class _ChangeRun:
-    """A statement, found out on one version after the other until a commit stands. `rows` counts those of the last one."""
+    """The evaluations of a statement, on one version after another until a commit succeeds. `rows` counts those of the last."""
 
     context: Context
     statement: Statement
@@ -64,13 +64,13 @@ class _ChangeRun:
     returned: ReturnedRows | None = field(default=None)
 
     def result(self, snapshot_id: int | None) -> SqlResult:
-        """What the statement gives, once it is committed."""
+        """The result of the committed statement."""
         return SqlResult.changed(snapshot_id, self.rows) if self.returned is None else self.returned.result()
 
     def find(self, rows: RowChange) -> None:
-        """What changes in a version."""
+        """Finds the removed and added rows in a version."""
         self.rows = 0
-        # Options of ours that a property is called like say nothing about this table.
+        # Properties that share a name with an option of ours have no meaning for this table.
         schema = replace(model_schema(rows.table), options={})
         check_names(schema)
         self.returned = returned_rows(self.context, self.statement, self.change, schema)
@@ -98,7 +98,7 @@ class _ChangeRun:
         rows.rest_on(None if again.views else target.where)
 
     def _deal(self, rows: RowChange, schema: TableSchema, names: InternalNames, batch: pa.RecordBatch) -> None:
-        """Takes rows of the query away and puts what they become in."""
+        """Removes the old rows of a batch and adds the new ones."""
         actions = np.array([clause.action.value for clause in self.change.clauses])[
             batch.column(names.clause).to_numpy()
         ]
@@ -114,7 +114,7 @@ class _ChangeRun:
 
 @dataclass(slots=True)
 class _Located(Deferred):
-    """The target, whose rows come with their places. `where` is the condition by which files were left out last."""
+    """The target, whose rows are read with their positions. `where` is the latest condition by which files were pruned."""
 
     rows: RowChange
     names: InternalNames
@@ -127,7 +127,7 @@ class _Located(Deferred):
         return _version(self.rows).fields
 
     def view(self, context: Context, texts: Sequence[str]) -> IcebergView:
-        """What the statement's query reads of it where one of the conditions holds."""
+        """The view of the target pruned by the conditions, one of which every needed row satisfies."""
         key = tuple(texts)
         if key not in self._scans:
             where = pruning_predicate(texts, self.fields)
@@ -138,7 +138,7 @@ class _Located(Deferred):
 
 @dataclass(slots=True)
 class _SeenAgain(Deferred):
-    """The version that is changed, where the statement names it once more; `views` counts how often it was asked for."""
+    """The version being changed, where the statement references it once more; `views` counts these references."""
 
     version: IcebergVersion
     views: int = 0
@@ -149,20 +149,20 @@ class _SeenAgain(Deferred):
         return self.version.fields
 
     def view(self, context: Context, texts: Sequence[str]) -> IcebergView:
-        """What a query reads of it where one of the conditions holds."""
+        """The view of the version pruned by the conditions."""
         self.views += 1
         return self.version.view(context, texts)
 
 
 @dataclass(frozen=True, slots=True)
 class _LocatedView(IcebergView):
-    """The rows of a scan with their places, read by us alone."""
+    """The rows of a scan with their positions, read by our reader alone."""
 
     rows: RowChange = field(kw_only=True)
     names: InternalNames = field(kw_only=True)
 
     def sql(self, space: Space) -> str:
-        """The query that gives the rows."""
+        """The query that returns the rows."""
         places = f"{self.names.file}, {self.names.row}"
         return f"SELECT {cast_columns(self.scan)}, {places} FROM {space.add_rows(Rows(self._schema, self._located))}"
 

@@ -25,7 +25,7 @@ from lakelet.sql.statements.show import read_pattern, show_names
 from lakelet.sql.statements.text.clauses import placed, read_option_name
 
 _TEXT = pa.string()
-# Where the row of a column says by what it is a key.
+# The index of the key in the row of a column.
 _KEY = list(COLUMNS).index("key")
 
 
@@ -71,7 +71,7 @@ def run_describe(context: Context, statement: Statement, *, extended: bool) -> S
 
 
 def create_text(table: IcebergTable) -> str:
-    """The statement that makes such a table; where its files stand is not part of it."""
+    """The CREATE TABLE statement of a table, without its location."""
     schema = model_schema(table)
     name = ".".join(quoted_name(part) for part in (table.catalog, *table.name.rsplit(".", 1)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(column_text(field) for field in schema.fields) + "\n)"
@@ -134,7 +134,7 @@ def _column_rows(table: IcebergTable) -> list[Sequence[str | None]]:
 def _with_key(
     row: Sequence[str | None], terms: Sequence[PartitionTerm], column: tuple[str, ...]
 ) -> Sequence[str | None]:
-    """A column's row that says how the column partitions: `partition`, or what is made of it."""
+    """A column's row with its key: `partition`, or the transforms over the column."""
     made = ["partition" if term.transform == "identity" else str(term) for term in terms if term.column == column]
     return (*row[:_KEY], ", ".join(made) or None, *row[_KEY + 1 :])
 

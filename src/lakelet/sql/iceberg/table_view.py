@@ -1,12 +1,11 @@
-"""A version of an Iceberg table as SQL that DuckDB runs: files that it surely reads alike by its own reader, the others by ours.
+"""A version of an Iceberg table as a SQL view for DuckDB: files that it reads as we do by its own reader, others by ours.
 
     SELECT CAST("qty" AS BIGINT) AS "quantity", … FROM read_parquet(['/…/00000-0.parquet', …])
     UNION ALL SELECT … FROM <rows of the other files>
 
-DuckDB would read by field ids too, but gives NULL for every column of a file without ids. So each file's footer is looked at
-once, and files with the same columns make one SELECT, by the names that the columns have in them. To our reader go files in
-other stores and formats, rows that are deleted by their values, nested columns whose members changed, and types that the two
-see differently.
+DuckDB could read by field ids too, but returns NULL for every column of a file without ids. So each file's footer is read once,
+and files with the same columns share one SELECT, by the names that the columns have in them. Our reader gets files in other
+stores and formats, files with equality deletes, nested columns whose members changed, and types that the two read differently.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ _AHEAD = 4
 
 @dataclass(frozen=True, slots=True)
 class IcebergView:
-    """What a query reads of an Iceberg table. `native` holds the files for DuckDB, by the columns that are selected from them and
-    by what else they have; `gone` the deleted positions of them."""
+    """The view of an Iceberg table in a query. `native` has the files assigned to DuckDB, by the columns selected from them and
+    their stored columns; `gone` their deleted positions."""
 
     scan: IcebergScan
     native: dict[tuple[str, object], list[ScanFile]] = field(default_factory=dict)
@@ -45,16 +44,16 @@ class IcebergView:
 
     @property
     def files(self) -> list[ScanFile]:
-        """All files for DuckDB."""
+        """All files assigned to DuckDB."""
         return [file for files in self.native.values() for file in files]
 
     @property
     def paths(self) -> list[str]:
-        """Their paths, as DuckDB names them."""
+        """Their local paths."""
         return [self._local(file) for file in self.files]
 
     def sql(self, space: Space) -> str:
-        """The query that gives the rows."""
+        """The query that returns the rows."""
         parts: list[str] = []
         for (columns, _), files in self.native.items():
             parts += file_selects(columns, [self._local(file) for file in files], self.gone, space.add_frame)
@@ -68,7 +67,7 @@ class IcebergView:
         return " UNION ALL ".join(parts)
 
     def count(self) -> int | None:
-        """How many rows there are, by the plan; None where the rows that are deleted have to be looked for."""
+        """The row count from the plan; None with equality deletes, which need a read."""
         if any(file.has_equality_deletes for file in self.scan.files):
             return None
         gone = (self.scan.deleted(file) for file in self.scan.files)
@@ -76,11 +75,11 @@ class IcebergView:
         return rows - sum(0 if positions is None else len(positions) for positions in gone)
 
     def blame(self, error: BaseException) -> None:
-        """Raises what is wrong with a file, if it is one of the files that DuckDB reads; the error is DuckDB's."""
+        """Raises the error of a file that DuckDB reads, if one of them caused DuckDB's error."""
         self.scan.blame(self.files)
 
     def summary(self) -> str:
-        """What is read of the table, out of how much."""
+        """The pruning summary for EXPLAIN: what is read of the table, out of how much."""
         plan, left_out = self.scan.plan, sum(len(positions) for positions in self.gone.values())
         rows = sum(file.row_count for file in (*self.files, *self.ours))
         deletes = {delete.path for file in plan.files for delete in file.deletes}
@@ -101,7 +100,7 @@ class IcebergView:
         if len(self.ours) == 1:
             yield from self.scan.read(self.ours[0], wanted)
             return
-        # The files behind the one that is read are opened meanwhile.
+        # The next files are prefetched while one is read.
         under_way: deque[Generator[pa.RecordBatch, None, None]] = deque()
         with ThreadPoolExecutor(_AHEAD) as pool:
             try:
@@ -117,7 +116,7 @@ class IcebergView:
 
 
 def iceberg_view(scan: IcebergScan) -> IcebergView:
-    """Who reads which files; InvalidError where DuckDB would take two columns for one."""
+    """Assign the files of a scan to the readers; InvalidError if two columns differ in case alone."""
     _check_names(scan)
     view = IcebergView(scan)
     candidates = [file for file in scan.files if _reachable(scan, file)]
@@ -137,7 +136,7 @@ def iceberg_view(scan: IcebergScan) -> IcebergView:
 
 
 def _check_names(scan: IcebergScan) -> None:
-    # DuckDB does not tell the cases of ASCII letters apart, and of all others it does.
+    # DuckDB ignores the case of ASCII letters, but not of others.
     folded: dict[bytes, str] = {}
     for name in scan.schema.names:
         other = folded.setdefault(name.encode().lower(), name)
@@ -153,7 +152,7 @@ def _reachable(scan: IcebergScan, file: ScanFile) -> bool:
 
 
 def _key(plain: PlainColumns | None) -> tuple[str, object] | None:
-    """What is selected from a file, and what it has; None for files that are ours to read."""
+    """The selected and the stored columns of a file; None for files that our reader reads."""
     if plain is None:
         return None
     names = [name.lower() for name, _ in plain.stored]
@@ -174,7 +173,7 @@ def _selected(column: PlainColumn) -> str:
 
 
 def cast_columns(scan: IcebergScan) -> str:
-    """The columns of a scan that we read, in the types in which queries see them."""
+    """SQL that casts the columns of our reader to their types in queries."""
     return ", ".join(
         f"CAST({quoted(one.name)} AS {duck_column(one.type)}) AS {quoted(one.name)}" for one in scan.schema
     )

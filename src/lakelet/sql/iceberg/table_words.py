@@ -1,11 +1,11 @@
-"""What stands in CREATE TABLE catalog.database.table: the parser, which looks at no table.
+"""The parser of CREATE TABLE catalog.database.table, which accesses no table.
 
     CREATE TABLE [IF NOT EXISTS] name
       [(column type [NOT NULL] [COMMENT 'text'], …) | (column, …) where a query follows] [USING iceberg]
       [PARTITIONED BY (term, …)] [COMMENT 'text'] [WITH ('property' = 'value', …)] [LOCATION '…']
       [AS query [WITH [NO] DATA]]
 
-The clauses may come in any order, AS last. TBLPROPERTIES and OPTIONS are other words for WITH.
+The clauses may come in any order, AS last. TBLPROPERTIES and OPTIONS are synonyms of WITH.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _REFUSED_CLAUSES = {
 
 @dataclass(slots=True)
 class IcebergDefinition:
-    """The parts of a definition, as they are found."""
+    """The clauses of a definition, filled while parsing."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
     # Names for the columns of a query.
@@ -61,7 +61,7 @@ class IcebergDefinition:
 
 
 def read_iceberg_definition(reader: WordReader) -> IcebergDefinition:
-    """Reads all behind the name of the table, up to the end."""
+    """Reads everything after the name of the table, up to the end."""
     found = IcebergDefinition()
     opening = reader.peek()
     if reader.at("("):
@@ -135,7 +135,7 @@ def _partitioned(reader: WordReader, found: IcebergDefinition) -> None:
     def read() -> GivenTerm:
         term = read_term(reader)
         if term.is_column and len(term.path.words) == 1 and reader.peek().kind == "word":
-            # As Hive writes it: the column is defined where it partitions.
+            # The syntax of Hive: the column is defined in PARTITIONED BY.
             data_type = read_type(reader)
             comment = reader.string() if reader.accept("COMMENT") else None
             path = ColumnPath(reader, term.path.words)

@@ -1,6 +1,6 @@
-"""Views of the latest queries over Iceberg tables, kept: a snapshot never changes, nor do its files.
+"""A cache of the views of the latest queries over Iceberg tables: a snapshot and its files are immutable.
 
-Kept are views of tables on this machine alone: what it takes to read another store, such as a credential, may end.
+Only views of local tables are cached: credentials for another store may expire.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from lakelet.iceberg.scan import IcebergScan
 from lakelet.sql.iceberg.table_view import IcebergView
 
 _KEPT = 64
-# A plan of more files or deleted rows than this is made anew.
+# A plan of more files or deleted rows than this is not cached.
 _MOST_FILES = 10_000
 _MOST_DELETED = 5_000_000
 
 
 class IcebergViews:
-    """The latest views, by what they are views of."""
+    """The latest views, by version and conditions."""
 
     def __init__(self) -> None:
         self._views: LruCache[IcebergView] = LruCache()
 
     def view(self, key: Hashable, make: Callable[[], IcebergView]) -> IcebergView:
-        """The view that is known by a key, made where it is not."""
+        """The cached view of a key, else a newly made one."""
         found = self._views.get(key)
         if found is None:
             found = make()

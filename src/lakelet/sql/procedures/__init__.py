@@ -1,12 +1,12 @@
 """Procedures: `CALL sys.name(argument => value, …)`, under the names and arguments that Paimon's have in Flink and Spark.
 
-    calling      reads a CALL, evaluates its arguments, runs the procedure
-    procedure    what a procedure is: a name, arguments, what it gives back, a function
-    values       the kinds of arguments
+    call         parses a CALL, evaluates its arguments, runs the procedure
+    procedure    the definition of a procedure: name, arguments, result columns, function
+    values       the types of arguments
     registry     all procedures
 
-Each function is an edge over `lakelet.operations`: arguments become a request, what comes back becomes rows. Nothing here
-touches files.
+Each function wraps `lakelet.operations`: it turns arguments into a request and the response into rows. Nothing here accesses
+files.
 """
 
 from lakelet.sql.procedures.registry import PROCEDURES

@@ -13,7 +13,7 @@ _NAMES = (Column("branch_name", pa.string()),)
 
 
 def create_branch(call: Call) -> Done:
-    """A branch from a tag, a snapshot, or empty."""
+    """Creates a branch from a tag, a snapshot, or empty."""
     table, name = call.table(), call.values["branch"]
     request = branches.CreateBranch(name, call.text("tag"), call.number("snapshot_id"), call.flag("ignore_if_exists"))
     branches.create_branch(table, request)
@@ -21,21 +21,21 @@ def create_branch(call: Call) -> Done:
 
 
 def delete_branch(call: Call) -> Done:
-    """One or more branches less."""
+    """Deletes branches."""
     table, names = call.table(), call.values["branch"]
     branches.delete_branches(table, names)
     return Done(f"deleted branches {', '.join(map(repr, names))} of {table.name}", [(name,) for name in names])
 
 
 def rename_branch(call: Call) -> Done:
-    """A branch under another name."""
+    """Renames a branch."""
     table, name, target = call.table(), call.values["from_branch"], call.values["to_branch"]
     branches.rename_branch(table, name, target)
     return Done(f"branch {name!r} of {table.name} is now {target!r}", [(target,)])
 
 
 def fast_forward(call: Call) -> Done:
-    """The main branch as the branch is."""
+    """Fast-forwards the main branch to a branch."""
     table, name = call.table(), call.values["branch"]
     number = branches.fast_forward(table, name)
     return Done(f"{table.name} is as branch {name!r}, at snapshot {number}", [(number,)])

@@ -1,12 +1,12 @@
-"""`CALL sys.name(…)`: from its words to what the procedure gives back.
+"""Parse and run `CALL sys.name(…)`.
 
     CALL sys.create_tag('shop.orders', 'eod', 3)
     CALL sys.create_tag(`table` => 'shop.orders', tag => 'eod', snapshot => 3)
     CALL sys.expire_snapshots(table => $table, older_than => now() - INTERVAL 1 DAY)
 
-Arguments come by place, by name, or first some by place and then others by name. Values are literals, parameters of the
-statement, or whatever else DuckDB can work out. NULL, and empty text where an argument may be left out, count as left out.
-Every error says where in the statement it is.
+Arguments are positional, named, or first positional and then named. Values are literals, parameters of the statement, or any
+other expression that DuckDB can evaluate. NULL, and an empty text for an optional argument, mean that it is omitted. Every error
+has its position in the statement.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONSTANTS: Mapping[str, object] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """An argument as it was written: its name if it has one, where the name and the value stand, and the value."""
+    """A parsed argument: its name if it has one, the positions of the name and the value, and the value."""
 
     name: str | None
     start: int
@@ -45,7 +45,7 @@ class _Given:
 
 
 def run_call(context: Context, statement: Statement) -> SqlResult:
-    """Runs a procedure; one row or more that say what it did."""
+    """Runs a procedure; returns its result rows."""
     reader = statement.reader
     reader.expect("CALL")
     procedure = _procedure(reader)
@@ -59,7 +59,7 @@ def run_call(context: Context, statement: Statement) -> SqlResult:
 
 
 def find_procedure(name: str) -> Procedure | None:
-    """The procedure of that name, whatever its case; None where there is none."""
+    """The procedure of that name, ignoring case; None if there is none."""
     return _BY_NAME.get(name.lower())
 
 
@@ -102,7 +102,7 @@ def _arguments(reader: WordReader, values: _Values) -> list[_Given]:
 
 
 def _bound(reader: WordReader, procedure: Procedure, given: Sequence[_Given]) -> dict[str, object]:
-    """The values by the names of the arguments, converted; SqlError at what does not fit."""
+    """Bind the given values to the arguments of a procedure and convert them; SqlError at one that does not fit."""
     found: dict[str, object] = {}
     seen: dict[str, _Given] = {}
     for place, one in enumerate(given):
@@ -139,13 +139,13 @@ def _argument(reader: WordReader, procedure: Procedure, place: int, given: _Give
 
 
 def signature(procedure: Procedure) -> str:
-    """How a procedure is called, with what may be left out in brackets."""
+    """The signature of a procedure, with optional arguments in brackets."""
     shown = [one.name if one.required else f"[{one.name}]" for one in procedure.arguments]
     return f"{SYSTEM_DATABASE}.{procedure.name}({', '.join(shown)})"
 
 
 class _Values:
-    """Reads values, the parameters of the statement among them."""
+    """Reads and evaluates argument values, with the parameters of the statement."""
 
     def __init__(self, context: Context, params: Params) -> None:
         self._context = context
@@ -153,7 +153,7 @@ class _Values:
         self._marks = 0
 
     def read(self, reader: WordReader) -> object:
-        """The value of the next argument, up to the comma or parenthesis behind it."""
+        """The value of the next argument, up to the comma or parenthesis after it."""
         first = reader.place
         reader.expression(",")
         words = reader.words[first : reader.place]
@@ -184,7 +184,7 @@ class _Values:
         raise SqlError(f"there is no value for the parameter {word.text}", reader.text, word.start)
 
     def _worked_out(self, reader: WordReader, words: Sequence[Word]) -> object:
-        """What DuckDB makes of an expression; its parameters are handed on under names of their own."""
+        """Evaluates an expression in DuckDB; its parameters are passed under generated names."""
         text, at = "", words[0].start
         params: dict[str, object] = {}
         for word in words:

@@ -1,4 +1,4 @@
-"""What procedures for Iceberg tables do: each hands one request to `lakelet.operations`."""
+"""The functions of the procedures for Iceberg tables: each passes one request to `lakelet.operations`."""
 
 from __future__ import annotations
 

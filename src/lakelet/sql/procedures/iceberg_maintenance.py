@@ -1,6 +1,6 @@
-"""iceberg_expire_snapshots and its like: procedures for Iceberg tables, which are named catalog.database.table.
+"""The maintenance procedures of Iceberg tables (iceberg_expire_snapshots, …), which are named catalog.database.table.
 
-Only what they are called and take is said here; what they do is in `iceberg_calls`, which is loaded with the first of them.
+Only names and arguments are defined here; the functions are in `iceberg_calls`, which is imported at the first call.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from lakelet.table import Table
 
 
 def repair(call: Call) -> Done:
-    """The hints at the oldest and newest snapshot, of one table or of many."""
+    """Repairs the hints of the oldest and newest snapshot, of one table or of many."""
     names = call.names("database_or_table")
     lake = call.context.lake
     tables: list[Table] = []
@@ -29,7 +29,7 @@ def repair(call: Call) -> Done:
 
 
 def reset_consumer(call: Call) -> Done:
-    """A consumer sent elsewhere, or deleted."""
+    """Resets a consumer to a snapshot, or deletes it."""
     table, consumer, number = call.table(), call.values["consumer_id"], call.number("next_snapshot_id")
     consumers.reset_consumer(table, consumers.ResetConsumer(consumer, number))
     if number is None:
@@ -38,7 +38,7 @@ def reset_consumer(call: Call) -> Done:
 
 
 def clear_consumers(call: Call) -> Done:
-    """Many consumers less."""
+    """Deletes consumers by pattern."""
     table = call.table()
     request = consumers.ClearConsumers(call.pattern("including_consumers"), call.pattern("excluding_consumers"))
     cleared = consumers.clear_consumers(table, request)
@@ -46,7 +46,7 @@ def clear_consumers(call: Call) -> Done:
 
 
 def analyze(call: Call) -> Done:
-    """Statistics of the rows."""
+    """Computes and stores statistics of the rows."""
     table = call.table()
     found = analyze_table(table, call.names("columns"))
     if found is None:

@@ -1,4 +1,4 @@
-"""migrate, copy: rows from elsewhere become a table."""
+"""migrate, copy: create tables from Parquet folders and from other tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PARQUET = "parquet"
 
 
 def migrate_folder(call: Call) -> Done:
-    """A folder of Parquet files as a table."""
+    """Adopts a folder of Parquet files as a table."""
     kind = call.text("connector")
     if kind is not None and kind.lower() != _PARQUET:
         raise InvalidError(f"connector {kind!r}: expected '{_PARQUET}', a folder of Parquet files")
@@ -33,7 +33,7 @@ def migrate_folder(call: Call) -> Done:
 
 
 def copy(call: Call) -> Done:
-    """Rows of a table in another."""
+    """Copies rows of a table to another."""
     source, target = call.table("source_table"), _new_name(call.context, call.values["target_table"])
     request = migration.Copy(
         target, call.text("where"), call.names("columns"), call.version("version"), call.flag("overwrite")
@@ -43,7 +43,7 @@ def copy(call: Call) -> Done:
 
 
 def _new_name(context: Context, text: str) -> str:
-    """The table of that name as the lake has it, or as it is to be called."""
+    """The name of an existing table in the spelling of the lake, or of a new one."""
     name = context.table_name(split_parts(text))
     if name.system is not None or name.branch is not None:
         raise InvalidError(f"{text!r}: expected the name of a table, found that of a branch or a system table")
@@ -55,7 +55,7 @@ def _new_name(context: Context, text: str) -> str:
 
 
 def _partition_column(text: str) -> PartitionColumn:
-    """`dt DATE`: a column and its type; one alone is text."""
+    """Parse `dt DATE`, a column and its type; a name alone is a text column."""
     name, _, data_type = text.partition(" ")
     return (name, data_type.strip()) if data_type.strip() else name
 

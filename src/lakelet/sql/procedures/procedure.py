@@ -1,4 +1,4 @@
-"""What a procedure is, and one call of it."""
+"""The definition of a procedure, and a call of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument by its name, and by others that some engine has for it; one that is not required may be left out."""
+    """An argument: its name, and aliases used by other engines; optional unless required."""
 
     name: str
     kind: ValueKind
@@ -29,7 +29,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of what a procedure gives back."""
+    """A result column of a procedure."""
 
     name: str
     type: pa.DataType
@@ -37,7 +37,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a call did, for people, and the rows it gives back."""
+    """The result of a call: a message for people, and rows."""
 
     message: str
     rows: Sequence[tuple[object, ...]]
@@ -45,7 +45,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A procedure with its arguments: those that were left out, or given as NULL or empty text, are not among the values."""
+    """The arguments of a call: those omitted, or given as NULL or empty text, are not among the values."""
 
     context: Context
     values: Mapping[str, Any]
@@ -55,26 +55,26 @@ class Call:
         return open_table(self.context, self.values[name])
 
     def text(self, name: str) -> str | None:
-        """An argument of that kind, as are those below."""
+        """A text argument; None if it is omitted, as for those below."""
         found: str | None = self.values.get(name)
         return found
 
     def number(self, name: str) -> int | None:
-        """A whole number, or a moment in milliseconds."""
+        """A whole number, or a timestamp in milliseconds."""
         found: int | None = self.values.get(name)
         return found
 
     def flag(self, name: str) -> bool:
-        """False where it is left out."""
+        """A boolean; False if it is omitted."""
         return bool(self.values.get(name, False))
 
     def length(self, name: str) -> timedelta | None:
-        """A length of time."""
+        """A duration."""
         found: timedelta | None = self.values.get(name)
         return found
 
     def age(self, name: str) -> str | timedelta | datetime | None:
-        """An age or a moment."""
+        """An age or a timestamp."""
         found: str | timedelta | datetime | None = self.values.get(name)
         return found
 
@@ -110,7 +110,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure: what it does, its arguments in the order in which they may be given without names, and what it gives back."""
+    """A procedure: its meaning, its arguments in positional order, and its result columns."""
 
     name: str
     meaning: str
@@ -124,7 +124,7 @@ TABLE_ARGUMENT = Argument("table", TABLE, "The table, `database.table`, with `$b
 
 
 def open_table(context: Context, text: str) -> Table:
-    """The table of a name as procedures take it; InvalidError where it is that of a system table."""
+    """The table of a name given to a procedure; InvalidError for a system table."""
     name = context.table_name(split_parts(text))
     if name.system is not None:
         raise InvalidError(f"{text!r}: expected a table, found a system table")

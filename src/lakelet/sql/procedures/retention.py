@@ -1,4 +1,4 @@
-"""expire_snapshots, expire_partitions, remove_orphan_files, remove_unexisting_files: letting go of what nobody needs any more."""
+"""expire_snapshots, expire_partitions, remove_orphan_files, remove_unexisting_files, check: expiry and file cleanup."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MODES = ("local", "distributed")
 
 
 def expire_snapshots(call: Call) -> Done:
-    """Old snapshots, and the files that only they need."""
+    """Expires old snapshots and deletes the files that only they need."""
     table = call.table()
     request = expiry.ExpireSnapshots(
         call.number("retain_min"),
@@ -49,7 +49,7 @@ def expire_snapshots(call: Call) -> Done:
 
 
 def expire_partitions(call: Call) -> Done:
-    """The expired partitions."""
+    """Drops the expired partitions."""
     table = call.table()
     request = expiry.ExpirePartitions(
         call.age("expiration_time"),
@@ -68,7 +68,7 @@ def expire_partitions(call: Call) -> Done:
 
 
 def remove_orphan_files(call: Call) -> Done:
-    """Files that nothing points at."""
+    """Removes orphan files."""
     mode = call.text("mode")
     if mode is not None and mode.lower() not in _MODES:
         raise InvalidError(f"mode {mode!r}: expected {' or '.join(_MODES)}, which mean the same here")
@@ -82,14 +82,14 @@ def remove_orphan_files(call: Call) -> Done:
 
 
 def remove_unexisting_files(call: Call) -> Done:
-    """Files that are gone although the table names them."""
+    """Removes the manifest entries of data files that no longer exist."""
     found = unreferenced_files.remove_missing_files(_tables(call), dry_run=call.flag("dry_run"))
     verb = "found" if call.flag("dry_run") else "did away with"
     return Done(f"{verb} {len(found)} files that are gone", [(one.table, one.path, one.snapshot_id) for one in found])
 
 
 def check(call: Call) -> Done:
-    """Which files are damaged."""
+    """Reports damaged files."""
     request = Check(call.number("version"), call.text("tag"), call.text("branch"), call.flag("quick"))
     rows = [
         (
@@ -110,7 +110,7 @@ def check(call: Call) -> Done:
 
 
 def _tables(call: Call) -> list[Table]:
-    """The table, or with `database.*` all of a database."""
+    """The table, or for `database.*` all tables of a database."""
     text = call.values["table"]
     parts = split_parts(text)
     if parts[-1] != "*":

@@ -1,4 +1,4 @@
-"""rollback and its like: an older version becomes the newest one."""
+"""rollback and its variants: make an older version the newest one."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _TAG = Argument("tag", TEXT, "The tag to go back to.", aliases=("tag_name",))
 
 
 def rollback(call: Call) -> Done:
-    """To the version that one of the arguments names."""
+    """Rolls back to the version that one of the arguments names."""
     return _back(call, Rollback(call.version("version"), call.version("snapshot_id"), call.text("tag")))
 
 
 def rollback_to_timestamp(call: Call) -> Done:
-    """To the newest version up to a time."""
+    """Rolls back to the newest version up to a time."""
     return _back(call, Rollback(timestamp=call.values["timestamp"]))
 
 
 def rollback_to_watermark(call: Call) -> Done:
-    """To the newest version up to a watermark."""
+    """Rolls back to the newest version up to a watermark."""
     return _back(call, Rollback(watermark_ms=call.values["watermark"]))
 
 
 def rollback_to_tag(call: Call) -> Done:
-    """To the version of a tag."""
+    """Rolls back to the version of a tag."""
     return _back(call, Rollback(tag=call.values["tag"]))
 
 

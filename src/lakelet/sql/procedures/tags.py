@@ -1,4 +1,4 @@
-"""create_tag and its like: names for versions."""
+"""create_tag and the other procedures on tags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = (Column("tag_name", pa.string()),)
 
 
 def create_tag(call: Call) -> Done:
-    """A tag of a snapshot."""
+    """Creates a tag of a snapshot."""
     table = call.table()
     request = tags.CreateTag(
         call.values["tag"], call.number("snapshot_id"), call.length("time_retained"), call.flag("if_not_exists")
@@ -29,45 +29,45 @@ def create_tag(call: Call) -> Done:
 
 
 def create_tag_from_timestamp(call: Call) -> Done:
-    """A tag of the first snapshot from a time on."""
+    """Creates a tag of the first snapshot from a time on."""
     return _tagged_since(call, timestamp_ms=call.values["timestamp"])
 
 
 def create_tag_from_watermark(call: Call) -> Done:
-    """A tag of the first snapshot from a watermark on."""
+    """Creates a tag of the first snapshot from a watermark on."""
     return _tagged_since(call, watermark_ms=call.values["watermark"])
 
 
 def replace_tag(call: Call) -> Done:
-    """A tag that exists, of another snapshot or for another time."""
+    """Replaces the snapshot or the retention of an existing tag."""
     table = call.table()
     request = tags.ReplaceTag(call.values["tag"], call.number("snapshot_id"), call.length("time_retained"))
     return _tagged(table, tags.replace_tag(table, request))
 
 
 def rename_tag(call: Call) -> Done:
-    """A tag under another name."""
+    """Renames a tag."""
     table, name, target = call.table(), call.values["tag"], call.values["target_tag"]
     tag = tags.rename_tag(table, name, target)
     return Done(f"tag {name!r} of {table.name} is now {target!r}", [(target, tag.snapshot_id)])
 
 
 def delete_tag(call: Call) -> Done:
-    """One or more tags less."""
+    """Deletes tags."""
     table, names = call.table(), call.values["tag"]
     tags.delete_tags(table, names)
     return Done(f"deleted {_listed(names)} of {table.name}", [(name,) for name in names])
 
 
 def expire_tags(call: Call) -> Done:
-    """The expired tags."""
+    """Deletes the expired tags."""
     table = call.table()
     names = tags.expire_tags(table, call.age("older_than"))
     return Done(f"expired {_listed(names)} of {table.name}", [(name,) for name in names])
 
 
 def trigger_tag_automatic_creation(call: Call) -> Done:
-    """The automatic tags that are due."""
+    """Creates the automatic tags that are due."""
     table = call.table()
     names = tags.create_due_tags(table)
     return Done(f"made {_listed(names)} of {table.name}", [(name,) for name in names])

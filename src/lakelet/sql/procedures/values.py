@@ -1,9 +1,9 @@
-"""Kinds of arguments: what a procedure takes, and how it is made of what a statement gives.
+"""The types of procedure arguments, and the conversion of SQL values to them.
 
     partitions    'dt=2026-01-01,h=7;dt=2026-01-02'    a comma is AND, a semicolon is OR
     options       'key=value,key=value'                or a map
 
-Every `convert` raises an InvalidError that says what was expected; whoever calls it knows the place in the statement.
+Every `convert` raises an InvalidError that says what was expected; the caller adds the position in the statement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PartitionSpecs = tuple[dict[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """A kind of values: its name for people, and how a value is checked and converted."""
+    """An argument type: its display name, and the function that checks and converts a value."""
 
     name: str
     convert: Callable[[object], Any]
@@ -77,7 +77,7 @@ def _age(value: object) -> str | timedelta | datetime:
 
 
 def _interval(value: object) -> object:
-    """An interval of SQL as a length of time; one of months has none."""
+    """The duration of a SQL interval; one with months has none."""
     if not isinstance(value, pa.MonthDayNano):
         return value
     if value.months:
@@ -120,7 +120,7 @@ def _options(value: object) -> dict[str, str]:
     key = ""
     for part in _text(value).split(","):
         name, equals, text = part.partition("=")
-        # A comma may also stand inside a value, as in a list of columns.
+        # A comma may also be part of a value, as in a list of columns.
         if not equals and key:
             found[key] += f",{part}"
             continue

@@ -1,4 +1,4 @@
-"""System tables: what a table and a lake know of themselves, as tables to query.
+"""System tables: the metadata of a table and of a lake, as tables to query.
 
     SELECT * FROM shop.orders$files          about a table
     SELECT * FROM sys.tables                 about the whole lake

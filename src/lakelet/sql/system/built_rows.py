@@ -1,4 +1,4 @@
-"""Rows that are worked out when a query reads them, and of them only the columns that it asks for."""
+"""Rows computed lazily when a query reads them, for the projected columns only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def required(name: str, data_type: pa.DataType) -> pa.Field:
 
 
 def built_rows(schema: pa.Schema, build: Callable[[Sequence[str]], pa.Table]) -> Rows:
-    """Rows of this schema; `build` gets the names of some columns, at least one, and gives a table that has them."""
+    """Lazy rows of this schema; `build` gets the projected column names, at least one, and returns a table that has them."""
 
     def read(columns: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         names = [name for name in schema.names if columns is None or name in columns]
@@ -37,12 +37,12 @@ def chosen(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 def table_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
-    """A table of rows given one by one, for tables that are small."""
+    """A table from a list of rows, for small tables."""
     columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
     arrays = [pa.array(list(values), field.type) for field, values in zip(schema, columns, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def table_from(columns: Mapping[str, Callable[[], pa.Array]], names: Sequence[str]) -> pa.Table:
-    """A table of some columns, each made when it is asked for."""
+    """A table of the named columns, computing only these."""
     return pa.table({name: columns[name]() for name in names})

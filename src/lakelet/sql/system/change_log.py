@@ -8,7 +8,7 @@
 
 Read as a table they are its newest state, as in Paimon: the newest row of each key under the kind with which it was written,
 deleted ones included until a compaction drops them. Rows of append tables are insertions. Over a range of snapshots, which
-`changes_relation` gives, they are the changes between these. A branch that fills in for missing partitions takes no part.
+`changes_relation` gives, they are the changes between these. A fallback branch is not read.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from lakelet.table.read.table_scan import TableScan
 ROWKIND = "rowkind"
 AUDIT_LOG, BINLOG = "audit_log", "binlog"
 _BEFORE, _AFTER = RowKind.UPDATE_BEFORE.short, RowKind.UPDATE_AFTER.short
-# Kinds and rows, the rows in columns of the table.
+# Row kinds and rows, the rows in columns of the table.
 _Changes = Callable[[Sequence[str], Where], Iterator[tuple[pa.Array, pa.RecordBatch]]]
 
 
 def audit_log(table: Table, version: Version) -> Rows:
-    """The newest state, a row as it is."""
+    """`$audit_log`: the newest state, each row with its kind."""
     scan = version.scan(table)
     return _audited(scan.schema, _state_of(scan))
 
 
 def binlog(table: Table, version: Version) -> Rows:
-    """The newest state, a row as arrays of one value each."""
+    """`$binlog`: the newest state, each value as an array of one."""
     scan = version.scan(table)
     return _packed(scan.schema, _state_of(scan))
 
 
 def changes_relation(table: Table, system: str, start: int, end: int | None = None) -> Rows:
-    """`$audit_log` or `$binlog` of the changes of snapshots (start, end], in the table's columns now."""
+    """`$audit_log` or `$binlog` of the changes of snapshots (start, end], in the table's current columns."""
     if system not in (AUDIT_LOG, BINLOG):
         raise InvalidError(f"${system} has no changes; expected ${AUDIT_LOG} or ${BINLOG}")
     schema = table.schema
@@ -121,7 +121,7 @@ def _packed(table_schema: TableSchema, changes: _Changes) -> Rows:
 
 
 def _spared(condition: pc.Expression | None, schema: TableSchema) -> Where:
-    """The condition where it speaks of the table's columns alone, nothing otherwise: whoever reads checks it again."""
+    """The condition if it is on the table's columns alone, else None: the query applies it again anyway."""
     if condition is None or ROWKIND in str(condition):
         return None
     try:
@@ -132,7 +132,7 @@ def _spared(condition: pc.Expression | None, schema: TableSchema) -> Where:
 
 
 def _whole_updates(changes: Iterator[tuple[pa.Array, pa.RecordBatch]]) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
-    """The same, with no update cut in two: a row from before it waits for the batch that follows."""
+    """The same, with no update split across batches: a trailing -U row is moved to the next batch."""
     waiting: tuple[pa.Array, pa.RecordBatch] | None = None
     for change in changes:
         kinds, rows = change if waiting is None else _together(waiting, change)
@@ -152,7 +152,7 @@ def _together(
 
 
 def _pack(kinds: pa.Array, rows: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
-    """Kinds and arrays: two values where a row from before an update is followed by the one after it, else one."""
+    """Kinds and arrays: two values where a -U row is followed by its +U row, else one."""
     before, after = (pc.equal(kinds, kind).to_numpy(zero_copy_only=False) for kind in (_BEFORE, _AFTER))
     follows = np.zeros(len(kinds), np.bool_)
     follows[1:] = before[:-1] & after[1:]

@@ -1,8 +1,8 @@
 """`$files` and `$file_key_ranges`: the live data files of a version, one row each.
 
-Everything is worked out on the columns of the manifests: a table of 100,000 files is a few arrays here, not as many objects.
-Bounds of columns, which cost most, are decoded only where a query asks for them. Files of postponed buckets are left out, as
-in Paimon, until compaction gives their rows a bucket.
+Everything is computed on the columns of the manifests: a table of 100,000 files is a few arrays here, not as many objects.
+Column bounds, which cost most, are decoded only where a query reads them. Files of postponed buckets are left out, as in
+Paimon, until compaction assigns their rows to a bucket.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ _NEEDED = {
 
 
 def files(table: Table, version: Version) -> Rows:
-    """The live files with all that manifests say of them."""
+    """The live files with all metadata of their manifest entries."""
     return _file_rows(version.of(table), FILES)
 
 
 def file_key_ranges(table: Table, version: Version) -> Rows:
-    """The live files with their keys only."""
+    """The live files with their key ranges only."""
     return _file_rows(version.of(table), FILE_KEY_RANGES)
 
 
@@ -111,7 +111,7 @@ class _Columns:
         self._schema_of = SchemaVersions(version.home, {version.schema.id: version.schema})
 
     def makers(self) -> dict[str, Callable[[], pa.Array]]:
-        """What makes each column."""
+        """The function that computes each column."""
         made: dict[str, Callable[[], pa.Array]] = {
             "partition": lambda: partition_text_of(self._entries, self._version.schema),
             "file_path": self._paths,
@@ -137,7 +137,7 @@ class _Columns:
         folders = PartitionFolders(self._version.home.paths, self._version.schema)
         partitions = self._one("_PARTITION").dictionary_encode()
         buckets = self._one("_BUCKET").to_numpy()
-        # A folder is worked out once per bucket, however many files it holds.
+        # The folder is computed once per bucket, however many files it holds.
         pairs = np.stack([partitions.indices.to_numpy().astype(np.int64), buckets])
         different, places = np.unique(pairs, axis=1, return_inverse=True)
         known = partitions.dictionary.to_pylist()
@@ -192,7 +192,7 @@ _Values = Callable[[_Group, Sequence[Field]], dict[str, pa.Array]]
 
 
 def _null_counts(group: _Group, fields: Sequence[Field]) -> dict[str, pa.Array]:
-    """How many NULLs each column has; in a file that is older than a column there is nothing else of it."""
+    """The NULL counts of each column; a file written before a column was added counts all rows as NULL."""
     counts = group.entries.column("_VALUE_STATS").combine_chunks().field("_NULL_COUNTS")
     all_rows = group.entries.column("_ROW_COUNT").combine_chunks()
     known = {field.id: list_element(counts, place) for place, field in enumerate(group.covered)}
@@ -204,7 +204,7 @@ def _null_counts(group: _Group, fields: Sequence[Field]) -> dict[str, pa.Array]:
 
 
 def _bounds(member: str) -> _Values:
-    """The least or the greatest values of each column."""
+    """The minimum or maximum values of each column."""
 
     def found(group: _Group, fields: Sequence[Field]) -> dict[str, pa.Array]:
         unknown = pa.nulls(group.entries.num_rows, pa.string())

@@ -1,6 +1,6 @@
 """System tables about the whole lake, in the database `sys`.
 
-They open every table when they are read, and its manifests only where a query asks for what files add up to.
+They open every table when they are read, and read its manifests only for columns that sum over files.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _all_table_options(context: Context) -> pa.Table:
 
 
 def _catalog_options(context: Context) -> pa.Table:
-    # How the store is reached may hold secrets, and stays out.
+    # Storage options may hold secrets, and are left out.
     return table_of(CATALOG_OPTIONS, [("warehouse", context.lake.location)])
 
 

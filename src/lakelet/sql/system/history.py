@@ -1,7 +1,7 @@
 """`$snapshots`, `$schemas`, `$options`, `$tags`, `$branches`, `$consumers`, `$statistics`, `$aggregation_fields`.
 
-Small tables of what a branch of a table has been: each is read at once, from files of metadata alone. Times have no zone and
-are in UTC, except when a tag was made, which is in the time of the machine that made it.
+Small tables on the history of a branch: each is read as a whole, from metadata files alone. Times have no zone and are in UTC,
+except the creation time of a tag, which is in the local time of the machine that created it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _FIELD_OPTION_PARTS = 3
 
 
 def snapshots(table: Table, version: Version) -> pa.Table:
-    """The snapshots that are kept, oldest first."""
+    """The existing snapshots, oldest first."""
     rows = [
         (
             one.id,
@@ -107,7 +107,7 @@ def snapshots(table: Table, version: Version) -> pa.Table:
             one.next_row_id,
         )
         for one in read_snapshots(table.home, snapshot_ids(table.home))
-        # One that is not there has been expired meanwhile.
+        # A missing one has been expired concurrently.
         if one is not None
     ]
     return table_of(SNAPSHOTS, rows)
@@ -141,7 +141,7 @@ def tags(table: Table, version: Version) -> pa.Table:
 
 
 def branches(table: Table, version: Version) -> pa.Table:
-    """The branches by name; one was made when its first schema was written."""
+    """The branches by name; the creation time is that of the first schema."""
     home = table.home
     rows = []
     for name in sorted(table.branches.list()):
@@ -167,7 +167,7 @@ def statistics(table: Table, version: Version) -> pa.Table:
 
 
 def aggregation_fields(table: Table, version: Version) -> pa.Table:
-    """The columns, and what the options `fields.<column>.…` say of each."""
+    """The columns, with the options `fields.<column>.…` of each."""
     schema = table.schemas()[-1]
     rows = []
     for field in schema.fields:
@@ -196,7 +196,7 @@ def _json(value: object) -> str:
 
 
 def _iso_text(length: timedelta) -> str:
-    """A length of time as Java prints it, in hours, minutes and seconds: PT25H30M, PT0.5S."""
+    """A duration as Java prints it, in hours, minutes and seconds: PT25H30M, PT0.5S."""
     micros = length // timedelta(microseconds=1)
     seconds, fraction = divmod(micros, 10**6)
     hours, rest = divmod(seconds, 3600)

@@ -1,11 +1,11 @@
-"""Values as the text that system tables show them in, whole columns at a time.
+"""Format values as the text that system tables show, whole columns at a time.
 
     {2024-01-01, 7}           a partition: values as SQL casts them to text
     [abc, 19723]              a key: values as Java prints what it holds in memory, a date as days since 1970
     {amount=1.5, id=null}     values by column, in the order of the names, printed as in keys
 
-Text, whole numbers, booleans and dates are made text by Arrow. Others have no such short cut: each different value is looked
-at once. Binaries in keys are hexadecimal, for what Java prints says nothing about them.
+Text, whole numbers, booleans and dates are formatted by Arrow. Others are formatted in Python, once per distinct value.
+Binaries in keys are hexadecimal, for what Java prints of them (an object address) is meaningless.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ def _text(scalar: pa.Scalar, data_type: Atomic, *, cast: bool) -> str | None:
     try:
         value = scalar.as_py()
     except (OverflowError, ValueError):
-        # A moment beyond the year 9999, which other writers have, is no value of Python's: it stays unknown.
+        # A timestamp beyond the year 9999, which other writers allow, is no Python value: it is shown as NULL.
         return None
     is_hex = data_type.kind in BINARIES and not cast
     return str(value.hex()) if is_hex else partition_text(data_type, value, legacy=not cast)
 
 
 def partition_texts(columns: Sequence[pa.Array], types: Sequence[DataType], count: int) -> pa.Array:
-    """`{value, value}` of each of so many partitions."""
+    """`{value, value}` of each of `count` partitions."""
     texts = [value_texts(column, data_type, cast=True) for column, data_type in zip(columns, types, strict=True)]
     return _enclosed(texts, count, "{", "}")
 
 
 def key_texts(columns: Sequence[pa.Array], types: Sequence[DataType], count: int) -> pa.Array:
-    """`[value, value]` of each of so many keys."""
+    """`[value, value]` of each of `count` keys."""
     texts = [value_texts(column, data_type, cast=False) for column, data_type in zip(columns, types, strict=True)]
     return _enclosed(texts, count, "[", "]")
 
 
 def named_texts(columns: Mapping[str, pa.Array], count: int) -> pa.Array:
-    """`{name=value, name=value}` of so many rows; the values are text."""
+    """`{name=value, name=value}` of `count` rows; the values are text."""
     texts = [
         pc.binary_join_element_wise(f"{name}=", columns[name], "", null_handling="replace", null_replacement=_NULL)
         for name in sorted(columns)

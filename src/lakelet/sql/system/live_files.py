@@ -18,7 +18,7 @@ from lakelet.sql.system.version import TableVersion
 
 
 def version_entries(version: TableVersion, columns: Sequence[str], *, only_placed: bool) -> pa.Table:
-    """These columns of the live files, and those that identify them; `only_placed` leaves out what waits for a bucket."""
+    """These columns of the live files, and those that identify them; `only_placed` leaves out postponed buckets."""
     if version.snapshot is None:
         names = dict.fromkeys([*IDENTITY_COLUMNS, *columns])
         return pa.schema([ENTRY_SCHEMA.field(name) for name in names]).empty_table()
@@ -32,7 +32,7 @@ def version_entries(version: TableVersion, columns: Sequence[str], *, only_place
 
 
 def partition_text_of(entries: pa.Table, schema: TableSchema) -> pa.Array:
-    """`{value, value}` of each entry's partition, worked out once per partition."""
+    """`{value, value}` of each entry's partition, computed once per partition."""
     encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
     return texts_of_partitions(encoded.dictionary, schema).take(encoded.indices)
 

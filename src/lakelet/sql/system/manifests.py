@@ -1,4 +1,4 @@
-"""`$manifests` and `$table_indexes`: the files of metadata that a version names."""
+"""`$manifests` and `$table_indexes`: the metadata files of a version."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def manifests(table: Table, version: Version) -> pa.Table:
 
 
 def table_indexes(table: Table, version: Version) -> pa.Table:
-    """The index files: hashes of keys, and deletion vectors with where in the file that of each data file stands."""
+    """The index files: hash indexes, and deletion vectors with the range of each in the file."""
     shown = version.of(table)
     entries = [] if shown.snapshot is None else read_index_entries(shown.home, shown.snapshot)
     partitions = texts_of_partitions(pa.array([entry.partition for entry in entries], pa.binary()), shown.schema)

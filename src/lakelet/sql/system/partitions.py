@@ -1,7 +1,7 @@
-"""`$partitions` and `$buckets`: what the live files of a version add up to.
+"""`$partitions` and `$buckets`: totals of the live files of a version.
 
-Rows are those in files, before any merge. Times are of the newest file. The columns that tell of people and of options of a
-partition are known to catalogs with a service alone, and NULL here; nobody marks partitions as done here either.
+Rows are those in files, before any merge. Times are of the newest file. Only catalog services know who created or updated a
+partition, and its options: these columns are NULL here; partitions are never marked as done here either.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def partitions(table: Table, version: Version) -> Rows:
 
 
 def buckets(table: Table, version: Version) -> Rows:
-    """The buckets by partition and number, that of rows which still wait for one included."""
+    """The buckets by partition and number, postponed ones included."""
     shown = version.of(table)
 
     def build(names: Sequence[str]) -> pa.Table:
@@ -94,7 +94,7 @@ def buckets(table: Table, version: Version) -> Rows:
 
 
 def partition_sums(version: TableVersion) -> pa.Table:
-    """What the files of each partition add up to, with its name as `partition`, in the order of these."""
+    """The totals of the files of each partition, with its name as `partition`, sorted by name."""
     sums = _summed(version_entries(version, _COUNTED, only_placed=True), ["_PARTITION"])
     names = _names(sums.column("_PARTITION").combine_chunks(), version.schema)
     return sums.append_column("partition", names).sort_by("partition")
@@ -128,7 +128,7 @@ def _names(rows: pa.Array, schema: TableSchema) -> pa.Array:
 
 
 def _deleted(version: TableVersion, sums: pa.Table) -> pa.Array:
-    """How many rows of each partition deletion vectors hide; NULL where a vector does not say."""
+    """The rows deleted by deletion vectors in each partition; NULL where a vector has no cardinality."""
     counts: dict[bytes, list[int | None]] = {}
     for entry in read_index_entries(version.home, version.snapshot) if version.snapshot is not None else []:
         if entry.file.index_type == DELETION_VECTORS:

@@ -1,7 +1,7 @@
-"""`$ro`: what can be read without merging.
+"""`$ro`: the rows that can be read without merging.
 
-Of a primary-key table that is the topmost level, which a full compaction fills: rows as they were then, read as fast as those of
-an append table. Append tables are read whole.
+For a primary-key table these are the files of the topmost level, which a full compaction writes: the rows as of then, read as
+fast as those of an append table. Append tables are read whole.
 """
 
 from __future__ import annotations

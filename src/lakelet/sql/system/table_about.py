@@ -1,4 +1,4 @@
-"""System tables about one table: which there are, and how they are opened."""
+"""The registry of system tables of one table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """How a system table is read, and whether it can be read as of a version: some speak of all versions at once."""
+    """How a system table is read, and whether it supports time travel: some cover all versions at once."""
 
     read: Callable[[Table, Version], Relation]
     of_a_version: bool = True
@@ -63,7 +63,7 @@ SYSTEM_TABLES = {
 
 
 def system_relation(context: Context, name: TableName, version: Version | None = None) -> Relation:
-    """The rows of a system table, of the newest version or of another; NotFoundError names the nearest."""
+    """The relation of a system table, of the newest version or of another; NotFoundError names the nearest."""
     context.profile.check_system_table(f"{name.full}${name.system}")
     found = SYSTEM_TABLES.get((name.system or "").lower())
     if found is None:

@@ -1,4 +1,4 @@
-"""The version of a table that a system table speaks of, where it speaks of one."""
+"""The version of a table that a system table describes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelet.table.read.table_scan import TableScan
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """One version: where its files are, the schema it is shown in, and its snapshot, None before the first commit."""
+    """A resolved version: the home of its files, its schema, and its snapshot, None before the first commit."""
 
     home: TableHome
     schema: TableSchema
@@ -24,7 +24,7 @@ class TableVersion:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A snapshot by its id or a tag by its name, the newest up to a time, a tag; the newest where nothing is said."""
+    """A requested version: a snapshot id or tag name, the newest up to a time, or a tag; the newest by default."""
 
     version: int | str | None = None
     timestamp: datetime | str | int | None = None
@@ -32,14 +32,14 @@ class Version:
 
     @property
     def is_newest(self) -> bool:
-        """Whether nothing is said."""
+        """Whether no version is requested."""
         return self == Version()
 
     def of(self, table: Table) -> TableVersion:
-        """That version for looking at its metadata: also of tables whose rows cannot be read here."""
+        """The version for reading its metadata, also of tables whose rows cannot be read here."""
         schema, snapshot = named_version(table.home, self.version, self.timestamp, self.tag)
         return TableVersion(table.home, schema, snapshot)
 
     def scan(self, table: Table) -> TableScan:
-        """That version for reading its rows."""
+        """A scan of the rows of the version."""
         return table.scan(version=self.version, timestamp=self.timestamp, tag=self.tag)
