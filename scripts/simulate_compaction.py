@@ -119,7 +119,7 @@ def _file(name: str, level: int, size: int, sequence: int) -> DataFile:
 
 
 def _merged(sizes: Sequence[int], space: int) -> int:
-    """Bytes that runs have together: their sum, or the expected share of all keys, which have so many bytes."""
+    """Bytes that runs have together: their sum, or the expected share of all keys, whose total is given in bytes."""
     if not space:
         return sum(sizes)
     missed = 1.0

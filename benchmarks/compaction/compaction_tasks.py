@@ -62,7 +62,7 @@ def rewrite_all(paths: list[str], folder: str, repeats: int) -> dict[str, Any]:
 
 
 def read_all_write_some(paths: list[str], rows: int, folder: str, repeats: int) -> dict[str, Any]:
-    """The same, but only so many of the rows are written: as many as are left of them when they are merged."""
+    """The same, but only some of the rows are written: as many as are left of them when they are merged."""
     Path(folder).mkdir(parents=True)
     target = Path(folder, "some.parquet")
 

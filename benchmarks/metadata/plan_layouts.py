@@ -47,7 +47,7 @@ TABLE = "bench.rows"
 
 
 def lakelet_table(folder: str, **layout: Any) -> dict[str, Any]:
-    """Commits the layout with Lakelet; says in how many manifests it stands."""
+    """Commits the layout with Lakelet; says in how many manifests it is."""
     plan = Layout(**layout)
     lake = lakelet.connect(folder)
     lake.create_database("bench")

@@ -32,7 +32,7 @@ SOME_BYTES = b"PAR1" * 16
 
 
 def make(folder: str, files: int, parts: int, commits: int, replaced: int, strays: int) -> dict[str, Any]:
-    """The table, and so many files in its folders that it does not know."""
+    """The table, and a number of orphan files in its folders."""
     lake = lakelet.connect(folder)
     lake.create_database("bench")
     # Expiry spares snapshots that are younger than the timeout of a commit.

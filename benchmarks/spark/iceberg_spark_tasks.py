@@ -56,7 +56,7 @@ def partitioned_write(folder: str, rows: int, partitions: int, transform: str, r
 
 
 def frame_of(spark: SparkSession, folder: str, partitions: int) -> DataFrame:
-    """The rows with a column of so many values."""
+    """The rows with a column of a number of distinct values."""
     frame = spark.read.schema(INPUT_SCHEMA).parquet(f"{folder}/input")
     return frame.withColumn("part", (F.col("id") % partitions).cast("int"))
 

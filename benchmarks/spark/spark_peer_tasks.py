@@ -34,7 +34,7 @@ _PROPERTIES = {
 def compare(
     folder: str, formats: list[str], jars: list[str], rows: int, count: int, buckets: int, rounds: int
 ) -> dict[str, Any]:
-    """A load of so many rows, an upsert of `count` half known ones, and the scan of the table that came of it."""
+    """A load of rows, an upsert of `count` half known ones, and the scan of the table that came of it."""
     make_input(f"{folder}/first", rows)
     make_upsert(f"{folder}/input", rows, count)
     with session(folder, _config(folder, jars) if jars else None) as spark:

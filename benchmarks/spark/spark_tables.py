@@ -29,7 +29,7 @@ SEED = 20261115
 
 
 def make_plain(folder: str, rows: int, files: int) -> Table:
-    """An append table of so many files."""
+    """An append table of a number of files."""
     table = _database(folder).create_table(PLAIN, PLAIN_SCHEMA, options={"write-only": "true"})
     each = -(-rows // files)
     first = 0
@@ -71,7 +71,7 @@ def delete_share(table: Table, share: float) -> int:
 
 
 def make_parquet(folder: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows_per_file: int) -> None:
-    """Bare Parquet files of about so many rows, compressed as Lakelet's are."""
+    """Bare Parquet files of about a number of rows, compressed as Lakelet's are."""
     Path(folder).mkdir(parents=True)
     writer, written, number = None, 0, 0
     for batch in batches:

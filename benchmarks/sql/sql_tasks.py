@@ -17,7 +17,7 @@ from benchmarks.contender import serve, timed
 from benchmarks.sql.tpch_queries import KEYS, QUERIES
 
 SHARE = 10
-"""One row in so many is written again where rows need a merge."""
+"""One row in this many is written again where rows need a merge."""
 
 
 def make(folder: str, scale: float, buckets: int) -> dict[str, Any]:

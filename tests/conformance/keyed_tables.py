@@ -231,7 +231,7 @@ class KeyedTable:
             same(spelled_changes(self.table, start, end), expected, f"changes {start} to {end}")
 
     def buckets(self) -> dict[Key, tuple[bytes, int]]:
-        """The place of each row; a key that stands in two places is an error."""
+        """The place of each row; a key in two places is an error."""
         scan = self.table.scan()
         found: dict[Key, tuple[bytes, int]] = {}
         for split in scan.plan().splits:

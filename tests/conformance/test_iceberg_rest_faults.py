@@ -1,6 +1,6 @@
 """Commits to Iceberg's own REST catalog that go wrong on the way: refused, carried out without an answer, carried out later, or
-cut off by the end of the server. No row is ever there twice, no file of a commit that stands goes, and none of a commit that
-surely does not stand is left."""
+cut off by the end of the server. No row is ever there twice, no file of a committed snapshot is removed, and none of a failed
+commit is left."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_rule_2_a_first_schema_answered_503_makes_the_table() -> None:
 
 
 def test_rule_2_an_outage_while_creating_leaves_every_file(caplog: pytest.LogCaptureFixture) -> None:
-    """Whether the commit stands is unknown: it did, and was found after the outage with nothing missing."""
+    """The outcome of the commit is unknown: it succeeded, and was found after the outage with nothing missing."""
     store = MemoryStore()
     new_table(store, 1)
     failing = FailingStore(

@@ -39,7 +39,7 @@ def steps(store: ObjectStore, operation: Callable[[Lake], object]) -> range:
 
 
 def crashed(store: ObjectStore, operation: Callable[[Lake], object], number: int) -> ObjectStore:
-    """What is left in the store. Trouble after a commit that stands is told, not raised."""
+    """What is left in the store. Trouble after a successful commit is reported, not raised."""
     left = copied(store)
     with suppress(SimulatedCrash):
         operation(lake_on(CrashStore(left, crash_at=number, only=changes), "run"))

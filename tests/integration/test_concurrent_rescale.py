@@ -18,7 +18,7 @@ Values = dict[tuple[str, int], int]
 
 
 def write(table: Table, number: int, model: Values) -> None:
-    """Writes keys of its own, each time until the write stands."""
+    """Writes keys of its own, each time until the write is committed."""
     rng = random.Random(number)
     for turn in range(WRITES):
         ids = rng.sample(range(number * KEYS, (number + 1) * KEYS), 8)

@@ -1,4 +1,4 @@
-"""Processes that write, compact, read and expire one table at once, each until its time is over.
+"""Processes that write, compact, read and expire one table at once, each for a given time.
 
 Every writer has keys of its own, and puts all of them in with the number of its round, or takes half of them out. So of every
 writer a reader sees whole rounds, one after the other, and in the end the last one.
@@ -18,7 +18,7 @@ from lakelet.errors import ConflictError, LakeletError
 from tests.integration.writing_processes import START_SECONDS, Address, meet_at, opened_together
 
 KEYS = 20
-# A round that takes keys out, of so many.
+# One round in this many deletes keys.
 DELETES_EVERY = 4
 RETENTION_SECONDS = 10.0
 

@@ -32,7 +32,7 @@ def buckets_of_keys(table: Table, key: str) -> dict[int, int]:
 
 
 def check_indexes(table: Table, key: str) -> dict[int, int]:
-    """Every key of an unpartitioned table is named by the index of the bucket it stands in, and by no other; how many keys each
+    """Every key of an unpartitioned table is named by the index of the bucket it is in, and by no other; how many keys each
     index names."""
     snapshot = latest_snapshot(table.home)
     assert snapshot is not None

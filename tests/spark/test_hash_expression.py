@@ -225,7 +225,7 @@ def test_the_header_grows_with_the_columns(spark: SparkSession, arity: int) -> N
 
 
 def test_numbers_without_a_usual_form(spark: SparkSession) -> None:
-    """NaN of every payload and both zeros are told apart, as their bytes are."""
+    """NaN of every payload and both zeros are distinguished, as their bytes are."""
     odd = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]
     columns = fields("DOUBLE", "FLOAT")
     doubles = np.array([0.0, -0.0, np.nan, odd, -np.nan, np.inf, -np.inf, 5e-324])

@@ -28,7 +28,7 @@ def stable_order(names: Iterable[str], salt: str = "") -> list[str]:
 def sampled(cases: Mapping[str, Values], *, at_once: int = 1, at_most: int | None = None) -> set[str]:
     """Names of cases in which every `at_once` values of different parameters that meet in some case meet in one.
 
-    `at_most` is for tests of which so many cases cover what all cover.
+    `at_most` is for tests of which that number of cases covers what all cover.
     """
     taken: list[str] = []
     seen: set[tuple[tuple[str, Hashable], ...]] = set()

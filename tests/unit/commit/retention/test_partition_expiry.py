@@ -1,4 +1,4 @@
-"""Partitions that are dropped when their time is past."""
+"""Expiry of partitions by age."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def test_a_commit_that_a_rollback_overtakes_is_made_again() -> None:
     writer = table_on(hooked, clock, 3)
     other = Table("d.t", type(writer.home)(store, writer.home.paths, clock))
     hooked.when = lambda call, path: call == "put_if_absent" and path == f"{SNAPSHOT}4"
-    # The rollback ends between the creation of snapshot 4 and the look whether it stands.
+    # The rollback ends between the creation of snapshot 4 and the check whether it exists.
     hooked.after = lambda: store.delete([f"{SNAPSHOT}3", f"{SNAPSHOT}2"])
     put(writer, 60)
     assert (numbers(other), ids(other)) == ([1, 2], [1, 60])

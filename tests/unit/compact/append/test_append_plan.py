@@ -1,4 +1,4 @@
-"""Which files of append tables are put together, by cases worked out by hand and by random commits."""
+"""Which files of append tables are merged, by cases worked out by hand and by random commits."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_options_become_a_policy() -> None:
 
 
 def simulated(policy: AppendPolicy, commits: Sequence[int]) -> tuple[list[DataFile], int]:
-    """The files after commits of so many rows, a byte each, with what is merged after each, and all rows written."""
+    """The files after commits of these row counts, a byte each, with what is merged after each, and all rows written."""
     live: list[DataFile] = []
     written = sequence = 0
     for number, rows in enumerate(commits):

@@ -80,7 +80,7 @@ def test_rule_13_nan_gets_no_footer_range(stats: str) -> None:
 
 
 class FullStore(MemoryStore):
-    """Takes only so many more files."""
+    """Fails after a number of files."""
 
     room: int | None = None
 
