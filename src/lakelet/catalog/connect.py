@@ -1,4 +1,4 @@
-"""Opening a lake by its address."""
+"""Open a lake by its address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelet.storage.open import open_store
 def connect(location: str, options: Mapping[str, str] | None = None) -> Lake:
     """The lake at a folder (`./warehouse`) or in a bucket (`s3://bucket/prefix`, with options such as `s3.endpoint`).
 
-    Options `catalog.<name>.<property>` make Iceberg catalogs known, with pyiceberg's properties.
+    Options `catalog.<name>.<property>` register Iceberg catalogs, with pyiceberg's properties.
     """
     check_connection(options or {})
     storage = {key: text for key, text in (options or {}).items() if not key.startswith(CATALOG_PREFIX)}

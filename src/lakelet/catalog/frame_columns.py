@@ -1,4 +1,4 @@
-"""The columns of a frame: what a table that is made from it will have. Rows are never looked at, nor taken out of a stream."""
+"""The schema of a data frame, for a table created from it. No row is read, nor consumed from a stream."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from lakelet.errors import InvalidError
 
 
 def frame_schema(given: Any) -> pa.Schema | None:
-    """The Arrow schema of an Arrow table, batch or reader, of a pandas or polars frame, or of anything that tells one; None for
-    what is no frame."""
+    """The Arrow schema of an Arrow table, batch or reader, of a pandas or polars frame, or of any object that exports one;
+    None for anything else.
+    """
     if isinstance(given, pa.Schema):
         return given
     if isinstance(given, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):

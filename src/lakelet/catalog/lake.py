@@ -4,7 +4,7 @@
     lake.create_database("shop")
     orders = lake.create_table("shop.orders", pa.schema([("id", pa.int64()), ("dt", pa.string())]), partitioned_by=["dt"])
 
-The catalog is the folder itself: `<db>.db/<table>/schema/schema-0` makes a table. There is no service to ask.
+The catalog is the folder itself: a table exists once `<db>.db/<table>/schema/schema-0` does. There is no catalog service.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SESSIONS = threading.Lock()
 
 
 class SqlSession(Protocol):
-    """What a lake needs of a session: it runs statements one after the other."""
+    """The part of a SQL session that a lake uses: it runs statements one after the other."""
 
     def run(
         self,
@@ -76,7 +76,7 @@ class SqlSession(Protocol):
 
 
 class Lake:
-    """Databases and tables in one store."""
+    """The databases and tables of one store."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Lake:
         self._callback_modules = allowed_modules(self._options.get(CALLBACKS_ALLOW.name))
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
-        # What answers questions about the metadata of all tables in place of the store, and of those of Iceberg catalogs.
+        # The metadata sources (caches) of all native tables, and of those of Iceberg catalogs, used in place of the store.
         self._metadata = metadata
         self._iceberg_metadata = iceberg_metadata
         self._session: SqlSession | None = None
@@ -131,12 +131,12 @@ class Lake:
         *,
         frames: Mapping[str, object] | None = None,
     ) -> SqlResult:
-        """Runs SQL: queries over the lake's tables on DuckDB, and statements that make, change and keep tables.
+        """Run SQL: queries over the lake's tables on DuckDB, and statements that create, change and maintain tables.
 
         `params` are values for `$name`, or for `?`; data frames are named like tables, by `frames` or as variables of the calling
-        code. USE and SET hold for the statements that follow, and temporary tables are there for them, in all threads.
+        code. USE and SET hold for the statements that follow, and temporary tables last for them, in all threads.
         """
-        # Threads share one: what is temporary in it is there for all of them.
+        # Threads share one session, and so its temporary tables.
         with _SESSIONS:
             if self._session is None:
                 self._session = open_session(self)
@@ -152,7 +152,7 @@ class Lake:
         return sorted(name for name in names if name is not None and _is_name(name))
 
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
-        """Makes a database."""
+        """Create a database."""
         folder = database_folder(name)
         if name in self.databases():
             if if_not_exists:
@@ -161,7 +161,7 @@ class Lake:
         self._store.make_folder(folder)
 
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
-        """Removes a database; with its tables, and whatever else is in its folder, only if `cascade` is given."""
+        """Drop a database; with its tables, and whatever else is in its folder, only if `cascade` is given."""
         if name not in self.databases():
             if if_exists:
                 return
@@ -184,7 +184,7 @@ class Lake:
             )
         for view in views:
             remove_view(self._store, name, view)
-        # Of a database that is linked from elsewhere only the link goes.
+        # Of a database that is linked from elsewhere only the link is removed.
         linked = self._store.is_linked(database_folder(name))
         for table in () if linked else tables:
             self.drop_table(f"{name}.{table}")
@@ -226,8 +226,9 @@ class Lake:
         comment: str | None = None,
         if_not_exists: bool = False,
     ) -> Table:
-        """Makes a table. `columns` is an Arrow schema, a list of (name, type) pairs such as ("id", "BIGINT NOT NULL"), or a frame
-        (Arrow, pandas, polars), of which the columns are taken: its rows are left to `write`."""
+        """Create a table. `columns` is an Arrow schema, a list of (name, type) pairs such as ("id", "BIGINT NOT NULL"), or a
+        frame (Arrow, pandas, polars), of which only the columns are used: `write` writes its rows.
+        """
         database, _ = _split(name)
         home = self._home(TablePaths.of(*_split(name)))
         schema = self._first_schema(columns, primary_key, partitioned_by, options or {}, comment)
@@ -256,9 +257,9 @@ class Lake:
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
     ) -> Table:
-        """Makes a table in the place of the one that may be there, with the rows of `data`, which may come from that one.
+        """Create a table, or replace an existing one, with the rows of `data`, which may come from the replaced table.
 
-        Where the keys and buckets stay the same the history does too: one commit replaces all rows, and versions from before can
+        Where the keys and buckets stay the same the history is kept: one commit replaces all rows, and earlier versions can
         be read. Otherwise the old table is dropped once the new one is complete.
         """
         home = self._home(TablePaths.of(*_split(name)))
@@ -281,7 +282,7 @@ class Lake:
         from lakelet.table.write.replacement import replace_rows  # noqa: PLC0415 - as below.
 
         old = latest_schema(home)
-        # How the folders of partitions are named stays as it is.
+        # The spelling of partition folders stays as it is.
         named = old.options.get(PARTITION_LEGACY_NAME.name, PARTITION_LEGACY_NAME.default_text)
         kept = {PARTITION_LEGACY_NAME.name: named} if old.partition_keys else {}
         target = self._first_schema(columns, primary_key, partitioned_by, {**kept, **(options or {})}, comment)
@@ -298,8 +299,9 @@ class Lake:
         return made
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Removes a table and all its files. Symbolic links go, and what they lead to stays: a table whose folder is linked from
-        elsewhere only leaves the warehouse."""
+        """Drop a table and all its files. Symbolic links are removed, and their targets stay: a table whose folder is linked
+        from elsewhere is only removed from the warehouse.
+        """
         home = self._home(TablePaths.of(*_split(name)))
         if not schema_ids(home):
             if if_exists:
@@ -308,7 +310,7 @@ class Lake:
         remove_table(home)
 
     def rename_table(self, name: str, new_name: str) -> Table:
-        """Gives a table another name, possibly in another database."""
+        """Rename a table, possibly into another database."""
         old, new = TablePaths.of(*_split(name)), TablePaths.of(*_split(new_name))
         if not schema_ids(self._home(old)):
             raise self._no_table(name)
@@ -339,12 +341,13 @@ class Lake:
         return view_names(self._store, database)
 
     def view(self, name: str) -> View:
-        """The query of a view, and the database in which its names are looked for."""
+        """The query of a view, and the database in which its names are resolved."""
         return read_view(self._store, *_split(name))
 
     def keep_view(self, name: str, view: View, *, replace: bool = False) -> None:
-        """Keeps a view whose query has been checked; AlreadyExistsError where there is a table or, unless it is to be replaced, a
-        view of that name."""
+        """Store a view whose query has been checked; AlreadyExistsError where there is a table or, unless it is to be
+        replaced, a view of that name.
+        """
         database, called = _split(name)
         if database not in self.databases():
             raise self._no_database(database)
@@ -354,7 +357,7 @@ class Lake:
             raise AlreadyExistsError(f"view {name!r} exists in {self.location}")
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
-        """Removes a view."""
+        """Drop a view."""
         database, called = _split(name)
         if called not in view_names(self._store, database):
             if if_exists:
@@ -387,7 +390,7 @@ class Lake:
             if field.default is not None:
                 parse_literal(field.default, field.type, f"default of column {field.name!r}")
         if PARTITION_LEGACY_NAME.name not in texts and _named_by_days(fields, partitioned_by):
-            # Written down, so that every engine names the folders alike.
+            # Stored, so that every engine spells the folders alike.
             texts[PARTITION_LEGACY_NAME.name] = "false"
         schema = new_schema(
             fields,
@@ -435,7 +438,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None], given: Sequence[str]) -> Sequence[str]:
-    """Key columns given as an option, which is then no option any more."""
+    """Key columns given as an option; the option is removed."""
     named = TableOptions(options).get(option)
     if not named:
         return given
@@ -446,9 +449,10 @@ def _moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None],
 
 
 def _named_by_days(fields: Sequence[Field], partitioned_by: Sequence[str]) -> bool:
-    """Whether folders of partitions would be called after numbers of days and the like, where people expect `day=2026-01-03`.
+    """Whether partition folders would be named by internal numbers (of days and the like), where people expect
+    `day=2026-01-03`.
 
-    A moment is not among them: other engines spell it in the zone of their machine.
+    TIMESTAMP_LTZ is not among them: other engines spell it in the zone of their machine.
     """
     kinds = [field.type.kind for field in fields if field.name in partitioned_by and isinstance(field.type, Atomic)]
     return bool({Kind.DATE, Kind.TIME, Kind.TIMESTAMP} & set(kinds)) and Kind.TIMESTAMP_LTZ not in kinds

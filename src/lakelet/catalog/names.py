@@ -1,11 +1,11 @@
-"""Names of tables as statements write them.
+"""Resolve names of tables as statements write them.
 
     orders                   in the database that is used
     shop.orders              in another
     shop.orders$branch_dev   a branch
     shop.orders$files        a system table, of a branch as well: shop.orders$branch_dev$files
 
-Upper and lower case count only where they tell two names apart, as in DuckDB and Spark.
+Upper and lower case matter only where they distinguish two names, as in DuckDB and Spark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lakelet.table import Table
 
 BRANCH = "branch_"
-# The database that is used unless a statement says another, and that the first table made in it creates, as in Paimon.
+# The database in use by default, which is created with the first table in it, as in Paimon.
 DEFAULT_DATABASE = "default"
 # The database of system tables about the whole lake.
 SYSTEM_DATABASE = "sys"
@@ -31,7 +31,7 @@ SYSTEM_DATABASE = "sys"
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table, the branch of it, and the system table about it."""
+    """A table name, with its branch and the system table about it."""
 
     database: str
     table: str
@@ -40,12 +40,12 @@ class TableName:
 
     @property
     def full(self) -> str:
-        """database.table, as the lake knows it."""
+        """`database.table`, as the lake spells it."""
         return f"{self.database}.{self.table}"
 
 
 def split_name(parts: Sequence[str], database: str) -> TableName:
-    """What a name of one or two parts says, as it is written; one part is in `database`."""
+    """Parse a name of one or two parts, as it is written; one part is in `database`."""
     if len(parts) > 2:
         raise InvalidError(f"{'.'.join(parts)!r}: expected table or database.table, found {len(parts)} parts")
     table, *suffixes = parts[-1].split("$")
@@ -65,13 +65,13 @@ def split_name(parts: Sequence[str], database: str) -> TableName:
 
 
 class LakeNames:
-    """Finds names in a lake."""
+    """Resolves names in a lake."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
 
     def database(self, name: str) -> str:
-        """The database of that name; NotFoundError names the nearest."""
+        """The database of that name; NotFoundError suggests the nearest."""
         there = self.lake.databases()
         found = only_match(name, there, "database")
         if found is None:
@@ -79,7 +79,7 @@ class LakeNames:
         return found
 
     def find(self, name: TableName) -> TableName | None:
-        """The table under the name the lake has for it, None where there is none."""
+        """The table as the lake spells it, None where there is none."""
         if self._exists(name):
             return name
         database = matching(name.database, self.lake.databases())
@@ -89,7 +89,7 @@ class LakeNames:
         return None if table is None else TableName(database, table, name.branch, name.system)
 
     def existing(self, name: TableName) -> TableName:
-        """The table under the name the lake has for it; NotFoundError names the nearest."""
+        """The table as the lake spells it; NotFoundError suggests the nearest."""
         found = self.find(name)
         if found is not None:
             return found
@@ -117,7 +117,7 @@ class LakeNames:
         return table if found.branch is None else table.on_branch(found.branch)
 
     def find_view(self, name: TableName) -> TableName | None:
-        """The view under the name the lake has for it, None where there is none."""
+        """The view as the lake spells it, None where there is none."""
         if name.branch is not None or name.system is not None:
             return None
         database = matching(name.database, self.lake.databases())
@@ -125,7 +125,7 @@ class LakeNames:
         return None if database is None or view is None else TableName(database, view)
 
     def existing_view(self, name: TableName) -> TableName:
-        """The view under the name the lake has for it; NotFoundError names the nearest."""
+        """The view as the lake spells it; NotFoundError suggests the nearest."""
         found = self.find_view(name)
         if found is None:
             there = self.lake.views(self.database(name.database))
@@ -162,5 +162,5 @@ def only_match(name: str, names: Iterable[str], what: str) -> str | None:
 
 
 def ambiguous(name: str, alike: Iterable[str], what: str) -> InvalidError:
-    """The error of a name that may mean several things."""
+    """The error of an ambiguous name."""
     return InvalidError(f"{what} {name!r} is ambiguous: it may be {' or '.join(repr(one) for one in sorted(alike))}")

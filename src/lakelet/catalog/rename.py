@@ -1,7 +1,7 @@
-"""Moving a table's folder, on stores that can rename and on those that cannot.
+"""Move a table's folder, on stores that can rename and on those that cannot.
 
 A folder is a table as soon as it has a schema. Where the store can only copy, schemas are therefore copied last and removed
-first. What a crash midway leaves there:
+first. A crash midway leaves:
 
     before the schemas    the table under the old name, and copies under the new one that are no table: rename again
     among the schemas     the table under the old name; with several schema versions the new one may be visible as well, but
@@ -18,7 +18,7 @@ from lakelet.storage.store import ObjectStore
 
 
 def in_the_way(store: ObjectStore, old: TablePaths, new: TablePaths) -> str | None:
-    """A file under the new name that is no copy which an earlier, crashed move of the same table made."""
+    """A file under the new name that was not copied by an earlier, interrupted move of the same table."""
     sizes: dict[str, int] | None = None
     for info in store.list(new.root):
         if sizes is None:
@@ -29,7 +29,7 @@ def in_the_way(store: ObjectStore, old: TablePaths, new: TablePaths) -> str | No
 
 
 def move_table(store: ObjectStore, old: TablePaths, new: TablePaths) -> None:
-    """Gives the folder `old` the name `new`, under which nothing is in the way."""
+    """Rename the folder `old` to `new`, under which nothing is in the way."""
     if store.moves_atomically:
         store.move_folder(old.root, new.root)
         return

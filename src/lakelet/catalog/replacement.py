@@ -1,9 +1,9 @@
-"""Another table under a name that is taken: with its history where keys and buckets stay, as a new table otherwise.
+"""Replace a table by a new one when keys or buckets change, which its history does not survive.
 
     new table    t__new_…  made and filled ─ t becomes t__replaced_… ─ t__new_… becomes t ─ t__replaced_… is dropped
 
-At every moment the old rows or the new ones are there whole: under the name itself but for a crash between the two renames,
-which leaves the old table as t__replaced_… and the new one as t__new_…, each to be renamed or dropped by hand.
+At every moment either the old rows or the new ones are complete: under the name itself except after a crash between the
+renames, which leaves the old table as t__replaced_… and the new one as t__new_…, each to be renamed or dropped by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_LETTERS = 150
 
 
 def exchange(lake: Lake, name: str, create: Callable[[str], Table], rows: Any, mark: str) -> Table:
-    """Puts a table that `create` makes, filled with rows, in the place of another; `mark` tells apart those of several runs."""
+    """Replace a table by one that `create` makes, filled with rows; `mark` distinguishes the names of several runs."""
     database, _, table = name.partition(".")
     made, aside = (f"{database}.{table[:_MOST_LETTERS]}__{what}_{mark}" for what in ("new", "replaced"))
     new = create(made)

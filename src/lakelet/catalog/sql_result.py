@@ -1,9 +1,9 @@
-"""What a statement gives back: rows, in whatever form they are wanted.
+"""The result of a statement: rows, in several forms.
 
     lake.sql("SELECT …").to_arrow()          .to_batches() .to_reader() .to_pandas() .to_polars() .rows() .show()
 
-Rows stream: nothing is read before it is asked for, and a result can be read once, except those that are small and known
-beforehand. Statements that change something have done so when the result is there; it holds one row that says what.
+Rows stream: nothing is read before it is asked for, and a result can be read once, except small ones that are in memory.
+Statements that change something have done so when they return; their result is one row that says what.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-# What INSERT, UPDATE, DELETE and MERGE give back: the last snapshot made (NULL if none was needed) and how many rows changed.
+# The result of INSERT, UPDATE, DELETE and MERGE: the last snapshot made (NULL if none was needed) and how many rows changed.
 CHANGED = pa.schema([("snapshot_id", pa.int64()), ("rows", pa.int64())])
 
 
@@ -39,9 +39,9 @@ class SqlResult:
         duck_types: Sequence[object] = (),
     ) -> None:
         self.schema = schema
-        # The types that DuckDB has for the columns, which Arrow's do not tell; none where the rows are not DuckDB's.
+        # DuckDB's types of the columns, which Arrow's do not determine; none where the rows are not DuckDB's.
         self.duck_types = tuple(duck_types)
-        # For people: what was done. None where the rows are what was asked for.
+        # A message for people about what was done. None where the rows are the result.
         self.message = message
         self._batches = batches
         self._close = close
@@ -50,24 +50,24 @@ class SqlResult:
 
     @classmethod
     def of_table(cls, table: pa.Table, message: str | None = None) -> Self:
-        """Rows that are known."""
+        """A result of rows in memory."""
         return cls(table.schema, lambda: iter(table.to_batches()), once=False, message=message)
 
     @classmethod
     def of_rows(cls, columns: Mapping[str, pa.DataType], rows: Sequence[Sequence[object]]) -> Self:
-        """Rows given one by one, for the small answers of SHOW and its like."""
+        """A result of rows given one by one, for the small results of SHOW and its like."""
         names = list(columns)
         arrays = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(columns.values())]
         return cls.of_table(pa.table(arrays, names=names))
 
     @classmethod
     def done(cls, message: str) -> Self:
-        """What a statement did that gives no rows: one row, `result`."""
+        """The result of a statement without rows: one row, `result`, with a message."""
         return cls.of_table(pa.table({"result": pa.array([message], pa.string())}), message)
 
     @classmethod
     def changed(cls, snapshot_id: int | None, rows: int) -> Self:
-        """What a statement changed."""
+        """The result of a statement that changed rows."""
         table = pa.table([[snapshot_id], [rows]], schema=CHANGED)
         return cls.of_table(table, f"{rows:,} {'row' if rows == 1 else 'rows'} changed")
 
@@ -120,7 +120,7 @@ class SqlResult:
         return polars_frame(self.to_arrow())
 
     def close(self) -> None:
-        """Lets go of what an unread result holds."""
+        """Release the resources of an unread result."""
         close, self._close = self._close, None
         if close is not None:
             close()

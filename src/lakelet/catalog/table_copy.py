@@ -1,4 +1,4 @@
-"""Copying a table: its rows into another of any layout, in one commit, read at one version.
+"""Copy rows of one version of a table into another table of any layout, in one commit.
 
 copy_table(lake, "shop.orders", "archive.orders", where="dt < '2026-01-01'")
 """
@@ -22,7 +22,7 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The snapshot that holds the copied rows (None: there were none), and how many rows went in."""
+    """The snapshot that holds the copied rows (None: there were none), and the number of rows."""
 
     snapshot: Snapshot | None
     rows: int
@@ -38,7 +38,7 @@ def copy_table(
     version: int | str | None = None,
     mode: str = "append",
 ) -> Copied:
-    """Copies the rows that match, all columns or these; a target that is not there is made like the source."""
+    """Copy the rows that match, all columns or these; a missing target is created like the source."""
     scan = source.scan(columns, where, version=version)
     create_like(lake, target, scan.schema, [scan.schema.field(name) for name in scan.columns])
     rows = 0
@@ -55,7 +55,7 @@ def copy_table(
 
 
 def create_like(lake: Lake, name: str, schema: TableSchema, fields: Sequence[Field]) -> None:
-    """Makes a table with keys, options and comment of a schema, and these of its columns, unless it is there."""
+    """Create a table with keys, options and comment of a schema, and these of its columns, unless it exists."""
     if lake.table_exists(name):
         return
     names = {field.name for field in fields}

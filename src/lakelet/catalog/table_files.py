@@ -1,6 +1,6 @@
-"""The files by which a table begins and ends: its first schema and its identity, and the folder that goes as a whole.
+"""Create and remove the files of a table: its first schema and its identity, and its whole folder.
 
-Snapshots go first and schemas last, so that a drop that was interrupted leaves an empty table, which can be dropped again, and
+Snapshots are removed first and schemas last, so that an interrupted drop leaves an empty table, which can be dropped again, and
 never one with files missing.
 """
 
@@ -16,7 +16,7 @@ from lakelet.storage.paths import MAIN_BRANCH
 
 
 def make_table(home: TableHome, schema: TableSchema) -> None:
-    """Makes a table with its first schema; AlreadyExistsError where there is one, InvalidError where something is left of one."""
+    """Create a table with its first schema; AlreadyExistsError where there is one, InvalidError for remains of a dropped one."""
     paths = home.paths
     kept = (paths.snapshot_folder, paths.tag_folder, paths.branch_folder)
     leftover = next((info for folder in kept for info in home.store.list(folder)), None)
@@ -31,7 +31,7 @@ def make_table(home: TableHome, schema: TableSchema) -> None:
 
 
 def remove_table(home: TableHome) -> None:
-    """Removes a table; of one whose folder is linked from elsewhere the link alone."""
+    """Remove a table; of one whose folder is linked from elsewhere only the link."""
     store, paths = home.store, home.paths
     with uncertain(home.table_name, MAIN_BRANCH, "drop"):
         if not store.is_linked(paths.root):

@@ -1,8 +1,8 @@
-"""Views as the lake keeps them: a small file each, outside the databases' folders.
+"""Stored views: a small file each, outside the databases' folders.
 
     views/<database>/<view>.json     {"version": 1, "query": …, "database": …, "comment": …, "timeMillis": …}
 
-A file is created if absent, or replaced as a whole. What is in it is text that anybody with access to the store may have written:
+A file is created if absent, or replaced as a whole. Its content is text that anybody with access to the store may have written:
 whoever reads it checks it again (`sql.views`). This module knows nothing of SQL.
 """
 
@@ -21,8 +21,8 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A query with the databases in which its names are looked for: `home`, the view's own, None for views made before it was
-    kept, and behind it the one that was in use when the view was made."""
+    """A query with the databases in which its names are resolved: `home`, the view's own, None for views made before it was
+    stored, and after it the one that was in use when the view was made."""
 
     query: str
     database: str
@@ -38,7 +38,7 @@ def view_names(store: ObjectStore, database: str) -> list[str]:
 
 
 def read_view(store: ObjectStore, database: str, name: str) -> View:
-    """A view; NotFoundError where there is none, CorruptionError where the file is none of ours."""
+    """Read a view; NotFoundError where there is none, CorruptionError where the file does not decode."""
     path = view_path(database, name)
     where = f"{store.location.rstrip('/')}/{path}"
     try:
@@ -61,7 +61,7 @@ def read_view(store: ObjectStore, database: str, name: str) -> View:
 
 
 def write_view(store: ObjectStore, database: str, name: str, view: View, *, replace: bool) -> bool:
-    """Keeps a view; False where there is one already, unless it may be replaced."""
+    """Store a view; False where there is one already, unless it may be replaced."""
     content = {
         "version": _VERSION,
         "query": view.query,
@@ -78,5 +78,5 @@ def write_view(store: ObjectStore, database: str, name: str, view: View, *, repl
 
 
 def remove_view(store: ObjectStore, database: str, name: str) -> None:
-    """Lets a view go."""
+    """Delete a view."""
     store.delete([view_path(database, name)])

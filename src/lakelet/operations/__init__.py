@@ -1,16 +1,16 @@
-"""What can be done to the tables of a lake beside reading and writing rows: the layer under every edge.
+"""Operations on the tables of a lake beside reading and writing rows: the layer below every interface.
 
     parse ── a frozen request ── an operation ── a value ── rows, a printed table, a JSON document
 
-The command line and the procedures of SQL are edges over these modules, and so is a service: an edge reads its own form of
-arguments, opens the table, hands a request over, and shows the value that comes back. What may be asked together, which
+The command line, the procedures of SQL and a service are interfaces over these modules: an interface parses its own form of
+arguments, opens the table, passes a request, and shows the returned value. Which arguments may be combined, which
 defaults hold and what is not found is decided here, once.
 
     compaction           compact one table or many, merge manifests, change the number of buckets
     tags, branches       names of versions
     rollback             an older version becomes the newest
-    expiry               snapshots and partitions that are no longer kept
-    unreferenced_files   files that nothing points at, and files that are gone
+    expiry               expired snapshots and partitions
+    unreferenced_files   orphan files, and files that are missing
     check, repair        damaged files, wrong hints
     consumers            positions of readers
     statistics           statistics of rows and columns

@@ -1,4 +1,4 @@
-"""Branches of a table."""
+"""Branch operations of a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class CreateBranch:
-    """A branch that begins with the version of a tag or a snapshot, or empty."""
+    """A branch to create, which begins with the version of a tag or a snapshot, or empty."""
 
     name: str
     tag: str | None = None
@@ -21,12 +21,12 @@ class CreateBranch:
 
 
 def create_branch(table: Table, request: CreateBranch) -> None:
-    """Makes a branch."""
+    """Create a branch."""
     table.branches.create(request.name, request.tag, request.snapshot_id, if_not_exists=request.if_not_exists)
 
 
 def delete_branches(table: Table, names: Sequence[str]) -> None:
-    """Deletes branches; NotFoundError before the first is deleted where one is not there."""
+    """Delete branches; NotFoundError before the first is deleted where one does not exist."""
     there = table.branches.list()
     for name in names:
         if name not in there:
@@ -41,5 +41,5 @@ def rename_branch(table: Table, name: str, new_name: str) -> None:
 
 
 def fast_forward(table: Table, name: str) -> int:
-    """Makes the main branch what a branch is; the id of its newest snapshot."""
+    """Fast-forward the main branch to a branch; returns the id of its newest snapshot."""
     return table.branches.fast_forward(name).id

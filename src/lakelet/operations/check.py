@@ -1,4 +1,4 @@
-"""Checks of tables: which files are missing, unreadable or differ from their metadata."""
+"""Check tables for files that are missing, unreadable or differ from their metadata."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What is checked: all versions of all branches, or one version, or those of a branch; `quick` decodes no data file."""
+    """The scope of a check: all versions of all branches, or one version, or those of a branch; `quick` decodes no data file."""
 
     version: int | None = None
     tag: str | None = None
@@ -21,7 +21,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """What the check of one table found."""
+    """The result of the check of one table."""
 
     table: str
     report: CheckReport

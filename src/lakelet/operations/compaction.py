@@ -1,4 +1,4 @@
-"""Compaction of one table or many, merging of manifests, and another number of buckets."""
+"""Compaction of one table or many, merging of manifests, and rescaling of buckets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PartitionSpec = Mapping[str, str | None]
 class Compact:
     """A compaction: all files of the partitions where it is `full`, otherwise those that are due by the table's options.
 
-    `partitions` or `where` narrow it down, as does `idle_for`; `options` take the place of the table's for this once.
+    `partitions` or `where` narrow it down, as does `idle_for`; `options` override those of the table for this call.
     """
 
     full: bool = False
@@ -31,7 +31,7 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The snapshot of a compaction, None where nothing was due, and what went in and out."""
+    """The snapshot of a compaction, None where nothing was due, and the rows and bytes read and written."""
 
     snapshot_id: int | None
     rows_read: int = 0
@@ -66,7 +66,7 @@ class Rescale:
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """The number of buckets and the snapshot since which it holds, None where it did before."""
+    """The number of buckets and the snapshot that set it, None where it was set before."""
 
     buckets: int
     snapshot_id: int | None
@@ -125,7 +125,7 @@ def compact_manifests(table: Table) -> int | None:
 
 
 def rescale(table: Table, request: Rescale) -> Rescaled:
-    """Distributes rows over another number of buckets."""
+    """Rescale a table to another number of buckets."""
     buckets = request.buckets
     if buckets is None:
         stored = table.options.get("bucket", "-1")

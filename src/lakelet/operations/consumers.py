@@ -1,4 +1,4 @@
-"""Consumers: positions of readers, which keep the snapshots that are still to be read."""
+"""Consumer operations: positions of readers, which hold the snapshots that are still to be read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reset_consumer(table: Table, request: ResetConsumer) -> None:
 
 
 def clear_consumers(table: Table, request: ClearConsumers) -> tuple[str, ...]:
-    """Deletes consumers; their ids."""
+    """Delete consumers; returns their ids."""
     including, excluding = request.including, request.excluding
     chosen = tuple(
         one.id

@@ -1,4 +1,4 @@
-"""Expiry of snapshots and of partitions."""
+"""Expire snapshots and partitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakelet.table.time_arguments import Age
 
 @dataclass(frozen=True, slots=True)
 class ExpireSnapshots:
-    """Which snapshots expire; what is None is as the table's options say. At most `limit` expire at once."""
+    """Which snapshots expire; None means what the table's options say. At most `limit` expire at once."""
 
     retain_min: int | None = None
     retain_max: int | None = None
@@ -32,7 +32,7 @@ class ExpireSnapshots:
 
 @dataclass(frozen=True, slots=True)
 class ExpirePartitions:
-    """Which partitions expire, and how their time is read; what is None is as the table's options say."""
+    """Which partitions expire, and how their time is parsed; None means what the table's options say."""
 
     older_than: Age | None = None
     max_partitions: int | None = None

@@ -15,7 +15,7 @@ _MIN_INPUT_FILES = 5
 
 @dataclass(frozen=True, slots=True)
 class ExpireIcebergSnapshots:
-    """Which snapshots expire: those made before `older_than` but the `retain_last` of each branch, or one of them alone."""
+    """Which snapshots expire: those made before `older_than` except the `retain_last` of each branch, or a single one."""
 
     older_than: Age | None = None
     retain_last: int | None = None
@@ -55,7 +55,7 @@ def expire_iceberg_snapshots(
 def remove_iceberg_orphans(
     table: IcebergTable, request: RemoveIcebergOrphans, clock: Clock | None = None
 ) -> orphans.RemovedOrphans:
-    """Removes files below a table's location that none of its metadata leads to."""
+    """Remove files below a table's location that none of its metadata refers to."""
     return orphans.remove_orphan_files(table, older_than_ms=_past(request.older_than, clock), dry_run=request.dry_run)
 
 

@@ -1,4 +1,4 @@
-"""Branches and tags of Iceberg tables, and rollback."""
+"""Branch, tag and rollback operations of Iceberg tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CreateRef:
 
 
 def create_iceberg_branch(table: IcebergTable, request: CreateRef) -> int:
-    """Makes a branch; the id of its snapshot."""
+    """Create a branch; returns the id of its snapshot."""
     return branches.create_branch(
         table,
         request.name,
@@ -32,7 +32,7 @@ def create_iceberg_branch(table: IcebergTable, request: CreateRef) -> int:
 
 
 def create_iceberg_tag(table: IcebergTable, request: CreateRef) -> int:
-    """Makes a tag; the id of its snapshot."""
+    """Create a tag; returns the id of its snapshot."""
     return branches.create_tag(
         table,
         request.name,
@@ -43,20 +43,20 @@ def create_iceberg_tag(table: IcebergTable, request: CreateRef) -> int:
 
 
 def drop_iceberg_branch(table: IcebergTable, name: str, *, if_exists: bool = False) -> bool:
-    """Removes a branch; whether there was one."""
+    """Drop a branch; whether it existed."""
     return branches.drop_branch(table, name, if_exists=if_exists)
 
 
 def drop_iceberg_tag(table: IcebergTable, name: str, *, if_exists: bool = False) -> bool:
-    """Removes a tag; whether there was one."""
+    """Drop a tag; whether it existed."""
     return branches.drop_tag(table, name, if_exists=if_exists)
 
 
 def fast_forward_iceberg_branch(table: IcebergTable, branch: str, to: str) -> int:
-    """Moves a branch to where a ref that descends from it is; the id of the snapshot."""
+    """Fast-forward a branch to a ref that descends from it; returns the id of the snapshot."""
     return branches.fast_forward(table, branch, to)
 
 
 def roll_back_iceberg_table(table: IcebergTable, snapshot_id: int, branch: str | None = None) -> int | None:
-    """Makes an earlier snapshot a branch's newest; the id of the one before."""
+    """Make an earlier snapshot a branch's newest; returns the id of the one before."""
     return branches.rollback_to_snapshot(table, snapshot_id, branch=branch or MAIN)

@@ -1,4 +1,4 @@
-"""Rows from elsewhere: folders of Parquet files become tables, tables are copied."""
+"""Migrate folders of Parquet files to tables, and copy tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Migrated:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Rows of a table that go into `target`, a table's full name, which is made where it is missing."""
+    """Rows of a table to copy into `target`, a table's full name, which is created where it is missing."""
 
     target: str
     where: str | None = None
@@ -52,7 +52,7 @@ class CopiedRows:
 
 
 def migrate(lake: Lake, request: Migrate) -> Migrated:
-    """Adopts the files of a folder without writing them anew."""
+    """Adopt the files of a folder without rewriting them."""
     done = adopt_files(
         lake,
         request.target,

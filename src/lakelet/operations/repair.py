@@ -1,4 +1,4 @@
-"""Repair of the hints at a table's oldest and newest snapshot."""
+"""Repair the hints to a table's oldest and newest snapshot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class RepairedTable:
-    """What the hints of a table say now, and how many of them were wrong."""
+    """The repaired hints of a table, and how many of them were wrong."""
 
     table: str
     earliest_snapshot_id: int | None

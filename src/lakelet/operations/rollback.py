@@ -1,4 +1,4 @@
-"""Rollback: an older version of a table becomes the newest one."""
+"""Roll a table back to an older version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from lakelet.table.time_arguments import Moment
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """The version to go back to, by one of these: a snapshot or tag, a snapshot, a tag, the newest up to a time or watermark."""
+    """The version to roll back to, by one of these: a snapshot or tag, a snapshot, a tag, the newest up to a time or
+    watermark.
+    """
 
     version: int | str | None = None
     snapshot_id: int | str | None = None
@@ -27,7 +29,7 @@ class Rollback:
 
 
 def roll_back(table: Table, request: Rollback) -> int:
-    """Goes back to a version; its snapshot's id."""
+    """Roll back to a version; returns its snapshot's id."""
     if request.timestamp is not None:
         return table.rollback(timestamp=request.timestamp).id
     if request.watermark_ms is not None:

@@ -1,4 +1,4 @@
-"""Statistics of a table's rows and columns, for query planners."""
+"""Compute statistics of a table's rows and columns, for query planners."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Analyzed:
-    """The snapshot that holds the statistics, and the number and size of rows they are of."""
+    """The snapshot that holds the statistics, and the number and size of the rows."""
 
     snapshot_id: int
     record_count: int | None
@@ -18,7 +18,7 @@ class Analyzed:
 
 
 def analyze(table: Table, columns: Sequence[str] | None = None) -> Analyzed | None:
-    """Gathers statistics of columns, all by default; None where the table has no rows yet."""
+    """Compute statistics of columns, all by default; None where the table has no rows yet."""
     snapshot = table.analyze(columns)
     found = table.statistics()
     if snapshot is None or found is None:

@@ -1,4 +1,4 @@
-"""The tables of a lake that an operation over many of them is for."""
+"""Choose the tables of a lake for an operation over many of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TableChoice:
 
 
 def chosen_tables(lake: Lake, choice: TableChoice) -> Iterator[tuple[str, Table]]:
-    """The chosen tables with their databases, each opened when it is asked for."""
+    """The chosen tables with their databases, each opened lazily."""
     for database in lake.databases():
         if choice.databases is not None and not choice.databases.fullmatch(database):
             continue

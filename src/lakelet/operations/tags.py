@@ -1,4 +1,4 @@
-"""Tags: names that keep versions of a table readable."""
+"""Tag operations: named versions of a table that stay readable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Names: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class CreateTag:
-    """A tag of a snapshot, the newest by default; `time_retained` None is what the table's options say."""
+    """A tag of a snapshot, the newest by default; `time_retained` None means what the table's options say."""
 
     name: str
     snapshot_id: int | None = None
@@ -36,7 +36,7 @@ class CreateTagSince:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceTag:
-    """Another snapshot or another time for a tag that exists; by default it keeps its snapshot, and for good."""
+    """Another snapshot or another retention for an existing tag; by default it keeps its snapshot, and never expires."""
 
     name: str
     snapshot_id: int | None = None
@@ -44,7 +44,7 @@ class ReplaceTag:
 
 
 def create_tag(table: Table, request: CreateTag) -> Tag:
-    """Makes a tag."""
+    """Create a tag."""
     return table.tags.create(
         request.name,
         request.snapshot_id,
@@ -54,7 +54,7 @@ def create_tag(table: Table, request: CreateTag) -> Tag:
 
 
 def create_tag_since(table: Table, request: CreateTagSince) -> Tag:
-    """Makes a tag of the first snapshot at or after a time; NotFoundError where there is none."""
+    """Create a tag of the first snapshot at or after a time; NotFoundError where there is none."""
     assert (request.timestamp_ms is None) != (request.watermark_ms is None)
     for snapshot in table.snapshots():
         time, since = (
@@ -71,7 +71,7 @@ def create_tag_since(table: Table, request: CreateTagSince) -> Tag:
 
 
 def replace_tag(table: Table, request: ReplaceTag) -> Tag:
-    """Moves a tag, or changes how long it is kept."""
+    """Point a tag to another snapshot, or change its retention."""
     number = request.snapshot_id
     if number is None:
         number = table.tags.get(request.name).snapshot_id
@@ -85,7 +85,7 @@ def rename_tag(table: Table, name: str, new_name: str) -> Tag:
 
 
 def delete_tags(table: Table, names: Sequence[str]) -> None:
-    """Deletes tags; NotFoundError before the first is deleted where one is not there."""
+    """Delete tags; NotFoundError before the first is deleted where one does not exist."""
     for name in names:
         table.tags.get(name)
     for name in names:
@@ -93,11 +93,11 @@ def delete_tags(table: Table, names: Sequence[str]) -> None:
 
 
 def expire_tags(table: Table, older_than: Age | None = None) -> Names:
-    """Deletes expired tags, and those made before `older_than`; their names."""
+    """Delete expired tags, and those made before `older_than`; returns their names."""
     before = None if older_than is None else past_ms(older_than, table.home.clock.now_ms(), "older_than")
     return tuple(table.tags.expire(before))
 
 
 def create_due_tags(table: Table) -> Names:
-    """Makes the automatic tags that are due; their names."""
+    """Create the automatic tags that are due; returns their names."""
     return tuple(table.tags.create_due())

@@ -1,4 +1,4 @@
-"""Files that nothing points at, and files that are named but gone."""
+"""Remove orphan files, and drop files from tables that are named but missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_AGE = "1 d"
 
 @dataclass(frozen=True, slots=True)
 class RemoveOrphanFiles:
-    """Files to remove: those last changed before `older_than`, for younger ones may be on their way into a commit."""
+    """Files to remove: those last changed before `older_than`, for younger ones may be about to be committed."""
 
     older_than: Age = DEFAULT_AGE
     dry_run: bool = False
@@ -30,7 +30,7 @@ class TableOrphans:
 
 @dataclass(frozen=True, slots=True)
 class MissingFile:
-    """A data file that a table names and the store lacks, and the snapshot that names it no longer."""
+    """A data file that a table names and the store lacks, and the snapshot that removes it from the table."""
 
     table: str
     path: str
@@ -51,7 +51,7 @@ def remove_orphan_files(
 
 
 def remove_missing_files(tables: Iterable[Table], *, dry_run: bool = False) -> tuple[MissingFile, ...]:
-    """Commits tables without the data files that are gone from the store; their rows are lost."""
+    """Remove the data files that are missing in the store from tables; their rows are lost."""
     found: list[MissingFile] = []
     for table in tables:
         missing = table.remove_unexisting_files(dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""Adopting files: a folder of Parquet files becomes a table, or part of one, without being written anew."""
+"""Migration: adopt the Parquet files of a folder into a table, without rewriting them."""
 
 from lakelet.catalog.migration.migration import Migration, PartitionColumn, migrate
 

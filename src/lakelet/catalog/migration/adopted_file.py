@@ -1,7 +1,7 @@
-"""A file of another folder as a data file of a table: under a name of the table's, described as manifests do.
+"""Adopt a file of another folder as a data file: under a new name, with its entry for the manifest.
 
 On a disk the file gets a second name (a hard link); an object store copies it, without its bytes passing through here. The
-first name goes only after the commit stands, so that nothing is lost wherever a migration stops.
+old name is removed only after the commit, so that nothing is lost wherever a migration stops.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REFUSED = (errno.EPERM, errno.EACCES)
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """One file on its way: where it is below the source, and what it will be called in which partition."""
+    """One file being adopted: its path below the source, its new name and its partition."""
 
     path: str
     size: int
@@ -42,13 +42,13 @@ class Adoption:
 
 
 def adopted_path(home: TableHome, schema: TableSchema, adoption: Adoption) -> str:
-    """Where the file stands in the table."""
+    """The path of the file in the table."""
     folder = PartitionFolders(home.paths, schema).bucket_folder(adoption.partition, BUCKET)
     return f"{folder}/{adoption.name}"
 
 
 def place_file(source: ObjectStore, home: TableHome, schema: TableSchema, adoption: Adoption) -> None:
-    """Gives the file its name in the table; nothing happens where it has it already."""
+    """Give the file its name in the table; idempotent."""
     target = adopted_path(home, schema, adoption)
     there = home.store.head(target)
     if there is None:
@@ -60,7 +60,7 @@ def place_file(source: ObjectStore, home: TableHome, schema: TableSchema, adopti
 
 
 def data_file(home: TableHome, schema: TableSchema, adoption: Adoption, footer: Footer) -> DataFile:
-    """What manifests say of the file."""
+    """The metadata of the file for the manifest."""
     stats, columns = _statistics(schema, footer, adoption.values)
     present = set(footer.schema.names)
     stored = tuple(field.name for field in schema.fields if field.name in present)
@@ -135,7 +135,7 @@ def _give_name(source: ObjectStore, path: str, target_store: ObjectStore, target
 def _link(path: str, target: str) -> None:
     try:
         os.link(path, target)
-        # What looks old and is in no snapshot yet would be taken for an orphan.
+        # A file that looks old and is in no snapshot yet would be removed as an orphan.
         os.utime(target)
         for settled in (target, os.path.dirname(target)):
             descriptor = os.open(settled, os.O_RDONLY)

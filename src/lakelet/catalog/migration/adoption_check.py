@@ -1,9 +1,9 @@
-"""Whether a Parquet file may stand in a table as it is: every reader of the table must understand what it stores.
+"""Check that a Parquet file may be adopted as it is: every reader of the table must understand its columns.
 
-A file is held against what Lakelet itself would write for the same columns. Readers go by the type of the table, not by that
-of the file, so that a column must be stored just so; only a DECIMAL may have any of its four forms. A partition column may be
-missing, for readers take it from the manifest; where a file has it, it must say the same as its folder. Days and moments that
-the file's writer counted by the Julian calendar are refused: Spark's reader counts them anew, and others do not.
+A file is compared with what Lakelet itself would write for the same columns. Readers go by the type of the table, not by that
+of the file, so that a column must be stored exactly so; only a DECIMAL may have any of its four forms. A partition column may
+be missing, for readers take it from the manifest; where a file has it, its value must be that of its folder. Dates and
+timestamps that the file's writer counted by the Julian calendar are refused: Spark's reader rebases them, and others do not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def fields_of(footer: Footer, where: str) -> list[Field]:
 def problems(
     footer: Footer, fields: Sequence[Field], partition: Mapping[str, object], columns_in_path: Sequence[str]
 ) -> list[str]:
-    """What keeps a file from being part of a table with these columns; nothing if it may be.
+    """The reasons why a file cannot be part of a table with these columns; none if it can.
 
     `partition` has the values of its partition columns, `columns_in_path` are those that its folders name.
     """
@@ -132,7 +132,7 @@ def _typed(fields: Sequence[Field], name: str, value: object) -> object:
 
 
 def _says(known: Range | None, rows: int, value: object) -> bool:
-    """Whether all rows surely have this value."""
+    """Whether all rows certainly have this value."""
     if known is None or known.nulls is None:
         return False
     return known.nulls == rows if value is None else known.nulls == 0 and known.low == value == known.high

@@ -1,9 +1,9 @@
-"""What a migration is about to do, written into the source folder before anything is done.
+"""The journal of a migration, written into the source folder before anything is changed.
 
     <folder>/.lakelet-migration     JSON: the table, the commit that will adopt the files, and the files with their new names
 
 Whoever finds one finishes that migration first: the commit is recognised by its user, so that no file is adopted twice, and
-files lose their old names only when it stands.
+files lose their old names only once it is committed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Journal:
 
 
 def read_journal(source: ObjectStore) -> Journal | None:
-    """The migration that was begun, None where there is none."""
+    """The unfinished migration of the folder, None where there is none."""
     try:
         text = source.get(NAME)
     except NotFoundError:
@@ -48,13 +48,13 @@ def read_journal(source: ObjectStore) -> Journal | None:
 
 
 def begin_journal(source: ObjectStore, journal: Journal) -> None:
-    """Writes it, durably; ConflictError where another migration of the folder has just begun."""
+    """Write the journal, durably; ConflictError where another migration of the folder has just begun."""
     if not source.put_if_absent(NAME, _encoded(journal)):
         raise ConflictError(f"{source.location}: another migration has begun at the same time; run this one again")
 
 
 def note_commit(source: ObjectStore, journal: Journal) -> None:
-    """From now on the files belong to the table."""
+    """Record that the files are committed to the table."""
     source.put(NAME, _encoded(replace(journal, committed=True)))
 
 
@@ -75,5 +75,5 @@ def _encoded(journal: Journal) -> bytes:
 
 
 def remove_journal(source: ObjectStore) -> None:
-    """The migration is done."""
+    """Delete the journal: the migration is finished."""
     source.delete([NAME])

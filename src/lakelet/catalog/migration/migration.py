@@ -1,12 +1,12 @@
-"""A folder of Parquet files becomes a table, or part of one, without being written anew.
+"""Migrate a folder of Parquet files to a table, or into one, without rewriting them.
 
     list ─ read footers ─ check ─ make the table ─ journal ─ second names ─ commit ─ remove first names ─ remove journal
            └  runner   ┘                                     └  runner   ┘
 
 The files end up in the table's folder under names of its own; their bytes are not touched. Files of hive-style partitions
 (`dt=2026-01-01/…`) lack the partition columns, which readers take from the manifest. Nothing is changed before every file
-was checked. A migration that stopped is finished by the next call: until the commit stands all files have their old names, and
-the commit is made once. What is done file by file runs in this process or, with another runner, wherever an engine runs it.
+was checked. An interrupted migration is finished by the next call: until the commit all files have their old names, and
+the commit is made once. Work on single files runs in this process or, with another runner, wherever an engine runs it.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ Result = TypeVar("Result")
 
 
 class Runner(Protocol):
-    """Does a piece of work for each of many, somewhere; both must be picklable for runners that do it elsewhere."""
+    """Runs a function on many pieces, somewhere; both must be picklable for runners on other machines."""
 
     def __call__(
         self, pieces: Sequence[Piece], work: Callable[[Piece], Result], what: str, /
     ) -> list[tuple[Piece, Result]]:
-        """Each piece with what came of it, in no order; `what` tells a failure what was going on."""
+        """Each piece with its result, in no order; `what` describes the work in error messages."""
         ...
 
 
@@ -66,7 +66,9 @@ def run_here(pieces: Sequence[Piece], work: Callable[[Piece], Result], what: str
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What a migration did: the snapshot it made (None: there was nothing to adopt), and how many files and rows it holds."""
+    """The result of a migration: the snapshot it made (None: there was nothing to adopt), and how many files and rows it
+    holds.
+    """
 
     snapshot: Snapshot | None
     files: int
@@ -83,13 +85,13 @@ def migrate(
     connection: Mapping[str, str] | None = None,
     run: Runner = run_here,
 ) -> Migration:
-    """Adopts the Parquet files of a folder into a table, in one commit; the files leave the folder.
+    """Adopt the Parquet files of a folder into a table, in one commit; the files are moved out of the folder.
 
-    The table may be there (an append table without buckets, with just these columns); otherwise it is made with the columns
+    The table may exist (an append table without buckets, with just these columns); otherwise it is created with the columns
     of the files and with `table_options`. Partition columns are those that the folders name; `partitioned_by` gives their types
     where they are not text, such as [("dt", "DATE")]. Files that are not stored as the table's columns have to be are listed, and
     then nothing is changed. The folder must be in the same store or on the same disk as the warehouse; `connection` is how it is
-    reached. After a failure, run it again: it goes on where it stopped.
+    reached. After a failure, run it again: it continues where it stopped.
     """
     source = open_folder(source_folder, connection or {})
     job = _Migrating(lake, table, source, run)
@@ -117,14 +119,16 @@ class _Migrating:
         self._what = f"migrating {source.location} to {name}"
 
     def check_apart(self) -> None:
-        """The folder must not be part of the table's own, nor the other way round."""
+        """InvalidError if the folder is part of the table's own, or the other way round."""
         root = f"{self._root()}/"
         folder = f"{self._source.location.rstrip('/')}/"
         if folder.startswith(root) or root.startswith(folder):
             raise InvalidError(f"{folder} and the table's folder {root} lie within each other")
 
     def left_over(self, journal: Journal | None) -> Journal | None:
-        """A migration to be finished first. One into a table that was dropped since is none: its files begin anew."""
+        """An interrupted migration to be finished first. One into a table that was dropped since is discarded: its files
+        begin anew.
+        """
         if journal is None:
             return None
         if journal.table != self._root():
@@ -140,7 +144,7 @@ class _Migrating:
     def begun(
         self, files: Sequence[SourceFile], columns: Sequence[PartitionColumn], options: Mapping[str, object]
     ) -> Journal | None:
-        """Checks all files, makes the table if there is none, and writes the journal; None where no file has a row."""
+        """Check all files, create the table if there is none, and write the journal; None where no file has a row."""
         footers = self._run(files, _ReadFooter(self._source), self._what)
         if self._lake.table_exists(self._name):
             schema = self._open().schema
@@ -162,7 +166,7 @@ class _Migrating:
         return journal
 
     def finished(self, journal: Journal) -> Migration:
-        """Adopts the files of a journal and removes it; what was done before is not done again."""
+        """Adopt the files of a journal and remove it; steps done before are not repeated."""
         table = self._open()
         home = table.home
         schema = read_schema(home, journal.schema_id)
@@ -223,7 +227,7 @@ class _ReadFooter:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Gives a file its name in the table, and says what manifests say of it."""
+    """Gives a file its name in the table, and returns its metadata for the manifest."""
 
     source: ObjectStore
     home: TableHome
@@ -238,7 +242,7 @@ class _Place:
 def _new_columns(
     footers: Sequence[tuple[SourceFile, Footer]], columns: Sequence[PartitionColumn], source: ObjectStore
 ) -> tuple[list[Field], tuple[str, ...]]:
-    """The columns of a table that is made of these files, and its partition columns."""
+    """The columns of a table created from these files, and its partition columns."""
     file, footer = min(footers, key=lambda pair: (pair[1].problem is not None, pair[0].path))
     refuse({f"{source.location}/{file.path}": [footer.problem]} if footer.problem else {}, source.location)
     types = dict(_typed(column) for column in columns)

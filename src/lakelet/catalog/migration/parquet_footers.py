@@ -1,7 +1,7 @@
-"""What the footer of a Parquet file tells, read by an executor: columns as they are stored, rows, and ranges of values.
+"""Read the footer of a Parquet file, on an executor: columns as they are stored, row count, and ranges of values.
 
 Only the footer is read. A range is kept where the footer has one in every row group that has values; ranges of FLOAT and DOUBLE
-are not, for a footer leaves out NaN, which counts as the greatest value of a file.
+are not, for a footer leaves out NaN, which is the greatest value of a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLOATS = ("FLOAT", "DOUBLE")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A column as Parquet stores it. `kind` is its logical type without what does not decide how it is read."""
+    """A column as Parquet stores it. `kind` is its logical type without the parts that do not affect reading."""
 
     path: str
     physical: str
@@ -50,7 +50,7 @@ class Range:
 @dataclass(frozen=True, slots=True)
 class Footer:
     """The footer of one file; `problem` says why there is none. `instants` are INT96 columns that are points in time.
-    `julian` says that its writer counted days long ago by the Julian calendar, as Spark did before version 3."""
+    `julian` says that its writer counted early dates by the Julian calendar, as Spark did before version 3."""
 
     rows: int
     leaves: tuple[Leaf, ...]
@@ -136,7 +136,7 @@ def _range(metadata: pq.FileMetaData, place: int, leaf: Leaf) -> Range:
 
 
 def _bounds(statistics: pq.Statistics) -> tuple[Any, Any] | None:
-    """Minimum and maximum; None where Python has no such day or moment."""
+    """Minimum and maximum; None where Python cannot represent the date or time."""
     try:
         return statistics.min, statistics.max
     except (OverflowError, ValueError):
@@ -150,7 +150,7 @@ def _is_julian(file: pq.ParquetFile) -> bool:
 
 
 def _instants(file: pq.ParquetFile, leaves: tuple[Leaf, ...]) -> frozenset[str]:
-    """INT96 has no logical type; Spark says beside it what it wrote."""
+    """The INT96 columns that are points in time: INT96 has no logical type, but Spark stores the type in the footer."""
     int96 = {leaf.path for leaf in leaves if leaf.physical == "INT96"}
     described = (file.metadata.metadata or {}).get(_SPARK_ROWS)
     if not int96 or described is None:

@@ -1,9 +1,9 @@
-"""The Parquet files of a folder that is to become a table: which there are, and what their folders say of partitions.
+"""The Parquet files of a folder to be migrated, and the partitions that their folders name.
 
     events/part-0.parquet                      no partition
-    events/dt=2026-01-01/h=7/part-0.parquet    dt, h in this order; values are unescaped, text as they stand
+    events/dt=2026-01-01/h=7/part-0.parquet    dt, h in this order; values are unescaped, text as it is
 
-Names that begin with a dot or an underscore are nobody's data (`_SUCCESS`, `_temporary`), as everywhere in that world.
+Names that begin with a dot or an underscore are not data files (`_SUCCESS`, `_temporary`), as in Hive and Spark.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def open_folder(folder: str, connection: Mapping[str, str]) -> ObjectStore:
 
 
 def source_files(store: ObjectStore) -> tuple[SourceFile, ...]:
-    """The files of a folder, those of all partitions alike in their columns."""
+    """The files of a folder; all must have the same partition columns."""
     found = []
     for info in store.list(""):
         parts = info.path.split("/")
