@@ -1,5 +1,5 @@
-"""Names of snapshots: branches, which are written to, and tags, which stay. Each change is one request that says what it
-expects of the name it changes, so that nobody's change is undone unseen."""
+"""Create, drop and move branches and tags. Each change is one request that requires the ref to be as it was read, so that no
+concurrent change is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def create_branch(
     if_not_exists: bool = False,
     keep: timedelta | None = None,
 ) -> int:
-    """Lets a new branch begin at a snapshot, by default the newest of main; gives the snapshot's id. `keep`: when the branch, not
+    """Creates a branch at a snapshot, by default the newest of main; returns the snapshot's id. `keep`: when the branch, not
     its snapshots, expires."""
     return _create(table, name, SnapshotRefType.BRANCH, snapshot_id, if_not_exists, keep)
 
@@ -42,7 +42,7 @@ def create_tag(
     if_not_exists: bool = False,
     keep: timedelta | None = None,
 ) -> int:
-    """Gives a snapshot a name, by default the newest of main."""
+    """Creates a tag at a snapshot, by default the newest of main."""
     return _create(table, name, SnapshotRefType.TAG, snapshot_id, if_not_exists, keep)
 
 
@@ -59,7 +59,7 @@ def drop_tag(table: IcebergTable, name: str, *, if_exists: bool = False) -> bool
 
 
 def fast_forward(table: IcebergTable, branch: str, to: str) -> int:
-    """Lets a branch stand where another branch or a tag stands, which must have grown out of it; gives the snapshot's id."""
+    """Moves a branch to the snapshot of another branch or a tag, of which it must be an ancestor; returns the snapshot's id."""
     reached = 0
 
     def request(now: IcebergTable) -> Request | None:
@@ -77,7 +77,7 @@ def fast_forward(table: IcebergTable, branch: str, to: str) -> int:
 
 
 def rollback_to_snapshot(table: IcebergTable, snapshot_id: int, *, branch: str = MAIN_BRANCH) -> int:
-    """Lets a branch stand at a snapshot that it has had; gives the id of the one it leaves. Later snapshots stay until they
+    """Moves a branch back to a snapshot of its history; returns the id of the former head. Later snapshots stay until they
     expire."""
     left = 0
 

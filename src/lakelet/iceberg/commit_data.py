@@ -1,9 +1,9 @@
-"""What a writer says of a file it has written; the driver makes the table's entry of it.
+"""The commit data of a written file: a writer reports it, the driver makes a manifest entry of it.
 
     file_path, row_count, file_size, file_content, partition_values    as in the design
     split_offsets, column_sizes, value/null/NaN counts, bounds         by field id, for pruning
 
-A partition value is in the form manifests keep: days as a number, moments in microseconds, NULL as None.
+A partition value is in the form of manifests: days as a number, timestamps in microseconds, NULL as None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 
 @dataclass(frozen=True, slots=True)
 class CommitData:
-    """A file that is written and not yet part of the table."""
+    """A written, uncommitted data file."""
 
     file_path: str
     row_count: int

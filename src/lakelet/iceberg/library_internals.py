@@ -1,6 +1,6 @@
-"""What is used of pyiceberg beside its public names: each behind a function here, to be checked when its version rises.
+"""Uses of pyiceberg's private API, each behind a function here, to be checked on every upgrade.
 
-Classes that take the place of methods of pyiceberg's own stand where they are used: `commit/snapshot/manifest_writer`,
+Subclasses that override pyiceberg's methods are defined where they are used: `commit/snapshot/manifest_writer`,
 `write/partition_folder` and `trust/rest_catalog`.
 """
 
@@ -27,29 +27,29 @@ StageTable: TypeAlias = Callable[
 
 
 def import_catalog(name: str, class_name: str, properties: Properties) -> Catalog | None:
-    """A catalog of a class that is named; None where it cannot be imported."""
+    """A catalog by its class name; None where it cannot be imported."""
     return _import_catalog(name, class_name, properties)
 
 
 def replace_file_io(catalog: Catalog, load: LoadFileIO) -> None:
-    """Has a catalog reach files through `load`."""
+    """Makes a catalog create its FileIO through `load`."""
     catalog._load_file_io = load  # type: ignore[method-assign]
 
 
 def wrap_staging(catalog: MetastoreCatalog, wrap: Callable[[StageTable], StageTable]) -> None:
-    """Has a catalog prepare the metadata of each commit through what `wrap` makes of its own way."""
+    """Wraps the method by which a catalog stages the metadata of each commit."""
     catalog._update_and_stage_table = wrap(catalog._update_and_stage_table)  # type: ignore[assignment, method-assign]
 
 
 def delete_old_metadata(catalog: Catalog, io: FileIO, before: TableMetadata, after: TableMetadata) -> None:
-    """Removes metadata files that the table's properties let go after a commit."""
+    """Removes old metadata files after a commit, as the table's properties say."""
     catalog._delete_old_metadata(io, before, after)
 
 
 def apply_changes(
     transaction: Transaction, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
 ) -> None:
-    """Takes changes into a transaction that is not committed yet."""
+    """Adds changes to an uncommitted transaction."""
     transaction._apply(updates, requirements)
 
 
@@ -59,15 +59,15 @@ def fields_by_id(schema: Schema) -> Mapping[int, NestedField]:
 
 
 def parents_by_id(schema: Schema) -> Mapping[int, int]:
-    """The column that each nested column stands in."""
+    """The parent of each nested column."""
     return schema._lazy_id_to_parent
 
 
 def unknown_transform_name(transform: UnknownTransform[Any, Any]) -> str:
-    """What metadata calls a transform that pyiceberg does not know."""
+    """The name in metadata of a transform that pyiceberg does not know."""
     return transform._transform
 
 
 def wrap_entry_writer(writer: ManifestWriter, wrap: Callable[[Any], object]) -> None:
-    """Has an opened manifest write its entries through what `wrap` makes of its Avro writer."""
+    """Wraps the Avro writer by which an open manifest writes its entries."""
     writer._writer = cast(Any, wrap(writer._writer))

@@ -1,18 +1,18 @@
-"""Rows of a branch that go, change or come, as one snapshot: files that hold rows which go are written anew without them.
+"""Copy-on-write DELETE, UPDATE and MERGE on a branch as one snapshot: files with removed rows are rewritten without them.
 
-    head of the branch ─ located rows ─ whoever decides ─┬─ rows that come ───────────────── writer ─┐
-                                                         └─ places of rows that go               ├─ one snapshot
-                                files with such places ─ their other rows ──────────────── writer ─┘
+    head of the branch ─ located rows ─ the statement ───┬─ added rows ────────────────────── writer ─┐
+                                                         └─ places of removed rows                    ├─ one snapshot
+                                files with such places ─ their other rows ─────────────────── writer ─┘
 
-A row's place is the number of its file, counted as files are read, and its position in the file. Files of which every row goes
-are taken out unread; files of which none goes stay. Rows that delete files hide are not shown, so that they are gone from the new
-files; these are younger than every delete file there is, and none falls on them. New files have the table's current spec,
+A row's place is the number of its file, counted as files are read, and its position in the file. Files of which every row is
+removed are dropped unread; files of which none is are kept. Rows hidden by delete files are not read, so that they are not in
+the new files; these are newer than every delete file, and none applies to them. New files have the table's current spec,
 whichever the old ones had.
 
-Nothing is visible before the snapshot, and files that do not become part of it are removed, unless nobody knows whether they are.
-The change counts for what its statement read: by the table's properties `write.delete.isolation-level`, `…update…` and `…merge…`
-it conflicts with rows added meanwhile that the statement's condition may be about (`serializable`, the default), or only with
-changes of the files that it replaces (`snapshot`). After a conflict all is worked out again on the new head.
+Nothing is visible before the snapshot, and files that do not become part of it are removed, unless the outcome is unknown.
+By the table's properties `write.delete.isolation-level`, `…update…` and `…merge…` the change conflicts with rows added since
+that may match the statement's condition (`serializable`, the default), or only with changes of the files that it replaces
+(`snapshot`). After a conflict the statement is run again on the new head.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAIN = "main"
 _TASK = "change"
 _ISOLATION = "write.{}.isolation-level"
 _SERIALIZABLE, _SNAPSHOT = "serializable", "snapshot"
-# How often a statement is worked out again, unless the table says otherwise.
+# How often a statement is retried, unless the table says otherwise.
 _RETRIES = 10
 _POSITIONS_AT_ONCE = 1 << 20
 
@@ -60,8 +60,8 @@ def change_rows(
     ids: Ids | None = None,
     clock: Clock | None = None,
 ) -> MadeSnapshot | None:
-    """Lets `find` say what changes in the newest version, and commits that; None where nothing changes. `kind` is delete, update
-    or merge. ConflictError once others were first too often; CommitUnknownError where nobody knows whether the commit stands."""
+    """Commits the changes that `find` makes to the newest version; None where nothing changes. `kind` is delete, update
+    or merge. ConflictError after too many concurrent commits; CommitUnknownError where the commit's outcome is unknown."""
     retries = number_property(table.properties, TableProperties.COMMIT_NUM_RETRIES, _RETRIES, least=0)
     now = table
     while True:
@@ -72,7 +72,7 @@ def change_rows(
         except ConflictError:
             retries -= 1
             later = now.reloaded()
-            # Where nothing has changed, the same would come of it.
+            # Where nothing has changed, a retry would end the same.
             if retries < 0 or later.library.metadata_location == now.library.metadata_location:
                 raise
             now = later
@@ -99,7 +99,7 @@ class RowChange:
         self._where: Predicate | None = None
 
     def scan(self, where: Predicate | None = None) -> IcebergScan:
-        """The version, without files that surely hold no row for which a condition is TRUE."""
+        """A scan of the version, with files pruned by a condition."""
         # A branch is read in the table's schema, which its snapshot may not have been written with.
         return scan_of(self.table, ref=self.branch, where=where)
 
@@ -116,27 +116,27 @@ class RowChange:
                 yield batch if columns else None, number, positions
 
     def remove(self, files: Numbers, rows: Positions) -> None:
-        """Takes rows away by their places."""
+        """Removes rows by their places."""
         self._gone_files.append(files)
         self._gone_rows.append(rows)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Puts rows in; InvalidError where they do not fit the table."""
+        """Adds rows; InvalidError where they do not fit the table."""
         if batch.num_rows:
             assert self._writer is not None, "rows come before the commit"
             self._writer.write(batch)
 
     def rest_on(self, where: Predicate | None) -> None:
-        """Says which rows decide on the change: those for which a condition may be TRUE, or all, as long as nothing is said."""
+        """Sets the condition of the rows that the change depends on, for conflict detection; all rows unless it is called."""
         self._where = where
 
     def changes_twice(self) -> bool:
-        """Whether a row is taken away more than once."""
+        """Whether a row is removed more than once."""
         files, rows = self._gone()
         return bool(((np.diff(files) == 0) & (np.diff(rows) == 0)).any())
 
     def commit(self) -> MadeSnapshot | None:
-        """Writes the files anew that rows are taken from, and commits; None where nothing changes."""
+        """Rewrites the files with removed rows, and commits; None where nothing changes."""
         assert self._writer is not None, "a change is committed once"
         files, rows = self._gone()
         numbers, starts = np.unique(files, return_index=True)
@@ -147,7 +147,7 @@ class RowChange:
             self._copy_rest(scan, file, np.unique(rows[starts[place] : behind]))
             removed.append(file.path)
         added: list[CommitData] = self._writer.close()
-        # From here on files are removed by the commit alone, which knows whether it stands.
+        # From here on files are removed by the commit alone, which knows its outcome.
         self._writer = None
         if not added and not removed:
             return None
@@ -177,7 +177,7 @@ class RowChange:
         return self._numbers[file.path]
 
     def _gone(self) -> tuple[Numbers, Positions]:
-        """Files and positions of the rows that go, in order."""
+        """Files and positions of the removed rows, in order."""
         if not self._gone_rows:
             return np.empty(0, np.int32), np.empty(0, np.int64)
         files, rows = np.concatenate(self._gone_files), np.concatenate(self._gone_rows)
@@ -185,7 +185,7 @@ class RowChange:
         return files[order], rows[order]
 
     def _copy_rest(self, scan: IcebergScan, file: ScanFile, gone: Positions) -> None:
-        """Writes the rows of a file that stay."""
+        """Copies the remaining rows of a file."""
         hidden = scan.deleted(file)
         if len(gone) == file.row_count - (0 if hidden is None else len(hidden)):
             return

@@ -1,4 +1,4 @@
-"""An Iceberg table as it was when it was loaded. What changes it goes through `transaction` and `altering`."""
+"""An Iceberg table in the version that was loaded. Changes go through `transaction` and `schema/alteration`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lakelet.iceberg.metadata.uncached import UNCACHED
 
 
 class IcebergTable:
-    """A table of a catalog, in the version its metadata had when it was loaded."""
+    """A table of a catalog, in the version that was loaded."""
 
     def __init__(self, catalog: str, library: Table, source: IcebergMetadataSource = UNCACHED) -> None:
         self.catalog = catalog
         self.library = library
-        # The door to all other metadata, and to newer versions of it.
+        # The source of all other metadata, and of newer versions.
         self.source = source
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class IcebergTable:
         return self._refs(SnapshotRefType.TAG)
 
     def row_count(self) -> int | None:
-        """How many rows the newest snapshot of main says it has; None where it says nothing."""
+        """The row count in the summary of main's newest snapshot; None where it has none."""
         snapshot = self.metadata.current_snapshot()
         if snapshot is None:
             return 0
@@ -101,14 +101,14 @@ class IcebergTable:
         return self.metadata.model_dump_json()
 
     def at_version(self, text: str) -> IcebergTable:
-        """The table in the version of another process, which `version_json` told."""
+        """The table in the version of another process, given as its `version_json`."""
         own = self.library
         metadata = TableMetadataUtil.parse_raw(text)
         then = Table(own.name(), metadata, own.metadata_location, own.io, own.catalog, own.config)
         return IcebergTable(self.catalog, then, self.source)
 
     def reloaded(self) -> IcebergTable:
-        """The table as it is now; ConflictError where another has taken its name meanwhile."""
+        """The current version of the table; ConflictError where another table has its name by now."""
         with lakelet_errors(f"table {self.full_name}"):
             now = self.source.table(self.library.catalog, self.library.name())
         if now.metadata.table_uuid != self.metadata.table_uuid:

@@ -1,14 +1,14 @@
-"""One insert into an Iceberg table, on the driver: a plan for the writers, then all their files as one snapshot.
+"""The two-phase insert into an Iceberg table, on the driver: a plan for the writers, then one snapshot of all their files.
 
 transaction = IcebergTransaction(table, branch=…)
 plan = transaction.begin_insert(mode, partition)      to every writer
 transaction.update_commit_data(files)                 from every writer
 transaction.finish_insert()                           one snapshot, or none
-transaction.rollback()                                the files go
+transaction.rollback()                                removes the files
 
-Whatever goes wrong before the catalog is asked, or is answered by it with no, leaves nothing: `finish_insert` removes the
-files it was told of. Only a commit of which nobody knows whether it stands keeps its files; `finish_insert` may be called again
-then, for a commit that stands is found by its id, and the catalog takes at most one of two requests for the same head.
+An error before the request to the catalog, or a refusal by it, leaves nothing: `finish_insert` removes the files that were
+reported to it. Only a commit of unknown outcome keeps its files; `finish_insert` may be called again
+then, for a committed one is found by its id, and the catalog accepts at most one of two requests for the same head.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MODES = ("append", "overwrite", "overwrite_partitions")
 
 class IcebergTransaction:
     """One insert. `commit_id` names it in the snapshot's summary, by which its outcome can be looked up; one that is given by the
-    caller is committed once, however often it is sent."""
+    caller is an idempotency key: it is committed once, however often it is sent."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class IcebergTransaction:
         self._made: MadeSnapshot | None = None
 
     def applied(self) -> MadeSnapshot | None:
-        """The snapshot that this commit id made before, as far as the table's history goes back: nothing need be written then."""
+        """The snapshot of an earlier commit of this id, as far as the table's history goes back: nothing need be written then."""
         found = find_commit(self._table.metadata, self._commit_id) if self._named else None
         return made_snapshot(found) if found is not None else None
 
@@ -85,9 +85,9 @@ class IcebergTransaction:
         partition: Mapping[str, object] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> WritePlan:
-        """Pins the table's version and gives what writers need. `partition` holds values of identity partition columns: all rows
-        have to have them, and a static overwrite replaces the rows that have them. `options` are table properties for this
-        write alone."""
+        """Pins the table's version and returns the plan for writers. `partition` holds values of identity partition columns:
+        all rows have to have them, and a static overwrite replaces the rows that have them. `options` are table properties for
+        this write alone."""
         if mode not in MODES:
             raise InvalidError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
         self._mode = mode
@@ -99,7 +99,7 @@ class IcebergTransaction:
         return self._plan
 
     def update_commit_data(self, data: Iterable[CommitData]) -> None:
-        """Takes the files of a writer; InvalidError, and none of them, where one is not a data file of this insert."""
+        """Adds the files of a writer; InvalidError, and none is added, where one is not a data file of this insert."""
         if self._plan is None:
             raise InternalError("update_commit_data before begin_insert")
         told = tuple(data)
@@ -134,13 +134,13 @@ class IcebergTransaction:
         return made
 
     def rollback(self) -> None:
-        """Removes the files of this insert, also those that lost writers did not tell of, unless they are in the table or nobody
-        knows whether they are. It may be called again."""
+        """Removes the files of this insert, also those that lost writers did not report, unless they are committed or the
+        outcome is unknown. It may be called again."""
         if self._made is None and self._remove_told() and self._plan is not None:
             remove_files_of_job(self._plan, ())
 
     def _remove_told(self) -> bool:
-        """Removes the files that writers told of; False where they may be part of the table."""
+        """Removes the files that writers reported; False where they may be part of the table."""
         if self._commit is not None and self._commit.undecided:
             return False
         remove_paths(self._table.library.io, (data.file_path for data in self._data))
@@ -172,8 +172,8 @@ class IcebergTransaction:
     def _check_unchanged(
         self, now: IcebergTable, overwrite: Overwrite, replaced: Replaced, head: Snapshot | None, live: LiveFiles
     ) -> None:
-        """ConflictError where what is replaced is no longer what it was when the insert began: rows that came meanwhile were not
-        known to whoever decided to replace them."""
+        """ConflictError where the replaced files have changed since the insert began: rows added meanwhile were not
+        known when it was decided to replace them."""
         base = self._base
         if (base.snapshot_id if base else None) == (head.snapshot_id if head else None):
             return

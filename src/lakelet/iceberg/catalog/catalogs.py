@@ -1,12 +1,12 @@
-"""The Iceberg catalogs that a lake knows, by name.
+"""The Iceberg catalogs of a lake, by name.
 
     connect(…, {"catalog.ice.type": "rest", "catalog.ice.uri": "http://…"})     given when the lake is opened
     CREATE CATALOG ice WITH ('type' = 'rest', 'uri' = '…')                      kept in the lake: catalogs/ice.json
     iceberg                                     the lake's own, where it is a folder: SQLite and files below iceberg/
 
-What is given when the lake is opened, or by pyiceberg's own configuration, goes before what is kept, property by property. What a
-file may say is for `trust/properties`, for whoever wrote into the lake may have written it. A catalog that says nothing of S3
-gets what the lake itself was opened with. A kept catalog is one JSON object of texts:
+Properties given when the lake is opened, or by pyiceberg's own configuration, override stored ones. `trust/properties` decides
+what a stored file may set, for whoever wrote into the lake may have written it. A catalog without S3 properties
+gets those that the lake itself was opened with. A stored catalog is one JSON object of strings:
 
     {"type": "rest", "uri": "https://…", "warehouse": "…"}
 """
@@ -41,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 OWN_CATALOG = "iceberg"
 _FOLDER = "catalogs"
 _SUFFIX = ".json"
-# More than any catalog has to say.
+# The greatest size of a stored catalog's file, more than any needs.
 _MOST_BYTES = 1 << 16
 # The lake's options for S3 and what pyiceberg calls the same.
 _S3 = {
@@ -51,13 +51,13 @@ _S3 = {
     S3_SESSION_TOKEN.name: "s3.session-token",
     S3_REGION.name: "s3.region",
 }
-# A server of one's own has no regions, but requests are signed with one.
+# A self-hosted server has no regions, but requests are signed with one.
 _REGION_OF_OWN_SERVER = "us-east-1"
 _TAKEN_AMISS = re.compile(r"%[0-9A-Fa-f]{2}|\?")
 
 
 class Catalogs:
-    """The catalogs of one lake, each opened once, and anew where somebody else has made it anew."""
+    """The catalogs of one lake, each opened once, and reopened where somebody else has recreated it."""
 
     def __init__(
         self, store: ObjectStore, options: Mapping[str, str], source: IcebergMetadataSource | None = None
@@ -67,7 +67,7 @@ class Catalogs:
         self._source = source or UNCACHED
         self._options = dict(options)
         self._opened: dict[str, IcebergCatalog] = {}
-        # The files of kept catalogs as they were when they were listed last.
+        # The files of stored catalogs at the last listing.
         self._listed: dict[str, ObjectInfo] = {}
 
     def names(self) -> list[str]:
@@ -86,7 +86,7 @@ class Catalogs:
         return sorted(found)
 
     def open(self, name: str) -> IcebergCatalog:
-        """The catalog of that name; NotFoundError where the lake knows none."""
+        """The catalog of that name; NotFoundError where the lake has none."""
         if name not in self._opened:
             there = self.names()
             if name not in there:
@@ -101,7 +101,7 @@ class Catalogs:
         return self._opened[name]
 
     def create(self, name: str, properties: Mapping[str, str]) -> None:
-        """Keeps a catalog in the lake, once it is found that it can be opened. Secrets are refused: they are given when the lake
+        """Stores a catalog in the lake after checking that it can be opened. Secrets are refused: they are given when the lake
         is opened."""
         check_name(name, "catalog")
         exists = AlreadyExistsError(f"catalog {name!r} exists in {self._store.location}")
@@ -124,7 +124,7 @@ class Catalogs:
         self._opened[name] = catalog
 
     def drop(self, name: str) -> None:
-        """Forgets a catalog that is kept in the lake; its tables stay where they are."""
+        """Removes a stored catalog from the lake; its tables are not touched."""
         if self._store.head(self._path(name)) is None:
             if name not in self.names():
                 raise NotFoundError(f"catalog {name!r} is not known to {self._store.location}")
@@ -134,7 +134,7 @@ class Catalogs:
         self._opened.pop(name, None)
 
     def _is_only_given(self, name: str) -> bool:
-        """Whether a catalog is known by some properties of `connect()`, such as secrets, and nothing says yet what it is."""
+        """Whether only `connect()` has properties of a catalog, such as secrets, and nothing defines its type."""
         given = self._given(name)
         is_kept = self._store.head(self._path(name)) is not None
         return bool(given) and not is_kept and not {"type", "uri", "py-catalog-impl"} & set(given)
@@ -152,7 +152,7 @@ class Catalogs:
         return self._lake_s3() | properties if not any(key.startswith("s3.") for key in properties) else properties
 
     def _lake_s3(self) -> dict[str, str]:
-        """How the lake reaches S3, in pyiceberg's words. All of it or nothing goes to a catalog, so that a secret of the lake
+        """The lake's S3 options as pyiceberg's properties. A catalog gets all of them or none, so that a secret of the lake
         is never sent to a server that a catalog names."""
         found = {known: self._options[key] for key, known in _S3.items() if key in self._options}
         if "s3.endpoint" in found:
@@ -222,7 +222,7 @@ class Catalogs:
 
 
 def _quoted(path: str) -> str:
-    """A path as the address of a database has it: as it is, unless something in it would be taken for another sign or for
+    """A path as part of a database URL: unchanged, unless a character in it would be taken for an escape or for
     parameters."""
     return path.replace("%", "%25").replace("?", "%3F") if _TAKEN_AMISS.search(path) else path
 

@@ -1,4 +1,4 @@
-"""One Iceberg catalog: namespaces, tables, and making, renaming and dropping them. The catalog itself is pyiceberg's."""
+"""One Iceberg catalog: list, create, rename and drop namespaces and tables, through pyiceberg's catalog."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.trust.rest_catalog import CheckedRestCatalog
 from lakelet.iceberg.trust.table_classes import guard
 
-# What pyiceberg takes as mappings inside its properties, and we as names with points: auth.basic.username.
+# Properties that pyiceberg takes as nested mappings, and Lakelet as dotted names: auth.basic.username.
 _MAPPINGS = {"auth": "'auth.type' and 'auth.basic.username'", "ssl": "'ssl.cabundle'"}
 _HEADER = "header."
 _CLASS = "py-catalog-impl"
@@ -32,7 +32,7 @@ _NEED_ADDRESS = (CatalogType.REST, CatalogType.HIVE, CatalogType.SQL)
 
 
 class IcebergCatalog:
-    """A catalog by its name and pyiceberg's properties for it, all of them. It is opened when it is first asked."""
+    """A catalog by its name and pyiceberg's properties for it, all of them. It is opened lazily."""
 
     def __init__(self, name: str, properties: Mapping[str, str], source: IcebergMetadataSource = UNCACHED) -> None:
         self.name = name
@@ -57,8 +57,8 @@ class IcebergCatalog:
         return library
 
     def _made(self) -> Catalog:
-        """pyiceberg's catalog of the type that the properties say. Its own way to make one adds what the configuration says of
-        the name, before which the properties of a file would go."""
+        """pyiceberg's catalog of the type that the properties name. pyiceberg's own factory would add the configuration of
+        that name, which the properties of a file would override."""
         properties = _nested(self.properties)
         named = self.properties.get(_CLASS)
         if named is not None:
@@ -77,7 +77,7 @@ class IcebergCatalog:
         return AVAILABLE_CATALOGS[kind](self.name, properties)
 
     def check(self) -> None:
-        """Opens the catalog and asks it something; an error of ours where it cannot be used."""
+        """Opens the catalog and sends it a request; a LakeletError where it cannot be used."""
         self.namespaces()
 
     def namespaces(self) -> list[str]:
@@ -91,7 +91,7 @@ class IcebergCatalog:
             return self.library.namespace_exists(name)
 
     def create_namespace(self, name: str, *, if_not_exists: bool = False) -> None:
-        """Makes a database."""
+        """Creates a database."""
         with lakelet_errors(f"database {self.name}.{name}"):
             if if_not_exists:
                 self.library.create_namespace_if_not_exists(name)
@@ -142,7 +142,7 @@ class IcebergCatalog:
                 raise CorruptionError(f"table {self.name}.{name}: its metadata cannot be understood: {said}") from error
 
     def drop_table(self, name: str, *, purge: bool = False) -> bool:
-        """Takes a table out of the catalog; its files go with `purge`, where the catalog removes files, which is returned."""
+        """Drops a table from the catalog, with `purge` its files too, where the catalog does that; returns whether it did."""
         what, library = "the table was dropped", self.library
         with lakelet_errors(f"table {self.name}.{name}"):
             if purge:
@@ -155,7 +155,7 @@ class IcebergCatalog:
             return False
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Gives a table another name."""
+        """Renames a table."""
         with lakelet_errors(f"table {self.name}.{name}"):
             self._changed(
                 name,
@@ -170,7 +170,7 @@ class IcebergCatalog:
         return TableName(TableFormat.ICEBERG, name, None, catalog=self.name)
 
     def _changed(self, name: str, what: str, request: Callable[[], object], is_done: Callable[[], bool]) -> None:
-        """Sends a request about a table, and tells listeners where nobody knows what became of it."""
+        """Sends a request about a table, and notifies listeners where its outcome is unknown."""
         try:
             self._carried_out(what, request, is_done)
         except CommitUnknownError:
@@ -178,8 +178,8 @@ class IcebergCatalog:
             raise
 
     def _carried_out(self, what: str, request: Callable[[], object], is_done: Callable[[], bool]) -> None:
-        """Sends a request. Where its answer is lost, looks whether it was carried out; CommitUnknownError where it was not yet:
-        the catalog may still do it."""
+        """Sends a request. Where its response is lost, checks whether it was applied; CommitUnknownError where it was not yet:
+        the catalog may still apply it."""
         try:
             request()
         except Exception as error:
@@ -197,7 +197,7 @@ class IcebergCatalog:
 
 
 def _check_properties(name: str, properties: Mapping[str, str]) -> None:
-    """InvalidError for what a driver would refuse in a message that shows the value, which may be a secret."""
+    """InvalidError for values that a driver would refuse with a message that shows them, for they may be secrets."""
     uri = properties.get("uri", "")
     if properties.get("type", "").lower() == "rest" and uri and not uri.lower().startswith(("http://", "https://")):
         raise InvalidError(

@@ -1,8 +1,8 @@
-"""Errors of pyiceberg, of the drivers it reaches catalogs by, and of the file systems below, as errors of ours.
+"""Convert errors of pyiceberg, of catalog drivers and of file systems into LakeletErrors.
 
-Every call of the library stands inside `lakelet_errors`: a catalog that is down, refuses the caller or has no driver here is told
-in one line that begins with what was asked, and never as a page of another library's frames. Secrets that a message quotes, such
-as those in an address, are left out.
+Every call of the library is inside `lakelet_errors`: a catalog that is down, refuses the caller or has no driver here is
+reported in one line that begins with the object of the call, and never as a page of another library's frames. Secrets that a
+message quotes, such as those in an address, are left out.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def without_secrets(text: str) -> str:
 
 @contextmanager
 def lakelet_errors(what: str) -> Iterator[None]:
-    """Raises what goes wrong inside as an error of ours that begins with `what`, such as "table ice.shop.orders"."""
+    """Converts errors of the block into a LakeletError that begins with `what`, such as "table ice.shop.orders"."""
     try:
         yield
     except LakeletError:
@@ -119,7 +119,7 @@ def _translated(error: Exception, what: str) -> Exception:
     if status is not None:
         return _STATUSES.get(status, InvalidError)(f"{what}: {first_line(error)}")
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        # As of a partition whose value is long; to try again does not help.
+        # As of a partition whose value is long; a retry does not help.
         return InvalidError(f"{what}: a part of the path is longer than the file system allows")
     for kinds, made in _KINDS:
         if isinstance(error, kinds) and not _is_driver(error):
@@ -133,14 +133,14 @@ def _translated(error: Exception, what: str) -> Exception:
 
 # Libraries between pyiceberg and a catalog. Some of their errors are kinds of OSError or ValueError too.
 _DRIVERS = ("sqlalchemy", "requests", "urllib3", "thrift", "botocore", "boto3", "google", "psycopg2", "pydantic")
-# What the names of their errors say; the first that fits counts.
+# Error kinds by the names of the drivers' error classes; the first match is used.
 _SAID: tuple[tuple[tuple[str, ...], type[LakeletError]], ...] = (
     (("NoCredentials", "PartialCredentials", "Forbidden", "AccessDenied", "TokenRetrieval"), PermissionDeniedError),
     (("ArgumentError", "NoSuchModule", "InvalidURL", "MissingSchema", "InvalidSchema", "NoRegion"), InvalidError),
     (("ValidationError", "ProfileNotFound", "ParamValidation"), InvalidError),
     (("IntegrityError",), ConflictError),
 )
-# What servers answer to a wrong password: in the message alone, for databases have one kind of error for all that.
+# Servers' messages about a wrong password; only the message tells, for databases have one error class for all that.
 _REFUSED = ("password", "authentication failed", "access denied", "permission denied", "accessdenied", "not authorized")
 
 
@@ -149,7 +149,7 @@ def _is_driver(error: Exception) -> bool:
 
 
 def _driver_kind(error: Exception) -> type[LakeletError] | None:
-    """What an error of a driver comes to; None for one of no driver, which is a defect and stays as it is."""
+    """The error kind of a driver's error; None for an error of no driver, which is a defect and is not converted."""
     if not _is_driver(error) and not type(error).__module__.startswith("pydantic_core"):
         return None
     name = type(error).__name__
@@ -161,10 +161,10 @@ def _driver_kind(error: Exception) -> type[LakeletError] | None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of another library says, in one line that is not endless and without secrets."""
+    """The message of another library's error, cut to one line of bounded length, without secrets."""
     lines = [line.strip() for line in without_secrets(str(error)).strip().splitlines()]
     if not lines:
         return type(error).__name__
-    # pydantic counts its findings in the first line and tells them in those below.
+    # pydantic has the number of findings in the first line and the findings in those below.
     text = "; ".join(lines[:3]) if "validation error" in lines[0] else lines[0]
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,4 +1,4 @@
-"""Making and dropping Iceberg tables: from columns and terms of ours to a table of a catalog."""
+"""Create and drop Iceberg tables: columns and partition terms of the model to a table of a catalog."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GC_ENABLED = "gc.enabled"
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """A table to be made. `properties` are the table's, of which `format-version` is the version of its metadata."""
+    """A table to create. `properties` are the table's, of which `format-version` is the version of its metadata."""
 
     fields: Sequence[Field]
     partitioned_by: Sequence[PartitionTerm] = ()
@@ -40,7 +40,7 @@ class TablePlan:
 
 
 def create_table(catalog: IcebergCatalog, name: str, plan: TablePlan) -> IcebergTable:
-    """Makes the table `database.table`; AlreadyExistsError where there is one."""
+    """Creates the table `database.table`; AlreadyExistsError where there is one."""
     properties = dict(plan.properties or {})
     version = properties.setdefault(FORMAT_VERSION, "2")
     check_version(version)
@@ -85,7 +85,7 @@ def check_version(version: str) -> None:
 
 
 def drop_table(catalog: IcebergCatalog, name: str) -> bool:
-    """Takes a table out of its catalog, with its files where the table and the catalog allow that; gives whether they went."""
+    """Drops a table from its catalog, with its files where table and catalog allow that; returns whether they were removed."""
     try:
         table = catalog.table(name)
         properties, io = table.properties, table.library.io
@@ -94,6 +94,6 @@ def drop_table(catalog: IcebergCatalog, name: str) -> bool:
     except (CorruptionError, NotFoundError):
         if not catalog.table_exists(name):
             raise
-        # Without its metadata nobody knows the files any more.
+        # Without its metadata its files are unknown.
         properties = {_GC_ENABLED: "false"}
     return catalog.drop_table(name, purge=properties.get(_GC_ENABLED, "true").lower() != "false")

@@ -1,14 +1,14 @@
-"""Sends a change to the catalog until it stands, cannot stand, or nobody knows.
+"""Send a change to the catalog until it is committed, is impossible, or its outcome is unknown.
 
     now ─ change for its head ─ manifests ─ one request: add the snapshot and move the branch,
      ▲                                      if the table is the same, the branch has not moved, the spec is the planned one
-     │                                         │
-     └── wait, with jitter; manifests gone ◄── another was first
+     │                                           │
+     └── wait, with jitter; remove manifests ◄── concurrent commit
 
-The request is the only step that makes anything visible. An answer of any kind that is not a success is followed by a look for
-the commit's id among the table's snapshots, for a response can be lost after the catalog has acted. Where the catalog is silent
-and the branch still stands where it stood, the request may yet be carried out: that is a CommitUnknownError, its files stay. They
-stay too where the table is gone from its name by then, for it may have got another name, with the commit in it.
+The request is the only step that makes anything visible. Any response that is not a success is followed by a search for
+the commit's id among the table's snapshots, for a response can be lost after the catalog has acted. Where the catalog does not
+respond and the branch has not moved, the request may still be applied: that is a CommitUnknownError, and its files are kept.
+They are kept too where the table is not under its name any more, for it may have been renamed with the commit in it.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from lakelet.iceberg.commit.table_settings import number_property
 from lakelet.iceberg.table import IcebergTable
 from lakelet.ids import Ids
 
-# More than Iceberg's four: a try costs little, and a job that gives up costs all its work.
+# More than Iceberg's four: a retry costs little, and a job that gives up loses all its work.
 _RETRIES = 10
 _LOOKS = 4
 
-# The change for a head, or None where there is nothing to do; raises what makes the commit impossible.
+# The change for a head, or None where there is nothing to do; raises where the commit is impossible.
 Plan = Callable[[IcebergTable, Snapshot | None, LiveFiles], Change | None]
 
 
 @dataclass(frozen=True, slots=True)
 class MadeSnapshot:
-    """A snapshot that an insert or another change made."""
+    """A committed snapshot."""
 
     id: int
     operation: str
@@ -68,7 +68,7 @@ class MadeSnapshot:
 
 
 def made_snapshot(snapshot: Snapshot) -> MadeSnapshot:
-    """What a snapshot's summary says of the change that made it."""
+    """A committed snapshot with the counts of its summary."""
     summary: Mapping[str, str] = snapshot.summary.additional_properties if snapshot.summary is not None else {}
     return MadeSnapshot(
         snapshot.snapshot_id,
@@ -80,7 +80,7 @@ def made_snapshot(snapshot: Snapshot) -> MadeSnapshot:
 
 
 def find_commit(metadata: TableMetadata, commit_id: str) -> Snapshot | None:
-    """The snapshot that a commit made, on whichever branch."""
+    """The snapshot of a commit id, on any branch."""
     for snapshot in reversed(metadata.snapshots):
         if snapshot.summary is not None and snapshot.summary.additional_properties.get(COMMIT_ID) == commit_id:
             return snapshot
@@ -116,7 +116,7 @@ class SnapshotCommit:
         self._clock = clock
         self._spec_id = spec_id
         self._tried: set[int] = set()
-        # The heads of the requests that may have been carried out, or may yet be.
+        # The heads of the requests that may have been applied, or may still be.
         self._pending: list[int | None] = []
 
     @property
@@ -129,7 +129,7 @@ class SnapshotCommit:
         return snapshot_id in self._tried
 
     def run(self, table: IcebergTable, plan: Plan, *, look_first: bool = False) -> MadeSnapshot | None:
-        """Commits, as often as it takes. `look_first`: the id may have been committed before, by whomever."""
+        """Commits, with retries. `look_first`: the id may have been committed before, by anyone."""
         began = self._clock.monotonic()
         live = LiveFiles(table.library.io, table.source)
         now = table.reloaded()
@@ -177,13 +177,13 @@ class SnapshotCommit:
             number += 1
 
     def _publish(self, now: IcebergTable, found: Snapshot) -> None:
-        """Tells listeners of a snapshot that this commit made although the catalog did not say so; not of another's."""
+        """Notifies listeners of a snapshot of this very commit that was found although the catalog did not report it."""
         if self.is_ours(found.snapshot_id):
             operation = "" if found.summary is None else found.summary.operation.value
             publish(Committed(now.table_name, self._branch, found.snapshot_id, operation))
 
     def _newer(self, now: IcebergTable, head: Snapshot | None, gone: NotFoundError) -> IcebergTable:
-        """The table with another head than one whose files are gone, for it was replaced and has expired; else raises `gone`."""
+        """The table with a newer head than one whose files are missing because it has expired; else raises `gone`."""
         later = now.reloaded() if isinstance(gone.__cause__, FileNotFoundError) else now
         if not self._moved(later, head):
             raise gone
@@ -225,7 +225,7 @@ class SnapshotCommit:
     def _after(
         self, sent: IcebergTable, head: Snapshot | None, error: Exception
     ) -> tuple[IcebergTable, Snapshot | None]:
-        """What became of a request that ended with an error: the table as it is now, and the snapshot if it stands after all."""
+        """The outcome of a request that ended with an error: the current table, and the snapshot if it is committed after all."""
         outcome = outcome_of(error, sent.library.catalog)
         now = None
         for look in range(_LOOKS):
@@ -265,14 +265,14 @@ class SnapshotCommit:
     def _look(
         self, sent: IcebergTable, head: Snapshot | None, error: Exception, outcome: Outcome
     ) -> IcebergTable | None:
-        """The table as it is now; None where that cannot be told. ConflictError where it is gone and the request with it."""
+        """The current table; None where it cannot be loaded. ConflictError where it was dropped or replaced first."""
         try:
             return sent.reloaded()
         except ConflictError as gone:
             conflict: ConflictError = gone
         except NotFoundError as gone:
             if isinstance(gone.__cause__, FileNotFoundError):
-                # The catalog has the table, and its metadata is not to be read at the moment.
+                # The catalog has the table, but its metadata cannot be read at the moment.
                 return None
             conflict = ConflictError(f"table {sent.full_name} was dropped meanwhile")
         except LakeletError:
@@ -286,13 +286,13 @@ class SnapshotCommit:
         raise conflict from error
 
     def _forget_moved(self, now: IcebergTable) -> None:
-        """Lets go of requests that are not in the table and cannot be carried out any more, for the branch has moved."""
+        """Forgets requests that are not in the table and cannot be applied any more, for the branch has moved."""
         ref = now.metadata.refs.get(self._branch)
         at = ref.snapshot_id if ref is not None else None
         self._pending = [pending for pending in self._pending if pending == at]
 
     def _moved(self, now: IcebergTable, head: Snapshot | None) -> bool:
-        """Whether the branch is no longer where a request wants it to be, so that the request cannot be carried out any more."""
+        """Whether the branch is no longer at the head that a request requires, so that the request cannot be applied any more."""
         ref = now.metadata.refs.get(self._branch)
         return (ref.snapshot_id if ref is not None else None) != _id(head)
 
@@ -325,7 +325,7 @@ class SnapshotCommit:
 
 
 def moved_ref(name: str, snapshot_id: int, existing: SnapshotRef | None) -> SetSnapshotRefUpdate:
-    """The update that lets a branch stand at a snapshot, with the ages it had: the update says all of them anew."""
+    """The update that moves a branch to a snapshot and keeps its retention settings, which the update has to repeat."""
     ages = existing.model_dump(by_alias=True, exclude_none=True) if existing is not None else {}
     return SetSnapshotRefUpdate.model_validate(
         {**ages, "ref-name": name, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
@@ -333,7 +333,7 @@ def moved_ref(name: str, snapshot_id: int, existing: SnapshotRef | None) -> SetS
 
 
 def _overtaken(sent: IcebergTable, now: IcebergTable, error: Exception) -> bool:
-    """Whether a catalog that calls a request bad may mean its sequence number, which another branch has taken meanwhile."""
+    """Whether a bad-request response may be about the sequence number, which another branch has taken meanwhile."""
     before, after = sent.metadata.next_sequence_number(), now.metadata.next_sequence_number()
     return isinstance(error, BadRequestError) and before < after
 

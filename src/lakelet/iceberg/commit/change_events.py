@@ -1,4 +1,4 @@
-"""The events of a change that a catalog has taken, read off the updates that were sent to it."""
+"""Derive the events of a committed change from the updates that were sent to the catalog."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from lakelet.events import (
 )
 from lakelet.iceberg.table import IcebergTable
 
-# What a table says of statistics is no change of the table.
+# Updates of statistics are no change of the table.
 _UNTOLD = frozenset({"set-statistics", "remove-statistics", "set-partition-statistics", "remove-partition-statistics"})
 
 
 def publish_change(before: IcebergTable, after: TableMetadata, updates: Iterable[TableUpdate]) -> None:
-    """Tells listeners of updates that the catalog has taken; `after` is the metadata they made, or newer."""
+    """Publishes the events of committed updates; `after` is the resulting metadata, or newer."""
     for event in change_events(before.table_name, before.metadata, after, list(updates)):
         publish(event)
 
 
 def publish_unknown(table: IcebergTable, operation: str, branch: str = MAIN_BRANCH) -> None:
-    """Tells listeners that a table may have changed."""
+    """Publishes that a table may have changed."""
     publish(StateUnknown(table.table_name, branch, operation))
 
 
@@ -84,7 +84,7 @@ def change_events(
 
 
 def _moved(name: TableName, before: TableMetadata, update: SetSnapshotRefUpdate) -> TableEvent:
-    """A ref that is made, or stands at another snapshot of those that there are."""
+    """The event of a ref that is created, or moved to another existing snapshot."""
     old, number = before.refs.get(update.ref_name), update.snapshot_id
     if update.type == SnapshotRefType.TAG.value:
         kind = TagCreated if old is None else TagReplaced

@@ -1,8 +1,8 @@
-"""Removes the metadata file that a catalog wrote for a commit that then lost.
+"""Remove the metadata file that a catalog wrote for a commit that then conflicted.
 
 A catalog of pyiceberg that keeps a pointer in a database writes metadata/<version>-<uuid>.metadata.json first and moves the
-pointer then; where another has moved it meanwhile, the file stays. It is ours if it has the snapshot of the attempt, whose id
-nobody else has, and it never counted, for the table that the attempt was looked for in does not have that snapshot. Catalogs
+pointer then; where another commit has moved it meanwhile, the file stays. It is ours if it has the snapshot of the attempt, whose
+id is unique, and it was never current, for the table does not have that snapshot. Catalogs
 behind a service write their files themselves.
 """
 
@@ -22,8 +22,8 @@ _VERSIONED = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json")
 
 
 def remove_lost_metadata(sent: IcebergTable, now: IcebergTable, snapshot_id: int) -> int:
-    """Removes the files of a lost attempt to add a snapshot; `sent` is the table that it was made for, `now` the one in which the
-    snapshot was looked for and not found. Says how many; raises nothing."""
+    """Removes the metadata files of a conflicted attempt to add a snapshot; `sent` is the table that it was made for, `now` the
+    one that does not have the snapshot. Returns how many; raises nothing."""
     if not isinstance(now.library.catalog, MetastoreCatalog) or not isinstance(now.library.io, PyArrowFileIO):
         return 0
     if now.metadata.snapshot_by_id(snapshot_id) is not None:

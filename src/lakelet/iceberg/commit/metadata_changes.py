@@ -1,9 +1,9 @@
-"""Changes of metadata alone, such as of branches and of which snapshots there are: one request, made anew where another was
-first.
+"""Commit changes of metadata alone, such as of branches and of the set of snapshots: one request, recomputed after a
+concurrent commit.
 
-A request is worked out from the table as it is, and says what it relies on. Where the catalog does not say what became of it, the
-table is looked at: the change stands where the table is what the change was to make of it. Otherwise it may still be carried out:
-that is a CommitUnknownError, and whoever relies on the change has to look.
+A request is computed from the current table and carries its requirements. Where the catalog does not report the outcome, the
+table is reloaded: the change is committed where the table is in the intended state. Otherwise it may still be applied:
+that is a CommitUnknownError, and the caller has to check.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def change_metadata(
     ids: Ids | None = None,
     clock: Clock | None = None,
 ) -> IcebergTable | None:
-    """Sends what `request` makes of the table, and gives the table that the request was made of; None where there is nothing to
-    change. What `request` raises ends it."""
+    """Sends the updates that `request` computes from the table, and returns the table they were computed from; None where there
+    is nothing to change. Errors of `request` are raised."""
     ids, clock = ids or RandomIds(), clock or SystemClock()
     where = f"table {table.full_name}"
     number = 0
@@ -66,7 +66,7 @@ def change_metadata(
 
 
 def look_for_change(sent: IcebergTable, updates: tuple[TableUpdate, ...], error: Exception) -> IcebergTable:
-    """The table after a request of which nobody said what became of it, where it stands; else CommitUnknownError."""
+    """The table after a request of unknown outcome, if it is committed; else CommitUnknownError."""
     try:
         with lakelet_errors(f"table {sent.full_name}"):
             wanted = update_table_metadata(sent.metadata, updates)
@@ -85,7 +85,7 @@ def look_for_change(sent: IcebergTable, updates: tuple[TableUpdate, ...], error:
 
 
 def _state(metadata: TableMetadata) -> tuple[object, ...]:
-    """All that changes of metadata are about."""
+    """The parts of the metadata that such changes touch."""
     return (
         metadata.format_version,
         metadata.schema(),

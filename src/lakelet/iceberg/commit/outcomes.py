@@ -1,8 +1,8 @@
-"""What an error of a catalog says about the commit it was raised for.
+"""Classify a catalog's error: was the commit refused, did it conflict, or is its outcome unknown.
 
-REFUSED    it surely does not stand, and the same request cannot stand later
-LOST       it surely does not stand; made anew from the new head it may
-UNKNOWN    the request may have been carried out, or may still be
+REFUSED    it is certainly not committed, and the same request cannot be committed later
+LOST       it is certainly not committed; recomputed from the new head it may be
+UNKNOWN    the request may have been applied, or may still be
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOST = (
     library.WaitingForLockException,
     library.TooManyRequestsError,
 )
-# Not 503: what stands between a client and a catalog also says it of requests that got through.
+# Not 503: a proxy between client and catalog also returns it for requests that got through.
 _REFUSED = (
     library.NoSuchTableError,
     library.NoSuchNamespaceError,
@@ -35,7 +35,7 @@ _REFUSED = (
     library.BadRequestError,
     library.ValidationError,
     library.NotInstalledError,
-    # What `trust` refuses, before anything is sent.
+    # Refused by `trust`, before anything is sent.
     InvalidError,
     TypeError,
     NotImplementedError,
@@ -58,7 +58,7 @@ def outcome_of(error: Exception, catalog: Catalog) -> Outcome:
     if isinstance(error, _LOST):
         return Outcome.LOST
     # pyiceberg applies the change before it sends anything: a number that another branch has taken meanwhile is an error there.
-    # An answer that does not parse is another matter.
+    # A response that does not parse is not covered by this.
     if isinstance(error, ValueError) and not isinstance(error, OSError) and "pydantic" not in type(error).__module__:
         return Outcome.LOST
     if isinstance(error, _REFUSED) or refused_status(error) is not None or never_sent(error):
@@ -73,7 +73,7 @@ def outcome_of(error: Exception, catalog: Catalog) -> Outcome:
 
 
 def never_sent(error: BaseException) -> bool:
-    """Whether a request did not reach anybody, for there was no connection."""
+    """Whether a request never reached the catalog, for there was no connection."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
@@ -88,6 +88,6 @@ def never_sent(error: BaseException) -> bool:
 
 
 def _writes_metadata_first(error: OSError, catalog: Catalog) -> bool:
-    """Whether an error of files means that the catalog was not asked yet: one of SQL writes the metadata file before that, and
-    errors of the database are of another kind."""
+    """Whether a file error means that the catalog's pointer was not touched yet: a SQL catalog writes the metadata file first,
+    and errors of the database are of another kind."""
     return type(catalog).__name__ == "SqlCatalog" and not type(error).__module__.startswith("requests")

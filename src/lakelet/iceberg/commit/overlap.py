@@ -1,11 +1,11 @@
-"""Whether the rows of a file have transform(column) = value: none of them, all of them, or perhaps some.
+"""Decide from metadata whether the rows of a file have transform(column) = value: none, all, or perhaps some.
 
-It is asked of files whose partition spec is another one than the value's. What is known of such a file:
+Used for files whose partition spec is not the value's. What is known of such a file:
 
     its partition values       of the same column, by the same or another transform
     its bounds and counts      of the column, by which a transform that keeps the order has bounds too
 
-Everything unknown is answered with SOME.
+Where it is unknown, the result is SOME.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Fit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What values transform(column) may have in a file. `only` is the one that all rows have, as a key in a tuple."""
+    """The values that transform(column) may have in a file. `only` is the one that all rows have, as a key in a tuple."""
 
     only: tuple[Any] | None = None
     low: Any = None
@@ -93,7 +93,7 @@ class Reach:
 def reach_of(
     source_id: int, transform: Transform[Any, Any], kind: PrimitiveType, file: DataFile, spec: PartitionSpec
 ) -> Reach:
-    """What transform(column) may be in a file of that spec."""
+    """The reach of transform(column) in a file of that spec."""
     low, high = _bound(kind, file.lower_bounds, source_id), _bound(kind, file.upper_bounds, source_id)
     nulls = _share(file.null_value_counts, source_id, file.record_count)
     nans = _share(file.nan_value_counts, source_id, file.record_count)
@@ -160,7 +160,7 @@ def _share(counts: dict[int, int] | None, source_id: int, rows: int) -> Fit:
 
 
 def _derived(known: Transform[Any, Any], value: Any, asked: Transform[Any, Any], kind: PrimitiveType) -> Any:
-    """What one transform gives for every row of which another gave `value`; None where that is not one value."""
+    """The result of one transform implied by another's `value`; None where that is not a single value."""
     if isinstance(known, IdentityTransform):
         return asked.transform(kind)(value)
     if isinstance(known, BucketTransform) and isinstance(asked, BucketTransform):

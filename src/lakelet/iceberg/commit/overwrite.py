@@ -1,11 +1,11 @@
-"""Which files an overwrite replaces, worked out from the head that it is committed on.
+"""Find the files that an overwrite replaces, in the head that it is committed on.
 
     WholeTable           every file
     StaticPartition      the files all rows of which have the given values of identity partition columns
     WrittenPartitions    the files of the partitions that rows were written to
 
-Files of another spec than the planned one stay where none of their rows is meant. A static overwrite replaces them where all are;
-where it may be some, and in a dynamic overwrite wherever it may be any, the overwrite is refused: files are replaced whole.
+Files of another spec than the planned one are kept where none of their rows matches. A static overwrite replaces them where all
+match; where some may, and in a dynamic overwrite wherever any may, the overwrite is refused: files are replaced whole.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lakelet.iceberg.library_internals import fields_by_id
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The data files that go, and the delete files that were for these alone."""
+    """The removed data files, and the delete files that apply to these alone."""
 
     data: tuple[LiveFile, ...]
     deletes: tuple[LiveFile, ...]
@@ -49,7 +49,7 @@ class Replaced:
 
 
 class Overwrite(Protocol):
-    """A way to tell the files that are replaced."""
+    """Selects the files that are replaced."""
 
     @property
     def shown(self) -> str:
@@ -57,7 +57,7 @@ class Overwrite(Protocol):
         ...
 
     def replaced(self, metadata: TableMetadata, head: Snapshot | None, live: LiveFiles) -> Replaced:
-        """The files of a head that go; InvalidError where a file would go in part."""
+        """The files of a head that are replaced; InvalidError where only part of a file would be."""
         ...
 
 
@@ -133,7 +133,7 @@ class StaticPartition:
         return Fit.ALL if all(fit is Fit.ALL for fit in fits) else Fit.SOME
 
     def _holds(self, file: DataFile, specs: Mapping[int, PartitionSpec]) -> bool:
-        """Whether a delete file is for the replaced rows alone: its partition says so, its bounds are of something else."""
+        """Whether a delete file applies to the replaced rows alone: by its partition, for its bounds are of something else."""
         spec = specs[file.spec_id]
         places = [_identity_place(spec, one.source_id) for one in self.conditions]
         return all(place >= 0 for place in places) and all(
@@ -193,7 +193,7 @@ class WrittenPartitions:
 
 
 class _ManifestRange:
-    """Leaves out manifests of the planned spec none of whose partitions was written to."""
+    """Prunes manifests of the planned spec none of whose partitions was written to."""
 
     def __init__(
         self, spec: PartitionSpec, kinds: list[PrimitiveType | None], values: Iterable[tuple[Any, ...]]
@@ -277,7 +277,7 @@ def _typed(column: str, kind: PrimitiveType, value: object) -> Any:
         raise InvalidError(f"PARTITION ({column} = {value!r}): expected a value of type {kind}") from error
     if isinstance(found, (AboveMax, BelowMin)):
         raise InvalidError(f"PARTITION ({column} = {value!r}): the value does not fit into {kind}")
-    # What a column of floats keeps of a number is less than Python does.
+    # A FLOAT column has less precision than Python's float.
     return struct.unpack("<f", struct.pack("<f", found.value))[0] if isinstance(kind, FloatType) else found.value
 
 

@@ -1,7 +1,7 @@
-"""Partition values as keys: two of them are equal where they mean one partition.
+"""Partition values as hashable keys, equal where they mean the same partition.
 
-NULL equals NULL, NaN equals NaN, and -0.0 differs from 0.0, for their files stand apart. A UUID is its bytes, whichever of the
-two a manifest's reader gives.
+NULL equals NULL, NaN equals NaN, and -0.0 differs from 0.0, for they are different partitions. A UUID is its bytes, whichever
+of the two a manifest's reader gives.
 """
 
 from __future__ import annotations

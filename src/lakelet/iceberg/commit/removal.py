@@ -1,5 +1,5 @@
-"""Removing files that no snapshot has. A file that is gone already, or cannot be removed now, is left to the removal of orphans:
-it is visible to nobody, and the error that led here is the one to tell of."""
+"""Remove files that no snapshot has. A file that is missing already, or cannot be removed now, is left to the removal of orphans:
+it is not visible, and the error that led here is the one to report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def remove_paths(io: FileIO, paths: Iterable[str]) -> int:
-    """Removes what it can, and says how many that were."""
+    """Removes the files as far as possible, and returns how many were removed."""
     removed = 0
     for path in paths:
         try:

@@ -1,13 +1,13 @@
-"""Files of a table exchanged for others, as one snapshot: what compaction, DELETE, UPDATE and MERGE end with.
+"""Replace files of a table by others as one snapshot: the commit of compaction, DELETE, UPDATE and MERGE.
 
-Whoever calls this has read the removed files, with their deletes, in a base snapshot. The exchange is right only if nobody has
-changed what was read, so that at every attempt, on the head that it is made for:
+The caller has read the removed files, with their deletes, in a base snapshot. The replacement is valid only if no concurrent
+commit has changed what was read, so that at every attempt, on the head that it is made for:
 
     every removed file is still live                                     or a ConflictError
-    no delete file came since that may remove rows of a removed file     or a ConflictError
-    `serializable`: no data file came since that may match `where`       or a ConflictError
+    no delete file added since may delete rows of a removed file         or a ConflictError
+    `serializable`: no data file added since may match `where`           or a ConflictError
 
-Data files that came since otherwise stay as they are. Delete files that are for removed files alone go with them.
+Other data files added since are kept. Delete files that apply to removed files alone are removed with them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def replace_files(
     ids: Ids | None = None,
     clock: Clock | None = None,
 ) -> MadeSnapshot | None:
-    """Exchanges data files of the base snapshot, by their paths, for files that were written by the table's spec; None where
+    """Replaces data files of the base snapshot, by their paths, by files that were written by the table's spec; None where
     there is nothing to do. `operation` is overwrite, delete, replace, or append where nothing is removed. Raises what the module
     says; then, unless it is a CommitUnknownError, the added files have been removed. The table is the one that the rows were read
     from, as it was loaded then."""
@@ -86,7 +86,7 @@ def replace_files(
 
 
 class _Exchange:
-    """One call, as a plan for every attempt."""
+    """One replacement, which computes the change for every attempt."""
 
     def __init__(
         self,
@@ -164,8 +164,8 @@ class _Exchange:
     def _added_since(
         self, metadata: TableMetadata, head: Snapshot, base: Snapshot | None, live: LiveFiles
     ) -> Iterator[LiveFile]:
-        """The data files that brought rows since the base, also those whose rows a rewrite has put elsewhere by now. Files of a
-        rewrite alone bring none."""
+        """The data files that added rows since the base, also those that a rewrite has replaced by now. Files that only a
+        rewrite added do not count."""
         had = {one.path for one in live.data(base)}
         snapshot: Snapshot | None = head
         while snapshot is not None and snapshot.snapshot_id != self._base_id:
@@ -176,7 +176,7 @@ class _Exchange:
                         yield one
             snapshot = metadata.snapshot_by_id(parent_id) if parent_id is not None else None
         if snapshot is None:
-            # The way to the base has a gap, as snapshots that expired leave it: a rewrite may have had rows of these.
+            # The ancestry down to the base has a gap left by expired snapshots: a rewrite may have moved their rows.
             yield from (one for one in live.data(head) if one.path not in had)
 
 
@@ -190,7 +190,7 @@ class FileMatch:
         self._metrics = _InclusiveMetricsEvaluator(self._schema, self._where)
 
     def may_match(self, file: DataFile) -> bool:
-        """False only where no row can."""
+        """False only where no row can match."""
         spec = self._metadata.specs()[file.spec_id]
         partition = partition_projection(self._schema, spec)(self._where)
         kind = Schema(*spec.partition_type(self._schema).fields)
@@ -200,9 +200,9 @@ class FileMatch:
 
 
 def may_delete(delete: LiveFile, data: LiveFile, metadata: TableMetadata) -> bool:
-    """Whether a delete file that came after a data file may remove rows of it."""
+    """Whether a delete file added after a data file may delete rows of it."""
     if delete.file.content == DataFileContent.EQUALITY_DELETES:
-        # One of a spec without partitions is for all of them.
+        # One of an unpartitioned spec applies to all partitions.
         if not metadata.specs()[delete.file.spec_id].fields:
             return True
     elif delete.refers_to is not None:
@@ -215,8 +215,8 @@ def may_delete(delete: LiveFile, data: LiveFile, metadata: TableMetadata) -> boo
 
 
 def _only_for(gone: tuple[LiveFile, ...], data: list[LiveFile], deletes: list[LiveFile]) -> list[LiveFile]:
-    """The delete files that are for removed files alone: those that name one of them, and those of partitions of which nothing is
-    left that they are old enough for."""
+    """The delete files that apply to removed files alone: those that name one of them, and those of partitions without remaining
+    files that they apply to by sequence number."""
     paths = {one.path for one in gone}
     touched = {(one.file.spec_id, partition_key(one.file.partition)) for one in gone}
     left: dict[tuple[int, tuple[object, ...]], int] = {}

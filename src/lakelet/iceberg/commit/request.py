@@ -1,7 +1,7 @@
-"""One request to the catalog, and what a client owes afterwards.
+"""Send one atomic request to the catalog, and remove old metadata files afterwards.
 
-The request takes all or nothing. Metadata files that the table no longer knows are removed after it where
-`write.metadata.delete-after-commit.enabled` asks for it, as pyiceberg does; what goes wrong there is not the commit's matter.
+Metadata files that the table no longer lists are removed after the request where
+`write.metadata.delete-after-commit.enabled` asks for it, as pyiceberg does; errors there do not fail the commit.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def send(table: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> None:
-    """Sends updates that stand only if the requirements hold; raises what the catalog raises."""
+    """Sends updates that are applied only if the requirements hold; raises what the catalog raises."""
     catalog = table.library.catalog
     try:
         response = catalog.commit_table(table.library, requirements, updates)
     except Exception:
-        # Whoever sent it finds out what became of it.
+        # The sender finds out the outcome.
         raise
     except BaseException:
         publish_unknown(table, "commit")

@@ -1,7 +1,7 @@
-"""Whether files that were written in one schema fit the schema the table has by now.
+"""Check that files written in one schema are valid in the table's current schema.
 
-Columns are known by their ids: one that was added, renamed, widened or dropped meanwhile is read right. One that must have values
-and has none in the files is not.
+Columns are resolved by id: one that was added, renamed, widened or dropped meanwhile is read correctly. A required column that
+the files do not have is not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_schema(table: str, written: Schema, now: Schema) -> None:
 
 
 def _inside_new(now: Schema, field_id: int, had: dict[int, object] | object) -> bool:
-    """Whether a column stands inside one that the files do not have: where that is NULL, nothing inside is asked for."""
+    """Whether a column is nested in one that the files do not have: where that is NULL, nothing inside is required."""
     parents = parents_by_id(now)
     parent = parents.get(field_id)
     return parent is not None and parent not in had  # type: ignore[operator]

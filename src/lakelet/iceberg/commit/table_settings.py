@@ -1,4 +1,4 @@
-"""Numbers and switches among a table's properties, checked when they are read."""
+"""Parse numeric and boolean table properties, with checks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whether what a writer tells of is a data file of the insert that it writes for.
+"""Check that the files a writer reports are data files of its insert.
 
 A commit that names a file of deletes, a manifest or a file of another spec as data hides rows or shows wrong ones, and no
 engine would find out before it reads them. So everything that can be seen without opening the file is checked, before anything
-is committed; what the file holds is known to its writer, which counted the rows as it wrote them.
+is committed; the contents of the file are its writer's responsibility, which counted the rows as it wrote them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DATA = "DATA"
 
 
 def check_written(plan: WritePlan, data: Iterable[CommitData], known: Collection[str] = ()) -> None:
-    """InvalidError where something is no data file of the plan, or was told of before (`known`)."""
+    """InvalidError where a file is no data file of the plan, or was reported before (`known`)."""
     seen = set(known)
     fields = len(plan.spec.fields)
     for one in data:

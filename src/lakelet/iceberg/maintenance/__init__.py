@@ -1,2 +1,1 @@
-"""Keeping an Iceberg table small and quick: expiring snapshots, removing files that nothing has, rewriting small files and
-manifests."""
+"""Maintenance of Iceberg tables: expiry of snapshots, removal of orphan files, rewriting of small files and manifests."""

@@ -1,8 +1,8 @@
-"""Small-file compaction: rows of many small files, without those that are deleted, in few files of the table's current spec.
+"""Small-file compaction: rewrite the live rows of many small files into few files of the table's current spec.
 
 Rows are read file by file and written as they come, so that memory is that of the writer. All groups become one `replace`
 snapshot: the rows of the table are the same before and after it. Rows that were deleted meanwhile, or files that another
-rewrite took, are a ConflictError, and then the new files are gone.
+rewrite replaced, are a ConflictError, after which the new files are removed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def rewrite_data_files(
     ids: Ids | None = None,
     clock: Clock | None = None,
 ) -> RewrittenFiles:
-    """Rewrites the files of a branch that are worth it, of those that may hold rows for which a condition is true."""
+    """Rewrites the files of a branch that are due, of those that may hold rows for which a condition is true."""
     if (target_bytes is not None and target_bytes < 1) or min_input_files < 1:
         raise InvalidError("rewriting data files: expected a target size and a number of input files from 1 on")
     ids = ids or RandomIds()

@@ -1,8 +1,8 @@
-"""Expires snapshots: they leave the metadata first, in one request, then the files go that no remaining snapshot has.
+"""Expire snapshots: remove them from the metadata in one request, then delete the files that no remaining snapshot has.
 
-A stop in between leaves files that the removal of orphans finds; no order leaves a snapshot without its files. The request says
-where every branch and tag stands, so that a name that moved meanwhile makes it be worked out anew. What is removed is worked
-out from the metadata as it is after the request.
+A crash in between leaves files that the removal of orphans finds, and never a snapshot without its files. The request requires
+every branch and tag to be where it was read, so that one that moved meanwhile makes it be recomputed. The files to delete are
+computed from the metadata after the request.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def expire_snapshots(
 
 
 def check_files_may_go(table: IcebergTable) -> None:
-    """InvalidError where the table shares its files with another."""
+    """InvalidError where the table may share its files with another."""
     if not flag_property(table.metadata.properties, _GC_ENABLED, True):
         raise InvalidError(
             f"table {table.full_name} has '{_GC_ENABLED}' = 'false': its files may be those of another table too"
@@ -153,7 +153,7 @@ def _remove_files(before: TableMetadata, after: IcebergTable, over: Expired) -> 
         files -= files_of(source, io, kept.values())
     had = {one.statistics_path for one in (*before.statistics, *before.partition_statistics)}
     has = {one.statistics_path for one in (*after.metadata.statistics, *after.metadata.partition_statistics)}
-    # What a file is named in goes after the file, so that a stop in between leaves the rest findable.
+    # A file is deleted before the manifest that names it, so that after a crash in between the rest can still be found.
     return ExpiredSnapshots(
         tuple(one.snapshot_id for one in gone),
         over.refs,

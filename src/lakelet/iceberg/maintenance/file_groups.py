@@ -1,4 +1,4 @@
-"""Which data files are put together. A pure function of their sizes.
+"""Choose the data files to rewrite together. A pure function of their sizes.
 
 A file is worth rewriting where it is much smaller or much larger than the target, has rows that are deleted, or is of an older
 partition spec. Files of one partition are put into groups of about the target size; a group of a few files that are only small
@@ -16,7 +16,7 @@ _LARGE = 1.8
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A data file as far as rewriting asks. `partition` is the key of its spec and partition."""
+    """The properties of a data file that the rewrite policy uses. `partition` is the key of its spec and partition."""
 
     path: str
     partition: object
@@ -26,7 +26,7 @@ class Candidate:
 
 
 def file_groups(files: Sequence[Candidate], *, target_bytes: int, min_input_files: int) -> list[list[Candidate]]:
-    """The groups that are rewritten, each on its own."""
+    """The groups of files to rewrite, each on its own."""
     by_partition: dict[object, list[Candidate]] = {}
     for file in files:
         if file.has_deletes or file.old_spec or not _SMALL * target_bytes <= file.bytes <= _LARGE * target_bytes:

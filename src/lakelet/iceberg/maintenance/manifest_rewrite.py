@@ -1,4 +1,4 @@
-"""Writes the manifests of a branch anew, files of a partition side by side, so that a plan by partition reads few of them."""
+"""Rewrite the manifests of a branch clustered by partition, so that a plan by partition reads few of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class RewrittenManifests:
 def rewrite_manifests(
     table: IcebergTable, *, branch: str = "main", ids: Ids | None = None, clock: Clock | None = None
 ) -> RewrittenManifests:
-    """Puts all files of a branch into as few manifests as their target size allows, as one snapshot. A kind of manifest, by
-    spec and content, of which there is only one is left alone."""
+    """Rewrites all manifests of a branch into as few as their target size allows, as one snapshot. Where there is only one
+    manifest of a spec and content, it is kept."""
     ids = ids or RandomIds()
     job = ids.uuid()
     commit = SnapshotCommit(branch=branch, commit_id=job, job=job, ids=ids, clock=clock or SystemClock())

@@ -1,10 +1,10 @@
-"""Removes files below a table's location that its metadata does not lead to: what crashed jobs and lost commits left.
+"""Remove orphan files: those below a table's location that its metadata does not reference, left by crashed jobs and conflicts.
 
 Candidates are listed before the metadata is read: a file that a commit names in between is known by then. Only files older than
 an age of days are candidates, for a job that still runs has files that no snapshot has yet.
 
-Never removed: anything that a snapshot, a metadata file that the table still knows, or its statistics lead to; version hints;
-hidden files; symbolic links and what they lead to; anything of another table whose folder is below this one, or is this one: a
+Never removed: anything that a snapshot, a metadata file that the table still lists, or its statistics reference; version hints;
+hidden files; symbolic links and their targets; anything of another table whose folder is below this one, or is this one: a
 table that is renamed keeps its folder, which the next table of that name gets too. Paths are compared without their scheme:
 file:/x, file:///x and /x are one file, and so are s3://b/x, s3a://b/x and s3n://b/x.
 """
@@ -55,7 +55,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class RemovedOrphans:
-    """The files that went, or with `dry_run` would go."""
+    """The removed files, or with `dry_run` those that would be."""
 
     paths: tuple[str, ...]
     bytes: int
@@ -64,7 +64,7 @@ class RemovedOrphans:
 def remove_orphan_files(
     table: IcebergTable, *, older_than_ms: int | None = None, dry_run: bool = False, clock: Clock | None = None
 ) -> RemovedOrphans:
-    """Removes files that were last changed before a moment, by default three days ago."""
+    """Removes orphan files last modified before a given time, by default three days ago."""
     clock = clock or SystemClock()
     now_ms = clock.now_ms()
     cutoff = older_than_ms if older_than_ms is not None else now_ms - DEFAULT_AGE // timedelta(milliseconds=1)
@@ -92,14 +92,14 @@ def remove_orphan_files(
         paths = [path for path, one in found.items() if one.path in gone]
         if not dry_run:
             for path in paths:
-                # Two removals at once, or a job that cleans up after itself, find the same files.
+                # Concurrent removals, or a job that cleans up after itself, find the same files.
                 with suppress(FileNotFoundError):
                     files.delete_file(path)
     return RemovedOrphans(tuple(sorted(paths)), sum(sizes[path] for path in paths))
 
 
 def orphans(root: str, found: list[Listed], known: set[str], before: datetime) -> set[str]:
-    """Those of the files that nothing leads to. All paths are normalised."""
+    """The files that nothing references. All paths are normalised."""
     others = _other_tables(root, found)
     return {
         one.path
@@ -114,7 +114,7 @@ def orphans(root: str, found: list[Listed], known: set[str], before: datetime) -
 
 
 def normalised(location: str) -> str:
-    """A path by which files are compared, however it is written."""
+    """The normal form of a path, by which files are compared."""
     parts = urlparse(location)
     if not parts.scheme or len(parts.scheme) == 1:
         path = location
@@ -151,7 +151,7 @@ def _file_system(table: IcebergTable) -> tuple[pafs.FileSystem, str]:
 
 
 def _links(files: pafs.FileSystem, root: str) -> Callable[[str], bool]:
-    """What says whether a path below the root is a symbolic link, or behind one: what such lead to may be anybody's."""
+    """A predicate for paths below the root that are symbolic links, or behind one: their targets may belong to anyone."""
     if not isinstance(files, pafs.LocalFileSystem):
         return lambda _: False
 
@@ -163,7 +163,7 @@ def _links(files: pafs.FileSystem, root: str) -> Callable[[str], bool]:
 
 
 def _known_to_others(table: IcebergTable, found: list[str], known: set[str]) -> set[str]:
-    """What tables lead to that have their metadata in the same folder. `found` are paths below it."""
+    """The files referenced by other tables with metadata in the same folder. `found` are paths below it."""
     io, root = table.library.io, table.metadata.location.rstrip("/")
     paths: set[str] = set()
     newest: dict[UUID, tuple[TableMetadata, str]] = {}
@@ -178,14 +178,14 @@ def _known_to_others(table: IcebergTable, found: list[str], known: set[str]) -> 
         if last is None or last[0].last_updated_ms <= metadata.last_updated_ms:
             newest[metadata.table_uuid] = (metadata, location)
     for metadata, location in newest.values():
-        # Where its manifests are gone, that table is dropped.
+        # Where its manifests are missing, that table is dropped.
         with suppress(FileNotFoundError):
             paths |= _known(table.source, io, metadata, location)
     return paths
 
 
 def _metadata_at(source: IcebergMetadataSource, io: FileIO, location: str) -> TableMetadata | None:
-    """A table's metadata; None for half a file, or one that went meanwhile. InvalidError for what nobody here understands."""
+    """A table's metadata; None for a truncated file, or one removed meanwhile. InvalidError for an unknown format."""
     try:
         return source.metadata(io, location)
     except FileNotFoundError:

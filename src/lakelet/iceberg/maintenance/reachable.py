@@ -1,4 +1,4 @@
-"""All files that a table's metadata leads to, by kind."""
+"""All files that a table's metadata references, by kind."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which snapshots and names of them are over. A pure function of what the table's metadata says and of the time.
+"""Decide which snapshots, branches and tags are expired. A pure function of the table's metadata and of the time.
 
-a tag, or a branch other than main, goes when its snapshot is older than its own max-ref-age, or the table's
+a tag, or a branch other than main, expires when its snapshot is older than its own max-ref-age, or the table's
 a branch keeps its head, its newest `min-snapshots-to-keep`, and all that are younger than `max-snapshot-age`
-a snapshot that no name leads to stays as long as it is younger than the table's age
+a snapshot that is on no branch or tag is kept as long as it is younger than the table's age
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lakelet.errors import InvalidError, NotFoundError
 
 @dataclass(frozen=True, slots=True)
 class HistorySnapshot:
-    """A snapshot as far as its expiry asks."""
+    """The properties of a snapshot that the retention policy uses."""
 
     id: int
     parent: int | None
@@ -36,8 +36,8 @@ class HistoryRef:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What holds where a branch or tag says nothing: snapshots made before `older_than_ms` go, but `retain_last` of each branch
-    stay; names go when they are older than `max_ref_age_ms`, if that is given."""
+    """Defaults for branches and tags: snapshots made before `older_than_ms` expire, but `retain_last` of each branch
+    are kept; refs expire when they are older than `max_ref_age_ms`, if that is given."""
 
     older_than_ms: int
     retain_last: int
@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What goes."""
+    """The expired snapshots and refs."""
 
     snapshots: tuple[int, ...]
     refs: tuple[str, ...]
@@ -59,7 +59,7 @@ def expired(
     now_ms: int,
     chosen: Collection[int] = (),
 ) -> Expired:
-    """What is over by its age, and those that are chosen by id; InvalidError where a chosen one is that of a branch or a tag."""
+    """What is expired by age, and snapshots chosen by id; InvalidError where a chosen one is that of a branch or a tag."""
     by_id = {one.id: one for one in snapshots}
     unknown = sorted(set(chosen) - set(by_id))
     if unknown:
@@ -91,7 +91,7 @@ def _ref_is_over(ref: HistoryRef, by_id: Mapping[int, HistorySnapshot], limits: 
 
 
 def _lineage(head: int, by_id: Mapping[int, HistorySnapshot]) -> list[int]:
-    """A snapshot and those before it, newest first."""
+    """A snapshot and its ancestors, newest first."""
     found: list[int] = []
     number: int | None = head
     while number is not None and number in by_id:

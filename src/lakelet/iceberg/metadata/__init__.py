@@ -1,1 +1,1 @@
-"""The one door to the metadata of Iceberg tables."""
+"""The single access path to the metadata of Iceberg tables."""

@@ -1,7 +1,7 @@
-"""Manifests as columns: the entries of one manifest, decoded by the columns that a plan asks for.
+"""Decode the entries of a manifest into columns, only those that a plan asks for.
 
-Fields are found by the ids that Iceberg gives them, which stand in the Avro schema of the manifest, so that it does not matter
-who wrote it. What an entry inherits from its manifest, its sequence number above all, is filled in.
+Fields are resolved by Iceberg's field ids in the Avro schema of the manifest, so that it does not matter
+who wrote it. Values that an entry inherits from its manifest, its sequence number above all, are filled in.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Entries:
         return [default] * len(self) if found is None else found.to_pylist()
 
     def partitions(self) -> list[tuple[Any, ...]]:
-        """The values by which files are filed, as they are stored."""
+        """The partition values of the files, as they are stored."""
         found = self.columns.get(PARTITION)
         if found is None or not found.type.num_fields:
             return [()] * len(self)
@@ -98,7 +98,7 @@ def _sequence_numbers(
 ) -> NDArray[np.int64]:
     inherited = manifest.sequence_number or 0
     if _SEQUENCE not in names:
-        # Version 1 has none: all its files are as old as can be.
+        # Version 1 has no sequence numbers: all its files have the lowest.
         return np.zeros(len(rows), np.int64)
     given = rows.field(names[_SEQUENCE])
     missing = given.is_null().to_numpy(zero_copy_only=False)
@@ -109,7 +109,7 @@ def _sequence_numbers(
 
 
 def _names(data: bytes, path: str) -> dict[int, str]:
-    """The names of fields by their ids; those of a file are dotted."""
+    """The names of fields by their ids; those of `data_file` are dotted."""
     found = _named(read_header(data, path=path).schema_text)
     for needed in (_STATUS, _DATA_FILE, PATH, ROWS):
         if needed not in found:

@@ -1,9 +1,9 @@
-"""Where the metadata of Iceberg tables comes from: a table brings a source of its own, or its files are read at every call.
+"""The source of the metadata of Iceberg tables: a cache that a table brings, or its files, read at every call.
 
-It is the same door as that of native tables (`storage/metadata_source`), with the questions of Iceberg. The **pointer** is the
-metadata location that a catalog has for a table: whoever asks for a table is told the newest. Everything else is a **value** that
+It corresponds to that of native tables (`storage/metadata_source`), with Iceberg's kinds of metadata. The **pointer** is the
+metadata location that a catalog has for a table: loading a table resolves the newest. Everything else is a **value** that
 never changes under its path: a metadata file, the manifest list of a snapshot, a manifest. A source serves any number of tables;
-what it gives is shared and never changed.
+its values are shared and immutable.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lakelet.iceberg.metadata.manifests import Entries
 
 
 class IcebergMetadataSource(Protocol):
-    """Answers questions about the metadata of Iceberg tables; safe to share between threads. A file that is gone is
+    """Loads the metadata of Iceberg tables; safe to share between threads. A missing file is a
     FileNotFoundError, as the library raises it."""
 
     def for_queries(self) -> IcebergMetadataSource:
-        """The same source for those who only read rows: the pointer may be as old as the source's owner allows."""
+        """The same source for queries: the pointer may be as old as the source's owner allows."""
         ...
 
     def table(self, catalog: Catalog, name: str | Identifier) -> Table:
@@ -35,7 +35,7 @@ class IcebergMetadataSource(Protocol):
         ...
 
     def metadata(self, io: FileIO, location: str) -> TableMetadata:
-        """What a metadata file says."""
+        """The parsed metadata file."""
         ...
 
     def manifest_list(self, io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:

@@ -1,6 +1,6 @@
-"""Iceberg metadata as catalog and files have it at the moment of the question.
+"""Iceberg metadata without a cache: read from catalog and files at every call.
 
-No other module of this package opens metadata files, but for those that look for files which no table names, and pyiceberg's own
+No other module of this package opens metadata files, except for the removal of orphan files, and pyiceberg's own
 system tables.
 """
 
@@ -21,27 +21,27 @@ from pyiceberg.typedef import Identifier
 from lakelet.iceberg.metadata.manifests import Entries, read_entries
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
 
-# How often a metadata file may be gone by the time it is read.
+# How often a metadata file may be missing by the time it is read.
 _TRIES = 5
 
 
 class UncachedIcebergMetadata:
-    """The source of tables that bring none."""
+    """The source of tables without a cache."""
 
     def for_queries(self) -> IcebergMetadataSource:
-        """The same, with what the library keeps anyway."""
+        """The same, with the manifest lists that the library caches anyway."""
         return _QUERIES
 
     def table(self, catalog: Catalog, name: str | Identifier) -> Table:
-        """A table as its catalog has it now. Where metadata files go after commits, as a table may ask for, the one that the
-        catalog named can be gone when it is read: the catalog names another by then."""
+        """A table as its catalog has it now. Where old metadata files are removed after commits, as a table may ask for, the
+        one that the catalog named can be missing when it is read: the catalog names another by then."""
         for _ in range(_TRIES - 1):
             with suppress(FileNotFoundError):
                 return catalog.load_table(name)
         return catalog.load_table(name)
 
     def metadata(self, io: FileIO, location: str) -> TableMetadata:
-        """What a metadata file says."""
+        """The parsed metadata file."""
         return FromInputFile.table_metadata(io.new_input(location))
 
     def manifest_list(self, io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
@@ -70,7 +70,7 @@ class UncachedIcebergMetadata:
 
 
 class _LibraryLists(UncachedIcebergMetadata):
-    """Manifest lists as pyiceberg gives them, which keeps those that it read last."""
+    """Manifest lists through pyiceberg's own cache."""
 
     def manifest_list(self, io: FileIO, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         return tuple(snapshot.manifests(io))

@@ -1,7 +1,7 @@
-"""Data files: their columns and rows as they are stored, some at a time.
+"""Read data files in batches, in their stored columns.
 
-A Parquet file is read by the places of its leaf columns, never by names, which may be doubled or hold dots. An ORC file is read
-stripe by stripe. Avro data files are refused.
+A Parquet file is read by the indexes of its leaf columns, never by names, which may be duplicate or contain dots. An ORC
+file is read stripe by stripe. Avro data files are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakelet.errors import InvalidError
 from lakelet.iceberg.scan.evolution import Stored
 
 BATCH_ROWS = 65_536
-# What Arrow's ORC reader says of moments that have no place in 64 bits of nanoseconds.
+# The message of Arrow's ORC reader about timestamps that do not fit 64 bits of nanoseconds.
 _TOO_FAR = "out of range for nanosecond resolution"
 
 

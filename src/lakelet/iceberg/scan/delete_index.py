@@ -1,8 +1,8 @@
-"""Which delete files fall on which data file.
+"""Find the delete files that apply to a data file.
 
-a vector        on the file that it names; positions of older delete files count no more then
-positions       on files of the same spec and partition, or on the one that the delete file names, up to its own sequence number
-equality        on files of the same spec and partition, or on all where the delete file has no partition, that are strictly older
+a vector        to the file that it names; position delete files of it are then ignored
+positions       to files of the same spec and partition, or to the one that the delete file names, up to its own sequence number
+equality        to files of the same spec and partition, or to all where the delete file has no partition, that are strictly older
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Partition = tuple[int, Hashable]
 
 @dataclass(frozen=True, slots=True)
 class PlacedDelete:
-    """A delete file with what decides on which files it falls. `lowest` and `highest` bound the paths in it, where known."""
+    """A delete file with what decides to which files it applies. `lowest` and `highest` bound the paths in it, where known."""
 
     file: DeleteFile
     sequence_number: int
@@ -44,7 +44,7 @@ class DeleteIndex:
     _everywhere: list[PlacedDelete] = field(default_factory=list)
 
     def add(self, delete: PlacedDelete) -> None:
-        """Takes a delete file."""
+        """Adds a delete file."""
         if delete.file.kind == VECTOR and None in (delete.referenced, delete.file.offset, delete.file.length):
             raise CorruptionError(
                 f"{delete.file.path}: a deletion vector that does not say of which file or where it is"
@@ -57,7 +57,7 @@ class DeleteIndex:
             self._by_partition.setdefault((delete.spec_id, delete.partition), []).append(delete)
 
     def of(self, path: str, spec_id: int, partition: tuple[Any, ...], sequence_number: int) -> tuple[DeleteFile, ...]:
-        """The delete files that fall on a data file."""
+        """The delete files that apply to a data file."""
         if not (self._by_path or self._by_partition or self._everywhere):
             return ()
         encoded = path.encode()

@@ -1,9 +1,9 @@
-"""Rows that are gone by their values: a row is deleted where it equals a row of the delete file in the fields that this names.
+"""Equality deletes: a row is deleted where it equals a row of the delete file in the fields that this names.
 
     deleted   id  v        values of id: [5, 7]     (5 a) (7 b) (7 a)  ->  codes 0 0, 1 1, 1 0  ->  pairs 0, 3, 2: known [0, 2, 3]
               5   a        values of v:  [a, b]
               7   b
-              7   a        a row (7, a) is 1 0, pair 2, known: gone;  (5, b) is pair 1, not known;  (6, a) has no code at all
+              7   a        a row (7, a) is 1 0, pair 2, known: deleted;  (5, b) is pair 1, not known;  (6, a) has no code at all
 
 NULL equals NULL, NaN equals NaN, and the two zeros differ, as Iceberg's Java library compares; a column that the data file does
 not have counts as what reading it gives. Values are looked up column by column, never row by row.
@@ -33,7 +33,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class DeletedValues:
-    """Rows of delete files, prepared for looking rows up in them."""
+    """Rows of delete files, indexed for look-ups."""
 
     columns: tuple[_Column, ...]
     count: int
@@ -50,7 +50,7 @@ class DeletedValues:
 
 
 def deleted_values(tables: Sequence[pa.Table]) -> DeletedValues:
-    """What delete files say that compare the same fields."""
+    """The deleted values of delete files that compare the same fields."""
     table = pa.concat_tables(tables)
     found = np.zeros(table.num_rows, np.int64)
     columns = []

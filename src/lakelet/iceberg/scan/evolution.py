@@ -1,11 +1,11 @@
-"""Columns of a file in the schema that is read: found by field id, renamed, widened, filled up, at every depth.
+"""Schema evolution: map a file's columns to the schema that is read by field id, renamed, widened or filled in, at every depth.
 
     stored in the file                         read as
     1: id int                                  1: id long                          widened
     2: qty int                                 2: quantity int                     renamed
     3: s struct<4: a int, 5: b string>         3: s struct<5: b string, 6: c int>  a dropped, c NULL or its initial default
 
-A file that carries no ids at all, such as one that was written before it came into the table, is matched by the names of the
+A file without field ids, such as one that was adopted into the table, is matched by the names of the
 table's name mapping. NULL lists, maps and structs stay NULL.
 """
 
@@ -259,7 +259,7 @@ class Evolution:
 
 
 def _is_promotion(given: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values of a type may be read as another: Iceberg's promotions, and types that Iceberg does not tell apart."""
+    """Whether values of a type may be read as another: Iceberg's promotions, and types that Iceberg does not distinguish."""
     types = pa.types
     if types.is_integer(given) and types.is_integer(target):
         return bool(given.bit_width <= target.bit_width)
@@ -277,7 +277,7 @@ def _is_promotion(given: pa.DataType, target: pa.DataType) -> bool:
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     if any(is_text(given) for is_text in texts) and types.is_string(target):
         return True
-    # Some writers leave out that bytes are a text.
+    # Some writers omit the annotation that bytes are a string.
     if _is_bytes(given) and (types.is_binary(target) or types.is_string(target)):
         return True
     # ORC has no bytes of fixed length; where one is longer or shorter, the cast fails.

@@ -1,4 +1,4 @@
-"""What it means when a file of a snapshot cannot be read: an error of ours that names it."""
+"""Convert errors of reading a snapshot's file into LakeletErrors that name it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelet.format.data.data_file_errors import store_failed
 
 @contextmanager
 def reading(path: str, what: str) -> Iterator[None]:
-    """Raises what goes wrong inside as an error that names the file; `what` names the table and the snapshot."""
+    """Converts errors of the block into one that names the file; `what` names the table and the snapshot."""
     try:
         yield
     except FileNotFoundError as error:

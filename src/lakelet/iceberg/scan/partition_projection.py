@@ -1,6 +1,6 @@
-"""Conditions on columns as conditions on the partitions of a spec, for leaving files out by them.
+"""Project a predicate on columns to the partition fields of a spec, for partition pruning.
 
-The library projects as Iceberg says. Writers of long ago rounded moments before 1970 up instead of down, and so filed them one
+The library projects as Iceberg specifies. Old writers rounded timestamps before 1970 up instead of down, and so put them one
 partition too high:
 
     1969-12-31 23:00 by days(ts)      day -1, but old writers say day 0
@@ -36,7 +36,7 @@ from pyiceberg.types import DateType, IcebergType
 
 
 def partition_projection(schema: Schema, spec: PartitionSpec) -> Callable[[BooleanExpression], BooleanExpression]:
-    """What holds of every partition with a row for which a condition holds; the columns are those of a planning schema."""
+    """The inclusive projection of a condition to the partition; the columns are those of a planning schema."""
     return _Projection(schema, spec, True).project
 
 
@@ -53,7 +53,7 @@ class _Projection(InclusiveProjection):
 
 
 def _projected(part: PartitionField, predicate: BoundPredicate) -> UnboundPredicate | None:
-    """What a condition on a column says of one field of a partition; None where it says nothing."""
+    """The projection of a condition on a column to one partition field; None where it has none."""
     try:
         return part.transform.project(name=part.name, pred=predicate)
     except (OverflowError, struct.error):

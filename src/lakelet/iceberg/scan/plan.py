@@ -1,9 +1,9 @@
-"""From a snapshot to its data files, each with the delete files that fall on it.
+"""Plan a scan: prune a snapshot's data files, and attach to each the delete files that apply to it.
 
     manifest list ─ manifests that may hold matching files ─ their entries ─ files that may hold matching rows ─ their deletes
 
-Manifests and files are left out by partition first, once for every partition, then files by the statistics of the columns that
-the condition names. Delete files are never left out: they are few, and one too many costs less than one too few.
+Manifests and files are pruned by partition first, once for every partition, then files by the statistics of the columns that
+the condition names. Delete files are never pruned: they are few, and one too many costs less than one too few.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WORKERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The files that a scan reads, and out of how many."""
+    """The files that a scan reads, and how many there were before pruning."""
 
     files: tuple[ScanFile, ...] = ()
     files_total: int = 0
@@ -101,7 +101,7 @@ def plan_files(
 
 @dataclass(frozen=True, slots=True)
 class _Statistics:
-    """What the library's evaluator looks at in a file, for the columns of a condition."""
+    """The statistics of a file in the form of the library's evaluator, for the columns of a condition."""
 
     record_count: int
     value_counts: dict[int, int]
@@ -249,7 +249,7 @@ def _may_match(evaluator: _InclusiveMetricsEvaluator, statistics: _Statistics) -
     try:
         return evaluator.eval(cast(DataFile, statistics))
     except (struct.error, UnicodeDecodeError):
-        # Bounds that were written for another type of the column, or cut within a character, decide nothing.
+        # Bounds that were written for another type of the column, or cut within a character, do not prune.
         return True
 
 
@@ -271,5 +271,5 @@ def _value(kind: IcebergType, stored: Any) -> Any:
 
 
 def _key(partition: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A partition by which it is found again: NaN is not equal to itself, and the two zeros are."""
+    """The hashable key of a partition: NaN is not equal to itself, and the two zeros are."""
     return tuple(repr(value) if isinstance(value, float) else value for value in partition)

@@ -1,9 +1,9 @@
-"""Rows that are gone by their positions: delete files that list them by file, and deletion vectors.
+"""Position deletes: delete files that list positions by file, and deletion vectors.
 
     positions file      file_path (field 2147483546), pos (2147483545), a row for each deleted row
     vector              a blob of a Puffin file; its place is in the manifest, its bytes are drawn in `format.deletion_vectors`
 
-A delete file of positions falls on many data files and is read once for all of them.
+A position delete file applies to many data files and is read once for all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DeletedPositions:
         self._read: dict[str, dict[str, Positions]] = {}
 
     def of(self, file: ScanFile) -> Positions | None:
-        """The positions that are gone, ascending, each once; None where none is."""
+        """The deleted positions of a file, ascending, each once; None where there are none."""
         parts = [self._part(delete, file.path) for delete in file.deletes if delete.kind != EQUALITY]
         found = [part for part in parts if len(part)]
         if not found:
@@ -103,7 +103,7 @@ def _by_file(rows: pa.Table) -> dict[str, Positions]:
 
 
 def kept_rows(positions: Positions | None, start: int, count: int) -> pa.Array | None:
-    """Which of `count` rows from a position on are not gone; None where all stay."""
+    """Which of `count` rows from a position on are not deleted; None where none is."""
     if positions is None:
         return None
     first, last = np.searchsorted(positions, (start, start + count))

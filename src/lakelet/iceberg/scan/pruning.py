@@ -1,8 +1,8 @@
-"""Conditions of ours as Iceberg's expressions, for leaving files out by partitions and statistics.
+"""Translate Lakelet predicates into Iceberg expressions, for pruning files by partitions and statistics.
 
-The expression is TRUE wherever the condition is, and may be TRUE elsewhere: rows are filtered again by whoever asked. So what
-the two read differently is widened or left out. NaN is the greatest value here and none of the bounds there; a time, an id or a
-moment in nanoseconds is not compared. Columns are named by their ids, `c7`: real names may hold dots, and those of dropped
+The expression is TRUE wherever the condition is, and may be TRUE elsewhere: the caller filters rows again. So where the two
+differ, the condition is widened or left out. NaN is the greatest value here and none of the bounds there; a time, a uuid or a
+timestamp in nanoseconds is not compared. Columns are named by their ids, `c7`: real names may hold dots, and those of dropped
 columns, which partition specs still mention, may be taken again.
 """
 
@@ -91,7 +91,7 @@ def planning_schema(metadata: TableMetadata, schema: Schema) -> Schema:
 
 
 def column_name(field_id: int) -> str:
-    """What a column is called in expressions."""
+    """The name of a column in expressions."""
     return f"c{field_id}"
 
 

@@ -1,12 +1,12 @@
-"""One version of an Iceberg table, planned: which files are read, and how each becomes rows. It travels to executors as it is.
+"""A planned scan of one version of an Iceberg table: its files, and reading each into rows. It is picklable for executors.
 
     scan = scan_of(table, snapshot_id=…, columns=["id", "name"], where="id > 5")
     scan.schema, scan.snapshot_id, scan.files
-    scan.read(file)          batches of a file in the scan's schema, without the rows that are deleted
+    scan.read(file)          batches of a file in the scan's schema, without deleted rows
     scan.read_located(file)  the same with the positions of rows in the file, for whoever changes them
     scan.deleted(file)       the positions of rows that delete files and vectors hide, for whoever reads the file otherwise
 
-Files are streamed batch by batch; what is kept in memory is what delete files say, each of which is read once.
+Files are streamed batch by batch; only the contents of delete files are held in memory, each of which is read once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from lakelet.predicate.tree import Predicate
 from lakelet.predicate.where import parse_where
 
 _MOST_ROWS = 1 << 20
-# Files of one age have the same deletes; those of so many ages are kept.
+# Files of the same age have the same equality deletes; the values of this many sets are cached.
 _KEPT_VALUES = 4
 _NAME_MAPPING = "schema.name-mapping.default"
 _COMPARED = (
@@ -77,14 +77,14 @@ class IcebergScan:
     plan: Plan = field(repr=False)
     specs_json: Mapping[int, str] = field(repr=False)
     name_mapping_json: str | None = field(repr=False)
-    # Columns that the version has no more, and that delete files compare all the same.
+    # Dropped columns that delete files still compare.
     dropped_json: Mapping[int, str] = field(repr=False)
     location: str
     # May hold secrets.
     io_properties: Mapping[str, str] = field(repr=False)
 
     def __getstate__(self) -> dict[str, object]:
-        # What is worked out is worked out again where it is needed.
+        # Cached values are not pickled: they are computed again where they are needed.
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     @property
@@ -116,7 +116,7 @@ class IcebergScan:
         by_value = [(ids, self._deleted_values(file, ids)) for ids in _equality_ids(file)]
         compared = [number for ids, _ in by_value for number in ids if number not in {one.field_id for one in fields}]
         wider = [*fields, *(self._field(number) for number in dict.fromkeys(compared))]
-        # A table of deleted values is built with every batch: the more of them, the more rows go with it.
+        # A table of deleted values is built for every batch: the more of them, the larger the batches.
         many = min(max((gone_values.count for _, gone_values in by_value), default=0), _MOST_ROWS)
         start = 0
         for batch in self._stored_rows(file.path, file.format, wider, self._constants(file), max(BATCH_ROWS, many)):
@@ -133,13 +133,13 @@ class IcebergScan:
                 yield found if len(wider) == len(fields) else found.select(range(len(fields))), positions
 
     def deleted(self, file: ScanFile) -> Positions | None:
-        """The positions of a file's rows that are gone, ascending; None where none is. Rows that are gone by their values are not
+        """The deleted positions of a file, ascending; None where there are none. Rows of equality deletes are not
         among them."""
         return self._positions.of(file)
 
     def plain_columns(self, file: ScanFile) -> PlainColumns | None:
-        """How the scan's columns stand in a file, for readers that know nothing of ids; None where they cannot read it alike. The
-        file is opened for it."""
+        """How the scan's columns are stored in a file, for readers that know nothing of ids; None where they cannot read it
+        alike. The file is opened for it."""
         with self._reading(file.path), self._io.new_input(file.path).open() as stream:
             stored = stored_fields(open_file(stream, file.format, file.path).schema, self._mapping, file.path)
         return plain_columns(stored, self._constants(file), self._fields(None))
@@ -152,7 +152,7 @@ class IcebergScan:
         return found if scheme == "file" and found.startswith("/") and not netloc else None
 
     def blame(self, files: Sequence[ScanFile]) -> None:
-        """Raises what is wrong with the first of these files that cannot be read: those that are gone first."""
+        """Raises the error of the first of these files that cannot be read: missing ones first."""
         for file in files:
             with self._reading(file.path):
                 size = len(self._io.new_input(file.path))
@@ -208,7 +208,7 @@ class IcebergScan:
         return found
 
     def _constants(self, file: ScanFile) -> dict[int, Any]:
-        """Values of columns by which a file is partitioned as they are."""
+        """The values of the identity partition columns of a file."""
         spec = self._specs.get(file.spec_id)
         if spec is None:
             return {}
@@ -219,7 +219,7 @@ class IcebergScan:
         }
 
     def _deleted_values(self, file: ScanFile, ids: tuple[int, ...]) -> DeletedValues:
-        """The values of these fields that are gone from a file."""
+        """The values of these fields that equality deletes remove from a file."""
         deletes = tuple(one for one in file.deletes if one.kind == EQUALITY and one.equality_ids == ids)
         found = self._values.get(deletes)
         if found is None:
@@ -257,8 +257,8 @@ def scan_of(
     columns: Sequence[str] | None = None,
     where: str | Predicate | None = None,
 ) -> IcebergScan:
-    """A plan for reading a version of a table: the newest, or that of a snapshot id, of a branch or tag, or of a moment. Files
-    that surely hold no row for which `where` is TRUE are left out; the rows of the others are not filtered by it."""
+    """A plan for reading a version of a table: the newest, or that of a snapshot id, of a branch or tag, or of a time. Files
+    that provably hold no row for which `where` is TRUE are pruned; the rows of the others are not filtered by it."""
     snapshot, schema = version_of(table, snapshot_id=snapshot_id, ref=ref, timestamp_ms=timestamp_ms)
     metadata, io = table.metadata, table.library.io
     names = tuple(one.name for one in schema.fields)
@@ -288,14 +288,14 @@ def scan_of(
 def comparable_fields(
     table: IcebergTable, *, snapshot_id: int | None = None, ref: str | None = None, timestamp_ms: int | None = None
 ) -> tuple[Field, ...]:
-    """The columns of a version that conditions are understood on."""
+    """The columns of a version that predicates may use."""
     return _comparable(version_of(table, snapshot_id=snapshot_id, ref=ref, timestamp_ms=timestamp_ms)[1])
 
 
 def version_key(
     table: IcebergTable, *, snapshot_id: int | None = None, ref: str | None = None, timestamp_ms: int | None = None
 ) -> tuple[object, ...]:
-    """What tells a version from all others: the same key, the same rows in the same columns."""
+    """The key of a version: the same key means the same rows in the same columns."""
     snapshot, schema = version_of(table, snapshot_id=snapshot_id, ref=ref, timestamp_ms=timestamp_ms)
     metadata = table.metadata
     listed = None if snapshot is None else (snapshot.snapshot_id, snapshot.manifest_list)
@@ -303,7 +303,7 @@ def version_key(
 
 
 def _comparable(schema: Schema) -> tuple[Field, ...]:
-    """Columns of the types that are of ours too, value by value."""
+    """Columns whose type has the same values in Lakelet's model."""
     return tuple(model_field(one) for one in schema.fields if isinstance(one.field_type, _COMPARED))
 
 

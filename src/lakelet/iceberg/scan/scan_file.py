@@ -1,4 +1,4 @@
-"""What a plan says of a file, in values that travel: the file, and the delete files that fall on it."""
+"""Picklable values of a plan: a data file, and the delete files that apply to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ POSITIONS, VECTOR, EQUALITY = "positions", "vector", "equality"
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """A file that says which rows are gone: by their positions, as a bitmap (`offset` and `length` are its place in the file), or
+    """A delete file: by positions, as a bitmap (`offset` and `length` are its place in the file), or
     by the values of the fields `equality_ids`."""
 
     path: str
@@ -25,7 +25,7 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class ScanFile:
-    """A data file of a snapshot. `partition` holds the values by which it is filed, in the order of its spec."""
+    """A data file of a snapshot. `partition` holds its partition values, in the order of its spec."""
 
     path: str
     format: str
@@ -38,5 +38,5 @@ class ScanFile:
 
     @property
     def has_equality_deletes(self) -> bool:
-        """Whether rows are gone by their values."""
+        """Whether equality deletes apply to the file."""
         return any(delete.kind == EQUALITY for delete in self.deletes)

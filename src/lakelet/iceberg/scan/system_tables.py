@@ -1,4 +1,4 @@
-"""Tables about an Iceberg table: its snapshots, branches and tags, files, manifests and partitions. pyiceberg makes them."""
+"""System tables of an Iceberg table: its snapshots, branches and tags, files, manifests and partitions, made by pyiceberg."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.versions import version_of
 from lakelet.iceberg.table import IcebergTable
 
-# Those that are about one snapshot, and those that are about the whole table.
+# System tables of one snapshot, and of the whole table.
 _OF_A_SNAPSHOT = ("files", "data_files", "delete_files", "entries", "partitions")
 _OF_THE_TABLE = (
     *("snapshots", "history", "refs", "metadata_log_entries", "manifests"),
@@ -30,7 +30,7 @@ def system_table(
     ref: str | None = None,
     timestamp_ms: int | None = None,
 ) -> pa.Table:
-    """A table about a table, or about one version of it; NotFoundError for one that there is not."""
+    """A system table of a table, or of one version of it; NotFoundError for an unknown one."""
     if name not in SYSTEM_TABLES:
         raise NotFoundError(
             f"table {table.full_name} has no system table {name!r}; there are {', '.join(SYSTEM_TABLES)}"

@@ -1,7 +1,7 @@
-"""Which snapshot a scan reads, and in which schema.
+"""Resolve the snapshot that a scan reads, and its schema.
 
 nothing            the newest of main      the table's schema
-ref, a branch      its newest              the table's schema, for a branch goes on from it
+ref, a branch      its newest              the table's schema, as for writes to a branch
 ref, a tag         the one it names        the schema that the snapshot was written with
 snapshot_id        that one                likewise
 timestamp_ms       the current one then    likewise; of a branch, where one is named too
@@ -53,7 +53,7 @@ def _at_ref(table: IcebergTable, ref: str) -> tuple[Snapshot, Schema]:
 
 
 def _as_of(table: IcebergTable, ref: str | None, timestamp_ms: int) -> Snapshot:
-    """The snapshot that was the current one of main at a moment, by the table's log; of a branch, by its line of snapshots."""
+    """The snapshot that was the current one of main at a time, by the table's log; of a branch, by its ancestors."""
     metadata = table.metadata
     if ref is None or ref == MAIN:
         then = [entry for entry in metadata.snapshot_log if entry.timestamp_ms <= timestamp_ms]

@@ -1,10 +1,10 @@
-"""Changes of an Iceberg table's columns, partitioning and properties: each one commit in its catalog, or none.
+"""Alter an Iceberg table's columns, partitioning and properties: each change one commit in its catalog.
 
-    table as it is ─ what is asked, worked out on it ─ updates, and what must still hold ─ catalog
-        └──────────────────────────── anew, where another commit came first ────────────────┘
+    current table ─ the change, applied to it ─────── updates and requirements ─────────── catalog
+        └──────────────────────── retried after a concurrent commit ───────────────────────┘
 
-What is asked is a function of the schema that the change meets, so that a statement means the same when another one came first.
-Nothing but metadata is written. ConflictError where others are faster again and again.
+A change is a function of the current schema, so that a statement means the same after a concurrent commit.
+Only metadata is written. ConflictError after too many concurrent commits.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from lakelet.model.schema import TableSchema
 _MOST_ATTEMPTS = 8
 _Staged = tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]
 _NOTHING: _Staged = ((), ())
-# What is the last added one, to Iceberg's catalogs.
+# The id by which Iceberg's catalogs mean the last added one.
 _LAST_ADDED = -1
-# What only looks like a property of a table.
+# Names that only look like table properties.
 _NOT_PROPERTIES = {
     "location": "a table stays where its files are",
     "provider": "an Iceberg table stays one",
@@ -63,14 +63,14 @@ _NOT_PROPERTIES = {
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """Partition fields that go, each by its name or by what it is made of, and those that come."""
+    """Removed partition fields, each by its name or by its term, and added ones."""
 
     dropped: Sequence[PartitionTerm | str] = ()
     added: Sequence[PartitionTerm] = ()
 
 
 def alter_columns(table: IcebergTable, change: Callable[[TableSchema], TableSchema]) -> IcebergTable | None:
-    """Changes columns and the table's comment; gives the table as it is then, None where it stays as it is."""
+    """Changes columns and the table's comment; returns the new table, None where nothing changes."""
 
     def stage(now: IcebergTable) -> _Staged:
         # Which columns are keys, and what properties say, is of no account to the columns of an Iceberg table.
@@ -90,7 +90,7 @@ def alter_columns(table: IcebergTable, change: Callable[[TableSchema], TableSche
 
 
 def alter_partitioning(table: IcebergTable, change: Callable[[TableSchema], PartitionChange]) -> IcebergTable | None:
-    """Changes how rows are partitioned that are written from now on; gives the table, None where it stays as it is."""
+    """Changes the partitioning of rows written from now on; returns the new table, None where nothing changes."""
 
     def stage(now: IcebergTable) -> _Staged:
         asked = change(model_schema(now))
@@ -111,7 +111,7 @@ def alter_partitioning(table: IcebergTable, change: Callable[[TableSchema], Part
 
 
 def alter_properties(table: IcebergTable, changes: Mapping[str, str | None]) -> IcebergTable | None:
-    """Sets properties, or takes them away where the value is None; gives the table, None where it stays as it is."""
+    """Sets properties, or removes them where the value is None; returns the new table, None where nothing changes."""
     for key in changes:
         if key in _NOT_PROPERTIES:
             raise InvalidError(f"property '{key}' cannot be changed: {_NOT_PROPERTIES[key]}")
@@ -131,7 +131,7 @@ def alter_properties(table: IcebergTable, changes: Mapping[str, str | None]) -> 
 
 
 def _committed(table: IcebergTable, stage: Callable[[IcebergTable], _Staged]) -> IcebergTable | None:
-    """Commits what `stage` makes of the table, and of the table as it is then where another commit came first."""
+    """Commits what `stage` makes of the table, retried on the new table after a concurrent commit."""
     for attempt in range(1, _MOST_ATTEMPTS + 1):
         updates, requirements = stage(table)
         if not updates:
@@ -176,7 +176,7 @@ def _schema_updates(metadata: TableMetadata, after: TableSchema, name: str) -> _
 
 
 def _mapping_updates(metadata: TableMetadata, schema: Schema, name: str) -> tuple[TableUpdate, ...]:
-    """What becomes of the mapping by which files without ids are read: a renamed column is still found by its older names."""
+    """The updates of the name mapping by which files without ids are read: a renamed column keeps its older names."""
     key = TableProperties.DEFAULT_NAME_MAPPING
     with lakelet_errors(f"table {name}: property '{key}'"):
         mapping = metadata.name_mapping()

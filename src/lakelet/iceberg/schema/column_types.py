@@ -1,4 +1,4 @@
-"""Types of the model and types of Iceberg, both ways; and an Iceberg table's columns as a schema of the model.
+"""Convert types between the model and Iceberg, and an Iceberg table's columns into a schema of the model.
 
     BOOLEAN                      boolean          TIMESTAMP(0–6)                   timestamp
     TINYINT, SMALLINT, INT       int              TIMESTAMP(0–6) WITH LOCAL …      timestamptz
@@ -8,7 +8,7 @@
     CHAR, VARCHAR, STRING        string           BINARY(n)                        fixed[n]
     STRING                     < uuid             VARBINARY, BYTES                 binary
 
-Iceberg has no small integers and no bounded texts: they are widened, as Iceberg's Spark engine does. Going back, every type is
+Iceberg has no small integers and no bounded strings: they are widened, as Iceberg's Spark engine does. Going back, every type is
 shown as the first of its line that holds all its values; a uuid is shown and taken as text. The schema of the model that a table
 gets here is for statements to look columns up in: it is never written anywhere.
 """
@@ -49,7 +49,7 @@ from lakelet.iceberg.table import IcebergTable
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import MAX_LENGTH, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row, string
 
-# Where a table keeps its comment, as Iceberg's engines have it.
+# The property of a table's comment, as in Iceberg's engines.
 COMMENT_PROPERTY = "comment"
 _NANOSECOND_VERSION = 3
 _MICRO, _NANO = 6, 9
@@ -139,7 +139,7 @@ def iceberg_schema(fields: Sequence[Field], *, format_version: int = 2) -> Schem
 
 
 def model_type(given: IcebergType, *, nullable: bool = True, where: str = "column") -> DataType:
-    """The type of the model for an Iceberg type; InvalidError for one that nothing stands for, such as a geometry."""
+    """The type of the model for an Iceberg type; InvalidError for one without a counterpart, such as a geometry."""
     match given:
         case DecimalType():
             return Atomic(Kind.DECIMAL, given.precision, given.scale, nullable=nullable)

@@ -1,8 +1,8 @@
-"""A table's schema after a change of its columns: the Iceberg schema before, the columns as they should be, the schema after.
+"""Compute a table's schema after a change of its columns: old Iceberg schema and wanted columns to the new schema.
 
     old fields by id ─┬─ wanted: same id      keeps its id; name, comment, place and nullability as wanted, type kept or promoted
                       ├─ wanted: unknown id   new, under ids that the table never had
-                      └─ not wanted           gone; its id is never used again
+                      └─ not wanted           dropped; its id is never used again
 
 Pure functions. Allowed is what leaves every file readable: int to long, float to double, more digits before the point of a
 decimal, a required column made optional. The rules are those of Iceberg's specification, not pyiceberg's, which also takes text
@@ -141,7 +141,7 @@ def _required(was: bool, wanted: DataType, where: str) -> bool:
 
 
 def _check_needed(metadata: TableMetadata, left: set[int]) -> None:
-    """InvalidError if a column is gone that something else of the table names."""
+    """InvalidError if a dropped column is still named by something else of the table."""
     schema = metadata.schema()
 
     def name(number: int) -> str:

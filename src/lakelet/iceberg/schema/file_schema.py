@@ -1,4 +1,4 @@
-"""The columns of data files: Iceberg's schema as Arrow writes it to Parquet, with the ids of fields at every depth.
+"""The Arrow schema of data files for an Iceberg schema, with field ids at every depth.
 
 Names that Avro would not take are escaped as Iceberg's engines escape them (`a b` is `a_x20b`); readers go by ids. Text and lists
 are of Arrow's small kind, which is what most rows come in.
@@ -37,7 +37,7 @@ class LeafColumn:
 
 @dataclass(frozen=True, slots=True)
 class _Above:
-    """The way to a field."""
+    """The path to a field."""
 
     path: tuple[str, ...] = ()
     place: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""The partitions of a table that have files, as paths show them."""
+"""List the partitions of a table that have files, spelled as in paths."""
 
 from __future__ import annotations
 

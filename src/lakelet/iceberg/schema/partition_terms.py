@@ -1,4 +1,4 @@
-"""How a table is partitioned, as statements say it, and the partition specs that come of it.
+"""Partition terms of SQL statements, and the partition specs made of them.
 
     days(ts), bucket(16, id)     PartitionTerm(("ts",), "day"), PartitionTerm(("id",), "bucket[16]")
     a new table                  fields ts_day, id_bucket
@@ -6,7 +6,7 @@
 
 Pure functions from schemas and terms to specs. Fields get the names that Iceberg's Spark engine gives them, which differ: one of
 a new table is `id_bucket`, one that is added later `id_bucket_16`. A field that a table had before comes back under its old
-id, so that files of both times count as partitioned alike; in format version 1 a field that is dropped stays as a void one.
+id, so that files of both specs are partitioned alike; in format version 1 a field that is dropped stays as a void one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _AnyTransform = Transform[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class PartitionTerm:
-    """A column by its path, and what is done with it: identity, year, month, day, hour, bucket[n] or truncate[n]. A field gets
+    """A column by its path, and its transform: identity, year, month, day, hour, bucket[n] or truncate[n]. A field gets
     `name`, or a name made of both."""
 
     column: tuple[str, ...]
@@ -85,7 +85,7 @@ def check_terms(fields: Sequence[Field], terms: Sequence[PartitionTerm], *, form
 def changed_spec(
     metadata: TableMetadata, *, dropped: Sequence[PartitionTerm | str], added: Sequence[PartitionTerm]
 ) -> PartitionSpec:
-    """The default spec without some fields, given by name or by what they are of, and with others. Its id is that of an equal
+    """The default spec without some fields, given by name or by term, and with others. Its id is that of an equal
     spec the table had before, or a new one."""
     schema, current = metadata.schema(), metadata.spec()
     gone = {_field(metadata, one).field_id for one in dropped}

@@ -1,6 +1,6 @@
 """bucket[N]: a hash of the value, without its sign, modulo N.
 
-int, long, date, time, timestamps    eight little-endian bytes; moments in microseconds, also where they have nanoseconds
+int, long, date, time, timestamps    eight little-endian bytes; timestamps in microseconds, also where they have nanoseconds
 decimal                              the unscaled number, big-endian, in as few bytes as hold it
 string                               UTF-8
 uuid, fixed, binary                  the bytes
@@ -40,7 +40,7 @@ def _hashes(array: pa.Array, source: IcebergType) -> Hashes:
 
 
 def _fewest_bytes(array: pa.Array) -> tuple[Bytes, Indices, Indices]:
-    """The bytes of decimals, the greatest first, and where those begin that count."""
+    """The bytes of decimals, big-endian, and where the significant ones begin."""
     high, low = limbs(array)
     count = len(high)
     data = np.empty((count, 2), ">u8")

@@ -1,11 +1,11 @@
-"""Murmur3 with 32 bits and seed 0 over bytes of any length: what decides the bucket of a value in Iceberg.
+"""Murmur3 with 32 bits and seed 0 over bytes of any length: Iceberg's bucket hash.
 
     h = 0
     for each whole 4-byte little-endian word:  h = rotl(h ^ rotl(word * C1, 15) * C2, 13) * 5 + 0xE6546B64
     the 1 to 3 bytes that are left, as a word:  h = h ^ rotl(word * C1, 15) * C2
     h = mix(h ^ length)
 
-`lakelet.format.rows.murmur` is another one: it has Paimon's seed, and its input never has a tail.
+`lakelet.format.rows.murmur` is a different one: it has Paimon's seed, and its input never has a tail.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def hash_bytes(data: Bytes, starts: Indices, lengths: Indices) -> Hashes:
     if not len(starts):
         return out
     if int(lengths.max()) > _LONG_BYTES:
-        # The twin in numpy takes a step for every word of the longest value.
+        # The numpy version takes a step for every word of the longest value.
         _hash_loop.load_if_enabled()
     run = _hash_loop.for_bytes(int(lengths.sum()) + 8 * len(starts)) or _hash_numpy
     run(data, starts, lengths, out)

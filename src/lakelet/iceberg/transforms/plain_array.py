@@ -1,4 +1,4 @@
-"""Arrow arrays as transforms want them: one chunk, no dictionary, no view, no extension; and their bytes for numpy.
+"""Normalise Arrow arrays for transforms: one chunk, no dictionary, no view, no extension; and expose their bytes to numpy.
 
 Arrays may be slices, and their buffers may begin anywhere, as those from Spark do: numpy gets aligned copies then.
 """
@@ -37,7 +37,7 @@ def over_plain(array: pa.Array | pa.ChunkedArray, function: Callable[[pa.Array],
 
 
 def integers(array: pa.Array) -> NDArray[np.int64]:
-    """The numbers below integers, dates, times and timestamps; anything where there is NULL."""
+    """The integers that represent integers, dates, times and timestamps; arbitrary for NULL."""
     width = array.type.bit_width // 8
     kind = "u" if _TYPES.is_unsigned_integer(array.type) else "i"
     if not len(array):
@@ -55,7 +55,7 @@ def limbs(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
 
 
 def byte_ranges(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Where the bytes of each value of a text or binary array stand: all bytes, starts, lengths."""
+    """The bytes of a string or binary array: all bytes, and start and length of each value."""
     count = len(array)
     if not count:
         return np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)

@@ -16,7 +16,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def microseconds(array: pa.Array) -> NDArray[np.int64]:
-    """Moments or times of the day in microseconds, cut down; anything where there is NULL."""
+    """Timestamps or times of the day in microseconds, rounded down; arbitrary for NULL."""
     values, steps = integers(array), _PER_SECOND[array.type.unit]
     if steps <= 1_000_000:
         return values if steps == 1_000_000 else values * (1_000_000 // steps)
@@ -52,7 +52,7 @@ def _days(array: pa.Array) -> NDArray[np.int64]:
 def _number(array: pa.Array, values: NDArray[np.int64], name: str) -> pa.Array:
     limit = np.iinfo(np.int32)
     if len(values) and (values.min() < limit.min or values.max() > limit.max):
-        # NULL may stand on anything.
+        # The value below a NULL is arbitrary.
         outside = (values < limit.min) | (values > limit.max)
         if array.null_count:
             outside &= array.is_valid().to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""From values to partition values: Iceberg's transforms over whole Arrow arrays.
+"""Iceberg's partition transforms over whole Arrow arrays.
 
     transform_of(field, source type) ─ apply: array ─→ array of partition values
                                      ├ to_human_string: for folders, such as 2024-01-01-05
@@ -53,7 +53,7 @@ _TIMES: dict[type[Any], Callable[[pa.Array], pa.Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class PartitionTransform:
-    """How one partition field, or one field of a sort order, is made of its source column."""
+    """The transform of one partition field, or of one field of a sort order."""
 
     name: str
     source_type: IcebergType
@@ -62,7 +62,7 @@ class PartitionTransform:
     function: Callable[[pa.Array], pa.Array]
 
     def apply(self, array: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """The transformed values, in one chunk. Moments that pass through keep their type, days and the like are numbers."""
+        """The transformed values, in one chunk. Timestamps under identity keep their type, days and the like are numbers."""
         return over_plain(array, self.function)
 
     def to_human_string(self, value: Any) -> str:
@@ -70,7 +70,7 @@ class PartitionTransform:
         return human_string(self.library, self.result_type, value)
 
     def get_partition_values(self, array: pa.Array) -> list[Any]:
-        """What `apply` gave, in the form manifests have: days and moments as numbers, uuids as bytes, NULL as None."""
+        """What `apply` gave, in the form manifests have: days and timestamps as numbers, uuids as bytes, NULL as None."""
         arrow = array.type
         if _TYPES.is_date32(arrow):
             array = array.cast(pa.int32())
@@ -119,7 +119,7 @@ def partition_path(spec: PartitionSpec, texts: Sequence[str]) -> str:
 
 
 def _far_moment(library: Transform[Any, Any], kind: IcebergType, value: int) -> str:
-    """A day, an hour or a moment outside the years that Python's calendar knows."""
+    """A day, an hour or a timestamp outside the years of Python's calendar."""
     if isinstance(library, HourTransform):
         return str(np.datetime64(value, "h")).replace("T", "-")
     if isinstance(kind, DateType):

@@ -1,7 +1,7 @@
 """truncate[W]: numbers down to a multiple of W, text to its first W code points, bytes to the first W.
 
-A number so close to the least of its type that the multiple below it has no place is refused: other engines let it wrap around to
-a great one there, under which nobody finds the row again.
+A number so close to the minimum of its type that the multiple below it overflows is refused: other engines let it wrap around
+to a large one, under which the row is not found again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 def truncate(array: pa.Array, source: IcebergType, width: int) -> pa.Array:
-    """What every value begins with."""
+    """The truncated values."""
     arrow = array.type
     if isinstance(source, DecimalType):
         return _decimals(array.cast(pa.decimal128(source.precision, source.scale)), source, width)

@@ -1,1 +1,1 @@
-"""What a kept file, a statement, the metadata of a table and the server of a catalog may say, and what only the program may."""
+"""Trust rules: what a stored file, a statement, table metadata and a catalog's server may set, and what only the program may."""

@@ -2,7 +2,7 @@
 
 The metadata of a table names its files in full. Where somebody else prepared the lake, they chose these names: DROP TABLE,
 expiry, and any commit of a table that asks for `write.metadata.delete-after-commit.enabled` would remove whatever files of this
-machine the metadata lists. So what lies outside of the lake's folder is left where it is, with a warning in the log.
+machine the metadata lists. So files outside of the lake's folder are not removed, with a warning in the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOCAL = ("", "file")
 
 
 class LakeFileIO(PyArrowFileIO):
-    """pyiceberg's files, of which none outside of the lake's folder is removed."""
+    """pyiceberg's FileIO, which removes no file outside of the lake's folder."""
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Removes a file; PermissionError for one of this machine that is not the lake's."""
@@ -34,6 +34,6 @@ class LakeFileIO(PyArrowFileIO):
             return True
         folder, name = os.path.split(os.path.abspath(path))
         root = os.path.realpath(str(self.properties[LAKE_FOLDER]))
-        # A link is removed, and not what it leads to: of the path only the folders are followed.
+        # A link is removed, and not its target: only the folders of the path are resolved.
         found = os.path.join(os.path.realpath(folder), name)
         return os.path.commonpath([root, found]) == root

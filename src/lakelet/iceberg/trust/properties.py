@@ -1,15 +1,15 @@
-"""Properties of catalogs, by who says them.
+"""Check properties of catalogs by their origin: the program, a stored file, or a statement.
 
-The program (`connect()`, pyiceberg's own configuration) may say everything. A file that lies in a lake and a statement of SQL are
-a stranger's word: they may say where a catalog is and how it is spoken to, and neither name a class, which pyiceberg would
-import and call, nor a file of this machine, nor who the caller is. That is a list of what is allowed, so that a property which
-pyiceberg learns tomorrow is refused until somebody has thought about it.
+The program (`connect()`, pyiceberg's own configuration) may set everything. A file in a lake and a statement of SQL are
+untrusted: they may set where a catalog is and its protocol, and neither name a class, which pyiceberg would
+import and call, nor a file of this machine, nor the caller's identity. That is an allow-list, so that a property which
+a later pyiceberg adds is refused until it has been reviewed.
 
 An address decides who gets a secret. Where the program gives a secret, it gives the addresses as well:
 
     catalogs/ice.json   {"type": "rest", "uri": "https://a.example"}
-    connect()           catalog.ice.token = …                            refused: the token would go wherever the file says
-    connect()           catalog.ice.token = …, catalog.ice.uri = …       the file has no say in where it goes
+    connect()           catalog.ice.token = …                            refused: the token would be sent where the file says
+    connect()           catalog.ice.token = …, catalog.ice.uri = …       the file does not decide where it is sent
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pyiceberg.typedef import RecursiveDict
 from lakelet.errors import InvalidError
 from lakelet.options import CATALOG_PREFIX
 
-# What names a class that is imported and called. The last is a table's: a catalog has it to allow the class.
+# Properties that name a class to import and call. The last is a table's: a catalog has it to allow the class.
 LOCATION_CLASS = "write.py-location-provider.impl"
 CLASSES = frozenset(("py-catalog-impl", "py-io-impl", "auth.impl", "s3.retry-strategy-impl", LOCATION_CLASS))
 
-# What a file or a statement may say of a catalog.
+# Properties that a file or a statement may set.
 _KEPT = frozenset(
     (
         *("type", "uri", "warehouse", "prefix", "downcast-ns-timestamp-to-us-on-write"),
@@ -44,16 +44,16 @@ _KEPT = frozenset(
     )
 )
 _ADDRESSES = ("uri", "oauth2-server-uri", "s3.endpoint", "adls.account-name")
-# Databases by the word that their address begins with. Others come with drivers that load what an address names.
+# Databases by the scheme of their URL. Others have drivers that load what a URL names.
 _DATABASES = ("sqlite", "postgresql", "postgresql+psycopg2", "postgresql+psycopg")
 _SERVERS = ("http", "https", "thrift")
 _PASSWORD_OF_LIBPQ = "PGPASSWORD"
-# What names of properties say that hold secrets, such as adls.account-key, adls.connection-string and header.Authorization.
+# Parts of the names of secret properties, such as adls.account-key, adls.connection-string and header.Authorization.
 _SECRET = (
     *("secret", "password", "token", "credential", "access-key", "account-key", "api-key", "connection-string"),
     *("authorization", "cookie"),
 )
-# What proves who the caller is, or stands for it, without being a secret itself.
+# Properties of the caller's identity that are no secrets themselves.
 _PROOF = (
     *("auth.", "ssl.", "header.", "rest.sig", "hive.kerberos", "s3.profile-name", "client.profile-name"),
     *("s3.role-arn", "client.role-arn", "glue.profile-name", "dynamodb.profile-name", "s3.signer"),
@@ -67,7 +67,7 @@ def is_secret(key: str) -> bool:
 
 
 def check_kept(name: str, properties: Mapping[str, str], where: str) -> None:
-    """InvalidError for what only the program may say of a catalog. `where` is the file or the statement that says it."""
+    """InvalidError for properties that only the program may set. `where` is the file or the statement that sets them."""
     for key in properties:
         if key not in _KEPT:
             raise InvalidError(
@@ -100,8 +100,8 @@ def check_secrets(name: str, kept: Mapping[str, str], given: Mapping[str, str]) 
 
 
 def configured(name: str, lake_folder: str | None = None) -> dict[str, str]:
-    """What pyiceberg's own configuration says of a catalog, its members as names with points. pyiceberg also looks in the folder
-    that the process stands in: a file that lies in the lake is no configuration of the user's."""
+    """A catalog's properties in pyiceberg's own configuration, with dotted names. pyiceberg also looks in the working
+    directory of the process: a file in the lake is no configuration of the user's."""
     if lake_folder is not None and _is_of_the_lake(lake_folder):
         return {}
     return _flat(_ENV_CONFIG.get_catalog_config(name) or {})

@@ -1,9 +1,9 @@
-"""A REST catalog whose server is not taken at its word.
+"""A REST catalog that filters the settings its server sends.
 
 A server answers with settings for its client twice: with `/v1/config` when a catalog is opened, and with every table.
-pyiceberg takes all of them, also the name of a class to read files with. Here they go through a list of what a server may say:
-how its own addresses are made up, and the keys it hands out for the files of a table. Properties of the table itself, which
-stand in its metadata, say nothing of how files are reached.
+pyiceberg takes all of them, also the name of a class to read files with. Here they go through an allow-list for servers:
+how its own addresses are made up, and the credentials it vends for the files of a table. Properties of the table itself, which
+are in its metadata, do not configure access to files.
 
     the server says                              taken
     ─────────────────────────────────────────    ──────────────────────────────────────────────────────────────
@@ -13,7 +13,7 @@ stand in its metadata, say nothing of how files are reached.
     an endpoint for S3 alone                     unless the program gives keys, which would be sent there: an error
     everything else                              no
 
-An answer is waited for as long as `_TIMEOUT_SECONDS` say; pyiceberg would wait for ever.
+Requests time out after `_TIMEOUT_SECONDS`; pyiceberg has no timeout.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class CheckedRestCatalog(RestCatalog):
-    """pyiceberg's catalog, with its server's answers read through a list of what they may say."""
+    """pyiceberg's REST catalog, with its server's settings filtered by an allow-list."""
 
     def _create_session(self) -> Session:
         session = super()._create_session()
@@ -147,6 +147,6 @@ def _origin(address: str) -> tuple[str, str | None, int | None]:
 
 
 def _shown(address: str) -> str:
-    """An address without the user and the parameters that may stand in it."""
+    """An address without the user and parameters that may be in it."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"

@@ -1,10 +1,10 @@
-"""Classes that the metadata of a table names: never imported, unless the program names the same class.
+"""Refuse to import classes that the metadata of a table names, unless the program names the same class.
 
-    py-io-impl                          what reads and writes files: the table has no say, its catalog decides
-    write.py-location-provider.impl     what says where files are written: refused at the write
+    py-io-impl                          FileIO implementation: the table's is ignored, its catalog decides
+    write.py-location-provider.impl     location provider of written files: refused at the write
     connect(…, {"catalog.ice.write.py-location-provider.impl": "shop.Places"})                              allows that class
 
-A stranger who wrote a table thereby runs nothing in the programs that read it, write it or keep it up.
+Whoever wrote a table thereby runs no code in the programs that read, write or maintain it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lakelet.options import CATALOG_PREFIX
 
 
 def guard(library: Catalog) -> None:
-    """Lets a catalog of pyiceberg reach files by its own properties alone, and commit to no table that names a class."""
+    """Makes a catalog of pyiceberg access files by its own properties alone, and commit to no table that names a class."""
     if isinstance(library, RestCatalog):
         return
 

@@ -1,1 +1,1 @@
-"""Data files: rows fitted to the schema, grouped by partition, written."""
+"""Writers of data files: rows are converted to the schema, grouped by partition, written."""

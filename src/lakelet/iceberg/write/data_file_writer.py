@@ -1,9 +1,9 @@
-"""The files of one partition: one is open at a time, and the next is begun when it has the target size.
+"""Write the files of one partition: one is open at a time, and rolled over at the target size.
 
-    rows ─ row groups of at most so many bytes and rows ─ Parquet ─ commit data once the file is closed
+    rows ─ row groups of bounded bytes and rows ─ Parquet ─ commit data once the file is closed
 
-How full a file is, is known from the bytes behind it; how far the next rows fill it is guessed from how well those before were
-compressed. A file is complete once it is closed, and until a commit names it nothing reads it.
+A file's size is known from the bytes written; the size of the next rows is estimated from the compression ratio of those
+before. A file is complete once it is closed, and is not visible until it is committed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from lakelet.iceberg.write.parquet_settings import ParquetSettings
 
 _LOG = logging.getLogger(__name__)
 _GUESSED_SHARE = 0.4
-"""How much of its size in memory a row has in a file, before any is written."""
+"""The compression ratio assumed before any row is written."""
 _FULL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class FileMaking:
-    """What all files of a task have in common."""
+    """Settings that all files of a task share."""
 
     table: str
     io: FileIO
@@ -78,7 +78,7 @@ class DataFileWriter:
                 self.finish_file()
 
     def finish_file(self) -> None:
-        """Closes the open file, if there is one: what comes next begins another."""
+        """Closes the open file, if there is one; later rows begin another."""
         if self._open is not None:
             self._made.append(self._open.close(self._values))
             self._open = None
@@ -89,7 +89,7 @@ class DataFileWriter:
         return self._made
 
     def abandon(self) -> None:
-        """Lets go of the open file, which is to be removed."""
+        """Closes the open file, which is to be removed."""
         if self._open is not None:
             self._open.abandon()
             self._open = None
@@ -112,7 +112,7 @@ class _OpenFile:
             self._writer = pq.ParquetWriter(self._sink, making.schema, use_dictionary=making.dictionary, **options)
 
     def write(self, rows: pa.Table, size: float) -> float:
-        """Writes a row group, and tells how much of their size in memory all rows so far have in the file."""
+        """Writes a row group, and returns the compression ratio of all rows so far."""
         with lakelet_errors(f"table {self._making.table}: file {self._path}"):
             self._writer.write_table(rows, row_group_size=rows.num_rows)
         for number, count in self._making.nans.of(rows).items():
@@ -148,7 +148,7 @@ class _OpenFile:
 
     def abandon(self) -> None:
         """Closes what is open; the file is removed, whatever is in it."""
-        # Or the writer would end the file when it is forgotten.
+        # Otherwise the writer would finish the file when it is garbage-collected.
         self._writer.is_open = False
         try:
             self._sink.close()

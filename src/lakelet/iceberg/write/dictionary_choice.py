@@ -1,4 +1,4 @@
-"""Which columns of files get a dictionary: not those whose values hardly repeat, where it costs time and makes files larger.
+"""Choose the columns to dictionary-encode: not those whose values hardly repeat, where it costs time and makes files larger.
 
 It is decided once for a task, by a sample of rows that go to one file. Where it is wrong, files are somewhat larger or slower to
 write, and as good to read.

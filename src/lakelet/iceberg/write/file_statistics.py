@@ -1,7 +1,7 @@
-"""What manifests keep of a file for pruning: sizes, counts and bounds by field id, from Parquet's own statistics and counted NaN.
+"""Column statistics of a data file for manifests: sizes, counts, bounds by field id, from Parquet's statistics and counted NaN.
 
 They are those that pyiceberg makes of the same file, as `write.metadata.metrics.*` asks for them, with these exceptions, most of
-which keep readers from leaving out a file that has rows for them:
+which keep readers from pruning a file that has matching rows:
 
 - Members of structs have bounds; what is inside lists and maps has no counts, as with Iceberg's own writers: Parquet counts an
   empty list as a NULL.
@@ -63,7 +63,7 @@ _SIGN = 0x80
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """What is kept of one column: nothing but its size, counts, or bounds cut to `length`."""
+    """The statistics kept of one column: only its size, counts, or bounds truncated to `length`."""
 
     leaf: LeafColumn
     counts: bool
@@ -87,7 +87,7 @@ class FileStatistics:
 
 
 def statistics_plan(leaves: Sequence[LeafColumn], properties: Mapping[str, str]) -> tuple[ColumnPlan, ...]:
-    """What the table's properties ask for, column by column in the order of the file."""
+    """The statistics that the table's properties ask for, column by column in the order of the file."""
     name = TableProperties.DEFAULT_WRITE_METRICS_MODE
     default = _mode(name, properties.get(name, TableProperties.DEFAULT_WRITE_METRICS_MODE_DEFAULT))
     found = []
@@ -113,7 +113,7 @@ def _mode(name: str, text: str) -> MetricsMode:
 
 
 def file_statistics(metadata: pq.FileMetaData, plan: Sequence[ColumnPlan], nans: Mapping[int, int]) -> FileStatistics:
-    """What Parquet knows of a file that was written; `nans` are counted beforehand."""
+    """The statistics of a written file from its Parquet footer; `nans` are counted beforehand."""
     found = FileStatistics()
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     for position, column in enumerate(plan):
@@ -158,7 +158,7 @@ def _add_column(found: FileStatistics, column: ColumnPlan, chunks: Sequence[Any]
 
 
 def _bounds(column: ColumnPlan, statistics: Sequence[Any]) -> tuple[bytes | None, bytes | None]:
-    """The bounds as manifests have them."""
+    """The bounds in the form of manifests."""
     kind = column.leaf.type
     least, most = [known.min_raw for known in statistics], [known.max_raw for known in statistics]
     if isinstance(kind, DecimalType):
@@ -195,7 +195,7 @@ def _text_bounds(lower: bytes, upper: bytes, length: int | None) -> tuple[bytes 
 
 
 def _cut_upper(text: str, length: int) -> bytes | None:
-    """The least text of so many code points that comes after all that begin alike; None where there is none."""
+    """The least upper bound of a string in at most this many code points; None where there is none."""
     cut = text[:length]
     if cut == text:
         return text.encode()
@@ -230,7 +230,7 @@ class NanCounts:
 
 
 def _inside(array: pa.Array, place: tuple[int, ...]) -> pa.Array:
-    """The leaf below an array; what stands below NULL does not count."""
+    """The leaf values of an array, without those below NULL."""
     for position in place:
         if _TYPES.is_struct(array.type):
             array = array.flatten()[position]

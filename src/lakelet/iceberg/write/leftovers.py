@@ -1,8 +1,8 @@
-"""Files that attempts of a job left behind, such as those of an executor that was lost: found by the job's id in their names.
+"""Remove files left by unsuccessful attempts of a job, such as those of a lost executor: found by the job's id in their names.
 
     <job>-<task>-<number>.parquet       or, where the store's folders are spread by hash without partitions, 0110…-<job>-…
 
-They are part of nothing, so that it does no harm if some stay: what cannot be listed or removed now is left to the removal of
+They are not visible, so that it does no harm if some stay: what cannot be listed or removed now is left to the removal of
 orphan files.
 """
 
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def remove_files_of_job(plan: WritePlan, keep: Collection[str]) -> int:
-    """Removes every data file of the job but those to `keep`, and says how many. Call it once no attempt runs any more."""
+    """Removes every data file of the job but those to `keep`, and returns how many. Call it once no attempt runs any more."""
     kept = {path.rsplit("/", 1)[-1] for path in keep}
     mine = re.compile(rf"(?:[01]+-)?{re.escape(plan.job)}-[^/]*\.parquet")
     try:
@@ -46,7 +46,7 @@ def _data_files(plan: WritePlan) -> Iterator[str]:
             if info.type == pa_fs.FileType.File:
                 yield root + info.path[len(path) :]
         return
-    # fsspec's, the only other that pyiceberg has.
+    # pyiceberg's only other implementation, by fsspec.
     filesystem = io.get_fs(root.split(":", 1)[0])  # type: ignore[attr-defined]
     bare = filesystem._strip_protocol(root)
     for path in filesystem.find(root):

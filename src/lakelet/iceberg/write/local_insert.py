@@ -1,7 +1,7 @@
-"""An insert whose rows are written here: one writer, then the commit.
+"""Run an insert in this process: one writer, then the commit.
 
 Where rows do not fit or a file cannot be written, every file of the insert is removed and the table is as it was. Where the
-catalog does not say whether the commit stands, nothing is removed: that is `CommitUnknownError`, as the transaction has it.
+outcome of the commit is unknown, nothing is removed: that is `CommitUnknownError`, as in the transaction.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _TASK = "0"
 def insert_batches(
     transaction: IcebergTransaction, plan: WritePlan, batches: Iterable[pa.RecordBatch]
 ) -> MadeSnapshot | None:
-    """Writes all rows and commits them as one snapshot; None where there is nothing to commit. `plan` is what the transaction's
-    `begin_insert` gave."""
+    """Writes all rows and commits them as one snapshot; None where there is nothing to commit. `plan` is the result of the
+    transaction's `begin_insert`."""
     writer = TableWriter(plan, _TASK)
     try:
         for batch in batches:

@@ -1,4 +1,4 @@
-"""How Parquet files are encoded, as the table's properties say; a property that makes no sense is refused before a row is read.
+"""Parquet encoding settings from the table's properties; an invalid property is refused before a row is read.
 
 write.parquet.compression-codec, -level         zstd
 write.parquet.page-size-bytes, page-row-limit   1 MB, 20,000 rows
@@ -39,7 +39,7 @@ _DEFAULT_FPP = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ParquetSettings:
-    """What writers of one table's files are made with."""
+    """The settings of one table's Parquet writers."""
 
     options: Mapping[str, Any]
     row_group_bytes: int
@@ -48,7 +48,7 @@ class ParquetSettings:
     bloom_chances: Mapping[str, float]
 
     def options_for(self, rows: int) -> dict[str, Any]:
-        """The arguments of a writer whose file begins with so many rows."""
+        """The arguments of a writer for a file that begins with this many rows."""
         if not self.bloom_chances:
             return dict(self.options)
         blooms = {
@@ -59,7 +59,7 @@ class ParquetSettings:
 
 
 def parquet_settings(properties: Mapping[str, str], leaves: list[LeafColumn]) -> ParquetSettings:
-    """What a table's properties say; InvalidError for one that makes no sense."""
+    """The settings of a table's properties; InvalidError for an invalid one."""
     codec = codec_of(properties)
     level = properties.get(TableProperties.PARQUET_COMPRESSION_LEVEL)
     options = {
@@ -74,7 +74,7 @@ def parquet_settings(properties: Mapping[str, str], leaves: list[LeafColumn]) ->
             properties, TableProperties.PARQUET_PAGE_ROW_LIMIT, TableProperties.PARQUET_PAGE_ROW_LIMIT_DEFAULT
         ),
         "store_decimal_as_integer": True,
-        # Columns are known by the ids of fields.
+        # Columns are resolved by field id.
         "store_schema": False,
     }
     if level is not None and codec in _LEVELLED:
@@ -97,7 +97,7 @@ def parquet_settings(properties: Mapping[str, str], leaves: list[LeafColumn]) ->
 
 
 def codec_of(properties: Mapping[str, str]) -> str:
-    """The name of the compression, as pyarrow has it."""
+    """pyarrow's name of the compression codec."""
     name = properties.get(COMPRESSION, TableProperties.PARQUET_COMPRESSION_DEFAULT)
     found = _CODECS.get(name.lower())
     if found is None:
@@ -124,7 +124,7 @@ def _level(text: str) -> int:
 
 
 def _blooms(properties: Mapping[str, str], leaves: list[LeafColumn]) -> dict[str, float]:
-    """For each column that is to have a Bloom filter, how often it may be wrong."""
+    """The false-positive rate of each column with a Bloom filter."""
     by_name = {".".join(leaf.path): leaf for leaf in leaves}
     found = {}
     for key, text in properties.items():
@@ -149,5 +149,5 @@ def _chance(properties: Mapping[str, str], name: str) -> float:
 
 
 def _most_values(size: int, chance: float) -> int:
-    """How many values a filter of that size holds before it is wrong more often."""
+    """The number of values that a filter of that size holds at that false-positive rate."""
     return max(1, int(-size * math.log(1 - chance ** (1 / 8))))

@@ -1,4 +1,4 @@
-"""Where the files of a partition stand: `name=value/…` below the table's data, as pyiceberg's location providers put them."""
+"""The folder of a partition's files: `name=value/…` below the table's data, as in pyiceberg's location providers."""
 
 from __future__ import annotations
 

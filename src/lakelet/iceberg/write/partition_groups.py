@@ -1,9 +1,9 @@
-"""Which partition every row of a batch goes to: transforms over whole columns, then codes, then one stable sort.
+"""Group the rows of a batch by partition: transforms over whole columns, then codes, then one stable sort.
 
     columns ─ transforms ─ a code for each distinct value of each ─ one code for each combination ─ number of the partition
 
-Python sees each partition of a batch once, never a row. Partitions are told apart by what their values are in memory: NULL is not
-the text 'null', every NaN is one, and -0.0 is not 0.0, as in Iceberg's own writers.
+Python sees each partition of a batch once, never a row. Partitions are distinguished by the representation of their values:
+NULL is not the text 'null', every NaN is one, and -0.0 is not 0.0, as in Iceberg's own writers.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _SHORT = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """A field of a spec, or of a sort order: where its source stands among the columns, and what becomes of it. Only what is
-    always NULL may have no source any more."""
+    """A field of a spec, or of a sort order: the position of its source column, and its transform. Only a void field
+    may have no source any more."""
 
     place: tuple[int, ...]
     transform: PartitionTransform | None
@@ -42,7 +42,7 @@ class PartitionColumn:
             return pa.nulls(batch.num_rows)
         array = batch.column(self.place[0])
         for position in self.place[1:]:
-            # What stands below a NULL struct is NULL.
+            # Members of a NULL struct are NULL.
             array = pc.struct_field(array, [position])
         return self.transform.apply(array)
 
@@ -62,7 +62,7 @@ def partition_columns(spec: PartitionSpec, schema: Schema) -> tuple[PartitionCol
 
 
 def place_of(schema: Schema, field_id: int) -> tuple[int, ...] | None:
-    """Where a column or a member of a struct stands: its position at every level; None where there is no such field."""
+    """The position of a column or of a struct's member at every level; None where there is no such field."""
 
     def search(fields: Sequence[Any]) -> tuple[int, ...] | None:
         for position, field in enumerate(fields):
@@ -90,7 +90,7 @@ class GroupedRows:
 
 
 class PartitionGroups:
-    """The partitions that a writer has met, numbered; `values[n]` are those of number n as manifests have them."""
+    """The partitions that a writer has seen, numbered; `values[n]` are those of number n in the form of manifests."""
 
     def __init__(self, columns: Sequence[PartitionColumn]) -> None:
         self._columns = tuple(columns)
@@ -98,14 +98,14 @@ class PartitionGroups:
         self.values: list[tuple[Any, ...]] = []
 
     def group(self, batch: pa.RecordBatch) -> GroupedRows:
-        """How the rows of a batch are brought together by partition, each partition's in their order."""
+        """Groups the rows of a batch by partition, keeping their order."""
         if not self._columns:
             self._number((), ())
             return GroupedRows(batch, None, np.zeros(1, np.int64), np.array([0, batch.num_rows]))
         numbers = self._numbers_of(batch)
         order, ordered = None, numbers
         if not np.all(numbers[1:] >= numbers[:-1]):
-            # Short numbers are sorted digit by digit.
+            # Narrow integers are radix-sorted.
             short = numbers.astype(np.uint16) if len(self.values) <= _SHORT else numbers
             order = np.argsort(short, kind="stable")
             ordered = numbers[order]
@@ -135,7 +135,7 @@ class PartitionGroups:
 
 @dataclass(frozen=True, slots=True)
 class _Coded:
-    """A transformed column as codes; `keys[c]` tells the value of code c apart from all others, `values[c]` is it."""
+    """A dictionary-coded transformed column; `keys[c]` is a hashable key of code c, `values[c]` its value."""
 
     codes: NDArray[np.int64]
     keys: list[Any]
@@ -173,7 +173,7 @@ def _bits(array: pa.Array) -> pa.Array:
 
 
 def _present(codes: NDArray[np.int64], sizes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The codes that occur, ascending, and where among them each row's stands."""
+    """The codes that occur, ascending, and the index of each row's code among them."""
     if sizes > 4 * len(codes) + _SPARSE:
         found, places = np.unique(codes, return_inverse=True)
         return found, places.astype(np.int64)

@@ -1,6 +1,6 @@
-"""Rows as they come, checked and brought to the columns of an Iceberg table's files.
+"""Check and convert input rows to the columns of an Iceberg table's files.
 
-Columns, and members of structs, are matched by name; by a name in other cases only where that is not in doubt. A type is
+Columns, and members of structs, are matched by name; case-insensitively only where that is unambiguous. A type is
 converted only where every value survives, by the same rule as for Lakelet's own tables (`sink/rows/conversion`), and text or
 16 bytes to a uuid. A column that is missing takes its default, else NULL. Errors name
 the column, what was expected and what was found, and the first row.
@@ -33,7 +33,7 @@ RowOf = Callable[[int], int]
 
 
 class RowFit:
-    """Brings the batches of one input to the columns of a table's files."""
+    """Converts the batches of one input to the columns of a table's files."""
 
     def __init__(self, schema: Schema) -> None:
         self._fields = schema.fields
@@ -167,7 +167,7 @@ def _decoded(array: pa.Array) -> pa.Array:
 def _struct(array: pa.Array, kind: StructType, target: pa.DataType, where: str, row_of: RowOf) -> pa.Array:
     names = [array.type.field(index).name for index in range(array.type.num_fields)]
     places = _matched(names, kind.fields, f"column {where!r}", "field")
-    # What stands below a NULL struct is NULL.
+    # Members of a NULL struct are NULL.
     given = array.flatten()
     present = array.is_valid() if array.null_count else None
     members = []
@@ -201,7 +201,7 @@ def _never_null(array: pa.Array) -> pa.Array:
 
 
 def _list(array: pa.Array, kind: ListType, target: pa.DataType, where: str, row_of: RowOf) -> pa.Array:
-    # Without what stands below NULL.
+    # Without the values below NULL.
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.append(0, np.cumsum(lengths))
     below, owner = f"{where}.element", _owner(offsets, row_of)
@@ -236,7 +236,7 @@ def _owner(offsets: np.ndarray[tuple[int], np.dtype[np.int64]], row_of: RowOf) -
 def _check_required(
     array: pa.Array, field: NestedField, where: str, row_of: RowOf, present: pa.Array | None = None
 ) -> None:
-    """Refuses NULL in required fields; what is not `present` does not count."""
+    """Refuses NULL in required fields; values that are not `present` are ignored."""
     if not field.required or not array.null_count:
         return
     missing = array.is_null() if present is None else pc.and_(array.is_null(), present)

@@ -1,9 +1,9 @@
-"""Rows of many partitions that have no place in memory, kept on local disk until their partition is written.
+"""Spill rows of many partitions to local disk until their partition is written.
 
     a run    rows-0.arrow: a file of Arrow's, in which each batch holds rows of one partition
 
 A run is written whenever memory is full, and all runs are read once, partition after partition: a partition has one file in the
-table however often memory was full. Everything goes with `close`.
+table however often memory was full. `close` removes all runs.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from lakelet.storage.spill_folder import SpillFolder
 
 @dataclass(slots=True)
 class HeldRows:
-    """Rows of one partition in memory, as places in batches that other partitions may share and that may still be on their way,
+    """Rows of one partition in memory, as ranges of batches that other partitions may share and that may still be pending,
     and about how many bytes they have. A slice for each place would take more memory than many of them have rows."""
 
     places: list[tuple[Future[pa.RecordBatch], int, int]] = field(default_factory=list)
     size: int = 0
 
     def add(self, batch: Future[pa.RecordBatch], start: int, count: int, size: int) -> None:
-        """Takes `count` rows of the batch."""
+        """Adds `count` rows of the batch."""
         self.places.append((batch, start, count))
         self.size += size
 
     def table(self) -> pa.Table:
-        """All rows, as they stand in their batches."""
+        """All rows as slices of their batches."""
         return pa.Table.from_batches([batch.result().slice(start, count) for batch, start, count in self.places])
 
     def batch(self) -> pa.RecordBatch:
@@ -44,14 +44,14 @@ class HeldRows:
 
 
 def ready(batch: pa.RecordBatch) -> Future[pa.RecordBatch]:
-    """A batch that is there."""
+    """The batch as a future that is done."""
     found: Future[pa.RecordBatch] = Future()
     found.set_result(batch)
     return found
 
 
 class SpilledPartitions:
-    """Runs of rows, and where in them those of a partition stand."""
+    """Spilled runs, with an index of the batches of each partition."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -87,7 +87,7 @@ class SpilledPartitions:
                     self._bytes[partition] = self.bytes_of(partition) + rows.size
 
     def rows_of(self, partition: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition, in the order in which they came."""
+        """The rows of a partition, in order of arrival."""
         for run, number in self._places.get(partition, ()):
             with _on_disk():
                 yield self._reader(run).get_batch(number)

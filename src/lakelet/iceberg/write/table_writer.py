@@ -1,4 +1,4 @@
-"""Rows of one task into the files of their partitions.
+"""Write the rows of one task into files of their partitions.
 
     batch ─ fitted to the schema ─ collected ─ grouped by transformed partition ─ files ─ commit data of every file
                                                              │  memory full           ▲
@@ -10,7 +10,7 @@ decent row group get an open file, of which there are at most `most_open`; the r
 writes one file for each partition, or as many as the target size asks for, however many partitions there are. Where the table has
 a sort order, a file is sorted as a whole and written at once.
 
-Files have the job's id in their names. What a task wrote is part of nothing until the driver commits it.
+Files have the job's id in their names. They are not visible until the driver commits them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lakelet.iceberg.write.write_plan import WritePlan
 MEMORY_BYTES = 256 << 20
 MOST_OPEN = 64
 _MOST_THREADS = 4
-# A batch that is sorted at once, and a part of a partition that is worth a row group of its own.
+# The size of a batch that is sorted at once, and of a part of a partition that is worth a row group of its own.
 _CHUNK_SHARE, _DIRECT_SHARE = 16, 16
 _CHUNK_BYTES, _DIRECT_BYTES = 8 << 20, 16 << 20
 
@@ -86,7 +86,7 @@ class TableWriter:
         self._spilling: Future[None] | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Takes rows; columns are matched by name and brought to the table's types. InvalidError for rows that do not fit."""
+        """Adds rows; columns are matched by name and converted to the table's types. InvalidError for rows that do not fit."""
         if not batch.num_rows:
             self._fit.check_schema(batch.schema)
             return
@@ -110,7 +110,7 @@ class TableWriter:
             writer, rest = self._writer(partition), self._rest_of(partition)
             if self._spilled.bytes_of(partition) <= self._direct_bytes:
                 running.append(self._pool.submit(self._finish, writer, list(rest)))
-                # What waits for a thread is held in memory.
+                # Rows that wait for a thread are held in memory.
                 while len(running) > 2 * self._threads:
                     made += running.popleft().result()
             else:
@@ -135,7 +135,7 @@ class TableWriter:
         self._paths = []
 
     def _group(self) -> None:
-        """Brings the rows that wait to those of their partitions."""
+        """Adds the collected rows to those of their partitions."""
         if not self._waiting:
             return
         batch = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
@@ -154,7 +154,7 @@ class TableWriter:
             self._making = self._new_making()
 
     def _sorted(self, grouped: GroupedRows) -> Future[pa.RecordBatch]:
-        """The rows in the order of their partitions, sorted while the next ones come in."""
+        """The rows in the order of their partitions, sorted in a thread while the next ones arrive."""
         if self._threads == 1:
             return ready(grouped.rows())
         self._sorting.append(self._pool.submit(grouped.rows))
@@ -163,7 +163,7 @@ class TableWriter:
         return self._sorting[-1]
 
     def _make_room(self) -> None:
-        """Writes partitions that are large enough, and puts the others on disk."""
+        """Frees memory: writes partitions that are large enough, and spills the others."""
         least = self._direct_bytes if self._order is None else self._most_held // 2
         direct: dict[int, HeldRows] = {}
         spilled: dict[int, HeldRows] = {}
@@ -181,7 +181,7 @@ class TableWriter:
         self._spilling = self._pool.submit(self._spilled.add, spilled)
 
     def _wait_for_disk(self) -> None:
-        """Rows go to disk while the next ones come in: those of one run are held until the next run is due."""
+        """Rows are spilled while the next ones arrive: those of one run are held until the next run is due."""
         if self._spilling is not None:
             self._spilling.result()
             self._spilling = None
@@ -198,7 +198,7 @@ class TableWriter:
             writer.finish_file()
 
     def _rest_of(self, partition: int) -> Iterator[HeldRows]:
-        """What is left of a partition, as much at a time as makes a row group or, sorted, a file."""
+        """The remaining rows of a partition, in portions of a row group or, sorted, of a file."""
         most = self._most_held if self._order is not None else min(self._most_held, self._settings.row_group_bytes)
         collected = HeldRows()
         for batch in self._spilled.rows_of(partition):
@@ -219,7 +219,7 @@ class TableWriter:
         return writer.close()
 
     def _new_making(self) -> FileMaking:
-        """What files have in common; the first rows decide on dictionaries."""
+        """The settings that files share; the first rows decide on dictionaries."""
         plan, order = self._plan, self._order
         columns = statistics_plan(self._leaves, plan.properties)
         batch, start, count = max(self._held.values(), key=lambda rows: rows.size).places[0]
@@ -252,7 +252,7 @@ class TableWriter:
             self._folders[partition] = KnownPartition(plan.spec, plan.schema, self._columns, values)
         name = f"{plan.job}-{self._task}-{next(self._numbers):05d}.parquet"
         path = plan.locations.new_data_location(name, self._folders.get(partition))
-        # Noted before it exists, so that `abort` finds it.
+        # Recorded before it exists, so that `abort` finds it.
         self._paths.append(path)
         return path
 

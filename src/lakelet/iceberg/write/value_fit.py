@@ -1,4 +1,4 @@
-"""Values of one column without members, brought to an Iceberg type where each of them survives."""
+"""Convert the values of one primitive column to an Iceberg type, without loss."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F
 
 
 def check_type(source: pa.DataType, kind: IcebergType, where: str) -> None:
-    """InvalidError where no value of the one type is ever one of the other."""
+    """InvalidError where no value of the one type can be converted to the other."""
     accepts = _ACCEPTS.get(type(kind))
     if accepts is None:
         raise InvalidError(f"column {where!r}: rows of type {kind} cannot be written")
@@ -49,7 +49,7 @@ def check_type(source: pa.DataType, kind: IcebergType, where: str) -> None:
 def fit_values(
     array: pa.Array, kind: IcebergType, target: pa.DataType, where: str, row_of: Callable[[int], int]
 ) -> pa.Array:
-    """The values in the type of files; InvalidError with the first that does not fit."""
+    """The values in the stored type; InvalidError with the first that does not fit."""
     fitted = array if array.type == target else _converted(array, kind, target, where, row_of)
     at = first_unshowable(fitted) if _TYPES.is_temporal(target) else None
     if at is not None:
@@ -91,7 +91,7 @@ def _fixed(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _uuids(array: pa.Array) -> pa.Array:
-    """Sixteen bytes of each: as they are, or as their usual text says."""
+    """Uuids as 16 bytes each, from bytes or from their usual text."""
     target = pa.binary(_UUID_BYTES)
     if not is_text(array.type):
         return _fixed(array, target)
@@ -108,7 +108,7 @@ def _uuids(array: pa.Array) -> pa.Array:
 
 
 def _first_bad(array: pa.Array, kind: IcebergType, target: pa.DataType) -> int:
-    """The first value that does not fit, found by halving."""
+    """The first value that does not fit, found by bisection."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2

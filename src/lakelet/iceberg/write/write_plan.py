@@ -1,4 +1,4 @@
-"""What a writer has to know, prepared once and handed to every task: one small frozen value.
+"""The write plan: all that a writer needs, prepared once and sent to every task as one small frozen value.
 
 It is the table sink of the design: the schema and all partition specs as JSON, the id of the spec that rows are written by, sort
 order, format, compression, size of files, location. Nothing in it is looked up again while rows are written, so that all files
@@ -69,17 +69,17 @@ class WritePlan:
 
     @cached_property
     def locations(self) -> LocationProvider:
-        """Where data files stand."""
+        """The location provider of data files."""
         return locations(f"table {self.table}", self.location, self.properties, self.io_properties)
 
     def __getstate__(self) -> dict[str, object]:
-        # What is worked out is worked out again where it is needed.
+        # Cached values are not pickled: they are computed again where they are needed.
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
 
 def write_plan(table: IcebergTable, job: str, options: Mapping[str, str] | None = None) -> WritePlan:
     """The plan for writing rows into a table as it is now. `options` are table properties for this write alone. InvalidError for
-    what no writer could do, before any begins: another format, a transform that is not known, a property that makes no sense."""
+    what no writer could do, before any begins: another format, an unknown transform, an invalid property."""
     metadata = table.metadata
     properties = {**metadata.properties, **(options or {})}
     kind = properties.get(TableProperties.WRITE_FILE_FORMAT, TableProperties.WRITE_FILE_FORMAT_DEFAULT)

@@ -3,7 +3,7 @@
     iceberg_table(spark, "iceberg", "shop.orders", warehouse="./warehouse", where="dt = '2026-01-01'")
 
     driver       pin the snapshot ─ plan (partitions, statistics, deletes) ─ assign files to readers
-    Spark        files that its own Parquet reader provably reads alike (`raw_scan`)                ┐
+    Spark        files that its own Parquet reader provably reads alike (`raw_scan`)              ┐
     executors    the others, without their deleted rows, by our reader                            ┴ union
 
 The frame reads the snapshot that was the newest when it was made. A file that is missing when it is read is an error.

@@ -1,5 +1,5 @@
-"""Reading a snapshot's files out of its manifest list and manifests. Each is read once for all attempts of a commit: they never
-change, and most of them stay from one snapshot to the next."""
+"""Read the live files of a snapshot from its manifest list and manifests. Each is read once for all attempts of a commit: they
+are immutable, and most of them are shared with the next snapshot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PATH_COLUMN = 2147483546
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """A file of a snapshot, with the manifest that holds it. A delete file that is for one data file alone says for which."""
+    """A live file of a snapshot, with the manifest that holds it. A delete file that applies to one data file alone names it."""
 
     manifest: ManifestFile
     entry: ManifestEntry
@@ -38,7 +38,7 @@ class LiveFile:
 
     @property
     def file(self) -> DataFile:
-        """What the manifest says of the file."""
+        """The manifest's description of the file."""
         return self.entry.data_file
 
     @property
@@ -76,7 +76,7 @@ class LiveFiles:
     def data(
         self, snapshot: Snapshot | None, wanted: Callable[[ManifestFile], bool] = lambda _: True
     ) -> Iterator[LiveFile]:
-        """The data files of a snapshot, of those manifests that are wanted."""
+        """The data files of a snapshot, of the selected manifests."""
         yield from self._files(snapshot, ManifestContent.DATA, wanted)
 
     def deletes(
@@ -87,7 +87,7 @@ class LiveFiles:
             yield LiveFile(found.manifest, found.entry, self._referred(found))
 
     def _referred(self, found: LiveFile) -> str | None:
-        """What pyiceberg leaves out of an entry: the data file that all its deletes are for."""
+        """The data file that all deletes of an entry refer to, which pyiceberg does not decode."""
         low, high = path_bounds(found.file)
         if low is not None and low == high and found.file.content == DataFileContent.POSITION_DELETES:
             return low.decode()
@@ -113,5 +113,5 @@ class LiveFiles:
 
 
 def path_bounds(delete: DataFile) -> tuple[bytes | None, bytes | None]:
-    """Between which paths the data files are that a position delete file names; None where it does not say."""
+    """The bounds of the data file paths in a position delete file; None where it has none."""
     return (delete.lower_bounds or {}).get(_PATH_COLUMN), (delete.upper_bounds or {}).get(_PATH_COLUMN)

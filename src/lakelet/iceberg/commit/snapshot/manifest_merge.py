@@ -1,8 +1,8 @@
-"""Which manifests are put together, so that many small commits do not leave as many manifests to every reader.
+"""Choose small manifests to merge, so that many small commits do not leave as many manifests to every reader.
 
 Manifests of one spec fall into classes by their number of files, each class `min_count` times the one below. A class that has
-`min_count` manifests is put together into one or more of the class above, up to the target size. So a file's entry is
-written again as often as there are classes, not at every commit, and no class ever holds more than `min_count`.
+`min_count` manifests is merged into one or more of the class above, up to the target size. So a file's entry is
+rewritten as often as there are classes, not at every commit, and no class ever holds more than `min_count`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ManifestSize:
-    """A manifest as far as merging asks."""
+    """The properties of a manifest that the merge policy uses."""
 
     spec_id: int
     length: int
@@ -22,7 +22,7 @@ class ManifestSize:
 
 
 def merge_groups(sizes: Sequence[ManifestSize], min_count: int, target_bytes: int) -> list[list[int]]:
-    """Groups of places in `sizes`, each to become one manifest. Whoever is in none stays."""
+    """Groups of indexes into `sizes`, each to be merged into one manifest. Manifests in no group are kept."""
     base = max(min_count, 2)
     classes: dict[tuple[int, int], list[int]] = {}
     for place, size in enumerate(sizes):

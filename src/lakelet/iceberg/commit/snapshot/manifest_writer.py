@@ -28,13 +28,13 @@ from pyiceberg.types import IntegerType, ListType, NestedField, StructType
 from lakelet.iceberg.library_internals import fields_by_id, wrap_entry_writer
 
 _BLOCK_ENTRIES = 500
-# How often the size of a manifest is looked at.
+# How often the size of a manifest is checked.
 _CHECKED_EVERY = 100
 _EQUALITY_IDS = NestedField(135, "equality_ids", ListType(136, IntegerType(), element_required=True), required=False)
 
 
 class _SpecifiedEntries(ManifestWriter):
-    """Entries as the specification has them, where pyiceberg's are not. Partition values may be NULL, whatever their columns
+    """Entries as the specification requires, where pyiceberg deviates. Partition values may be NULL, whatever their columns
     are: a partition field that was dropped has none, nor has a required member of a struct that is NULL. The ids of equality
     deletes are ints, and Java reads nothing else."""
 

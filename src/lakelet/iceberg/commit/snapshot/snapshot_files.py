@@ -1,12 +1,12 @@
-"""Writes what a snapshot is made of, for one attempt to commit it. Nothing of it is visible before the catalog takes it.
+"""Write the manifests and the manifest list of a snapshot for one commit attempt; nothing is visible before the commit.
 
-metadata/<attempt>-m0.avro …              files that came: one manifest for each spec, in which that spec's partition values stand
-                                          manifests that lost files: what stays is EXISTING and keeps its sequence numbers and
-                                          snapshot, what went is DELETED
-                                          small manifests put together
-metadata/snap-<snapshot>-0-<attempt>.avro the list of all manifests, old ones as they are
+metadata/<attempt>-m0.avro …              added files: one manifest for each spec, with that spec's partition values
+                                          manifests with removed files: the others are EXISTING, keep sequence numbers and
+                                          snapshot, removed ones are DELETED
+                                          merged small manifests
+metadata/snap-<snapshot>-0-<attempt>.avro the list of all manifests, inherited ones unchanged
 
-Every path is noted before it is written to, so that `remove` leaves nothing of an attempt behind.
+Every path is recorded before it is written to, so that `remove` leaves nothing of an attempt behind.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SnapshotFiles:
         )
 
     def write(self, change: Change, parent: Snapshot | None, properties: dict[str, str], time_ms: int) -> Snapshot:
-        """Writes all of them and gives the snapshot, which is not committed."""
+        """Writes all of them and returns the uncommitted snapshot."""
         manifests = [
             *self._added(change.added, ManifestContent.DATA),
             *self._added(change.added_deletes, ManifestContent.DELETES),
@@ -132,7 +132,7 @@ class SnapshotFiles:
             elif path in moved:
                 collected.append(manifest)
             elif not (manifest.has_added_files() or manifest.has_existing_files()):
-                # It only tells what earlier snapshots removed.
+                # It only lists what earlier snapshots removed.
                 continue
             elif manifest.content == ManifestContent.DATA:
                 small.append(manifest)
@@ -176,7 +176,7 @@ class SnapshotFiles:
         return made + [manifest for place, manifest in enumerate(manifests) if place not in merged]
 
     def _clustered(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        """All files of these manifests in new ones, those of a partition side by side."""
+        """Rewrites the files of these manifests into new ones, clustered by partition."""
         groups: dict[tuple[int, ManifestContent], list[ManifestFile]] = defaultdict(list)
         for manifest in manifests:
             groups[manifest.partition_spec_id, manifest.content].append(manifest)

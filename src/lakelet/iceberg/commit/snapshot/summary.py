@@ -1,4 +1,4 @@
-"""The summary of a snapshot: what came, what went, the totals after it, and the id by which a commit is found again.
+"""The summary of a snapshot: added and removed counts, totals, and the id by which a commit is found again.
 
 lakelet.commit-id    the insert, as its caller named it
 lakelet.job-id       the job whose files these are
@@ -37,7 +37,7 @@ def summary_of(
     removed = tuple(live.file for live in (*change.removed, *change.removed_deletes))
     limit = number_property(metadata.properties, TableProperties.WRITE_PARTITION_SUMMARY_LIMIT, 0, least=0)
     found = _by_partition(metadata, added, removed, limit) if limit else _counted(added, removed)
-    # Totals of a replacement are worked out as of an overwrite.
+    # Totals of a replacement are computed as of an overwrite.
     working = Operation.OVERWRITE if change.operation == Operation.REPLACE else change.operation
     summary = update_snapshot_summaries(
         Summary(working, **found, **properties), parent.summary if parent is not None else None
