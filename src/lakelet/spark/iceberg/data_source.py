@@ -20,7 +20,7 @@ from lakelet.spark.iceberg.source_options import IcebergSourceOptions
 from lakelet.spark.iceberg.source_writer import IcebergSourceWriter
 from lakelet.spark.iceberg.table_frame import PlannedRead
 from lakelet.spark.iceberg.types import spark_fields
-from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, dealt, small_batches
+from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, balanced_parts, small_batches
 from lakelet.spark.source.given_options import chosen_columns
 from lakelet.spark.types import spark_schema
 from lakelet.spark.workers import told_plainly
@@ -72,9 +72,9 @@ class _Reader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """One partition per group of files, small files grouped; Spark wants one task even for an empty plan."""
         files = self._read.scan.files
-        return [_Part(part) for part in dealt(files, [max(file.size, OPEN_FILE_BYTES) for file in files], 1)] or [
-            _Part(())
-        ]
+        return [
+            _Part(part) for part in balanced_parts(files, [max(file.size, OPEN_FILE_BYTES) for file in files], 1)
+        ] or [_Part(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task in batches that the JVM takes one at a time."""

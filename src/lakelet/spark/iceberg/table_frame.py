@@ -33,7 +33,7 @@ from lakelet.predicate.where import parse_where
 from lakelet.spark.iceberg.catalogs import CatalogLike, open_catalog
 from lakelet.spark.iceberg.raw_scan import raw_frames
 from lakelet.spark.iceberg.types import spark_fields, to_spark
-from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, dealt, packed, task_frame, unpacked
+from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, balanced_parts, packed, task_frame, unpacked
 from lakelet.spark.session import default_parallelism
 from lakelet.spark.types import spark_schema
 from lakelet.table.time_arguments import milliseconds
@@ -122,7 +122,7 @@ def scan_frame(spark: SparkSession, read: PlannedRead) -> DataFrame:
     schema = spark_schema(spark_fields(read.fields))
     frames, files = raw_frames(spark, read.scan, read.fields, read.where)
     if files:
-        parts = dealt(files, [max(file.size, OPEN_FILE_BYTES) for file in files], default_parallelism(spark))
+        parts = balanced_parts(files, [max(file.size, OPEN_FILE_BYTES) for file in files], default_parallelism(spark))
         tasks = _FileTasks(packed(read), tuple(packed(part) for part in parts))
         frames.append(task_frame(spark, tasks, len(parts), schema))
     if not frames:

@@ -81,7 +81,7 @@ class CompactTasks:
     ) -> list[Group]:
         if not tasks:
             return []
-        parts = dealt(tasks, _TASKS_PER_CORE * default_parallelism(self.spark))
+        parts = balanced_tasks(tasks, _TASKS_PER_CORE * default_parallelism(self.spark))
         work = _PartTask(self.home, schema, tuple(parts), rewrite_of)
         frame = self.spark.range(0, len(parts), 1, len(parts)).toDF("part")
         what = f"compacting {self.home.where(self.home.paths.root)}"
@@ -117,7 +117,7 @@ class CompactTasks:
         )
 
 
-def dealt(tasks: Sequence[T], most: int) -> list[list[T]]:
+def balanced_tasks(tasks: Sequence[T], most: int) -> list[list[T]]:
     """The tasks in at most this many parts, each assigned to the part with the least work so far; the heaviest parts first."""
     count = max(1, min(len(tasks), most))
     parts: list[list[T]] = [[] for _ in range(count)]

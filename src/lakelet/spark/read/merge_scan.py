@@ -77,10 +77,10 @@ def small_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def balanced(splits: Sequence[Split], parallelism: int) -> list[list[Split]]:
     """The splits in as many parts as tasks are worthwhile, of about equal size; splits of a part keep their order."""
-    return dealt(splits, [_cost(split) for split in splits], parallelism)
+    return balanced_parts(splits, [_cost(split) for split in splits], parallelism)
 
 
-def dealt(items: Sequence[Item], costs: Sequence[int], parallelism: int) -> list[list[Item]]:
+def balanced_parts(items: Sequence[Item], costs: Sequence[int], parallelism: int) -> list[list[Item]]:
     """Items to read, balanced by their bytes over as many parts as tasks are worthwhile."""
     count = max(1, min(len(items), max(parallelism, -(-sum(costs) // _TASK_BYTES))))
     parts: list[list[int]] = [[] for _ in range(count)]

@@ -1,7 +1,7 @@
-"""How compaction tasks are dealt out to Spark tasks."""
+"""How compaction tasks are assigned to Spark tasks."""
 
 from lakelet.compact.task import CompactionTask
-from lakelet.spark.jobs.compact_tasks import dealt
+from lakelet.spark.jobs.compact_tasks import balanced_tasks
 from tests.unit.lsm.bucket_files import data_file
 
 
@@ -10,10 +10,10 @@ def tasks_of(*sizes: int) -> list[CompactionTask]:
 
 
 def test_large_buckets_come_first_and_small_ones_share() -> None:
-    parts = [[task.bucket for task in part] for part in dealt(tasks_of(1, 50, 2, 3, 90, 1), 3)]
+    parts = [[task.bucket for task in part] for part in balanced_tasks(tasks_of(1, 50, 2, 3, 90, 1), 3)]
     assert parts == [[4], [1], [3, 2, 0, 5]]
 
 
 def test_there_are_no_empty_parts() -> None:
     tasks = tasks_of(5)
-    assert dealt(tasks, 3) == [tasks]
+    assert balanced_tasks(tasks, 3) == [tasks]

@@ -1,4 +1,4 @@
-"""Which files Spark reads itself, and how the others are dealt out over tasks."""
+"""Which files Spark reads itself, and how the others are assigned to tasks."""
 
 import pickle
 from dataclasses import replace
