@@ -73,13 +73,13 @@ def batch(number: int, rows: int = BATCH_ROWS) -> pa.RecordBatch:
 
 
 def batches(rows: int) -> Iterator[pa.RecordBatch]:
-    """So many rows, batch by batch."""
+    """A number of rows, batch by batch."""
     for number, start in enumerate(range(0, rows, BATCH_ROWS)):
         yield batch(number, min(BATCH_ROWS, rows - start))
 
 
 def table(rows: int) -> pa.Table:
-    """So many rows at once."""
+    """A number of rows as one table."""
     return pa.Table.from_batches(batches(rows), SCHEMA)
 
 

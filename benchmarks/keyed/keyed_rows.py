@@ -45,7 +45,7 @@ def load_ids(rows: int) -> Ids:
 
 
 def update_ids(rows: int, count: int, version: int) -> Ids:
-    """So many of the ids below `rows`, each at most once, in no order."""
+    """A random sample of the ids below `rows`, each at most once, in no order."""
     return np.random.default_rng([SEED, rows, version]).choice(rows, count, replace=False)
 
 

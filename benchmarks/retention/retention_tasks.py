@@ -68,7 +68,7 @@ class _Files:
         self._first = 0
 
     def some(self, part: int, count: int) -> list[DataFile]:
-        """So many new ones."""
+        """New files of a partition, `count` of them."""
         ids = self._first + np.arange(count) * ROWS_PER_FILE
         self._first += count * ROWS_PER_FILE
         parts, prices = np.full(count, part, np.int32), np.full(count, 0.5)

@@ -96,7 +96,7 @@ class CompactedTables(KeyedTables):
 
     @rule(data=st.data(), keep=st.integers(1, 3), number=st.integers(0, 1))
     def expire(self, data: st.DataObject, keep: int, number: int) -> None:
-        """Lets go of all but the last snapshots of one of the tables."""
+        """Expires all but the last snapshots of one of the tables."""
         self.clock.now += _HOUR_MS
         self.tables[number].expire_snapshots(retain_last=keep, retain_max=keep)
         if self.current:

@@ -51,6 +51,9 @@ RIDDLES = (
     (r"come[s]? and go(?:es)?", "is added and removed"),
     (r"matter o[f]", "drop it"),
     (r"count[s]? any ?more", "superseded, deleted"),
+    (r"is no mor[e](?! than)", "is deleted"),
+    (r"take[n]? apart", "parse, split"),
+    (r"hang[s]? together", "overlap"),
 )
 # A line may end inside a phrase, and the next one begin with the mark of a comment.
 RIDDLE_PATTERNS = tuple(

@@ -73,6 +73,8 @@ def test_left_alone_in_code(rule: TreeRule, code: str) -> None:
         (rules.riddles, "Snapshots co|mes\n    and goes with them."),
         (rules.riddles, "# That is a mat|ter\n    # of taste."),
         (rules.riddles, "Rows that do not cou|nt any more."),
+        (rules.riddles, "A table that is no mo|re."),
+        (rules.riddles, "The statement, tak|en apart."),
     ],
 )
 def test_found_in_text(rule: TextRule, text: str) -> None:
@@ -85,6 +87,7 @@ def test_found_in_text(rule: TextRule, text: str) -> None:
         (rules.too_long, "\n" * 500),
         (rules.unfinished, "todos los días"),
         (rules.riddles, "Files that are added; it does not matter, of course, how many. Anything more counts."),
+        (rules.riddles, "A window that is no more than a batch."),
         (rules.machine_details, "s3://bucket/work/orders, $HOME/work/x, ~/.cache, --no-emit-index|-url"),
     ],
 )

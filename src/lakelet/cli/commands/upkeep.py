@@ -32,7 +32,7 @@ def expire(
     call: Call,
     table: TableArgument,
     retain_last: Annotated[
-        int | None, typer.Option("--retain-last", metavar="N", min=1, help="Keep so many snapshots whatever their age.")
+        int | None, typer.Option("--retain-last", metavar="N", min=1, help="Keep N snapshots, whatever their age.")
     ] = None,
     older_than: Annotated[
         str | None, typer.Option("--older-than", metavar="AGE", help="Let go only of what is older, such as 1d or 12h.")

@@ -138,7 +138,7 @@ BACKSLASHES = {
     "\\timing": Backslash("[on|off]", "show how long statements take", _timing),
     "\\x": Backslash("[on|off]", "write each value on a line of its own", _expanded),
     "\\f": Backslash("[FORM]", f"write results as {', '.join(FORMS)}", _form),
-    "\\limit": Backslash("[N]", "show at most so many rows of a result, 0 for all", _limit),
+    "\\limit": Backslash("[N]", "show at most N rows of a result, 0 for all", _limit),
     "\\o": Backslash("[FILE]", "send results to a file, or to the screen again", _output),
     "\\i": Backslash("FILE", "run the statements of a file", _include),
     "\\?": Backslash("", "show this", _help),

@@ -1,4 +1,4 @@
-"""Which data files are put together."""
+"""Which data files are merged."""
 
 from __future__ import annotations
 

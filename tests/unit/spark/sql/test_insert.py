@@ -1,4 +1,4 @@
-"""INSERT statements, taken apart."""
+"""The parser of INSERT statements."""
 
 from __future__ import annotations
 

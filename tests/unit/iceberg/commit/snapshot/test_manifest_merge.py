@@ -1,4 +1,4 @@
-"""Which manifests are put together."""
+"""Which manifests are merged."""
 
 from __future__ import annotations
 

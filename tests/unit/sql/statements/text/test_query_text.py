@@ -1,4 +1,4 @@
-"""Queries put together from parts of a statement."""
+"""Queries assembled from parts of a statement."""
 
 import pytest
 
