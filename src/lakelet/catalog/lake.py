@@ -382,7 +382,9 @@ class Lake:
         check_options(texts)
         check_callbacks(texts, self._callback_modules)
         if PATH.name in texts:
-            raise InvalidError(f"option {PATH.name!r}: a table stands where its name says, found {texts[PATH.name]!r}")
+            raise InvalidError(
+                f"option {PATH.name!r}: the location of a table follows from its name, found {texts[PATH.name]!r}"
+            )
         fields = _fields(columns)
         partitioned_by = _moved_keys(texts, PARTITION, partitioned_by)
         primary_key = _moved_keys(texts, PRIMARY_KEY, primary_key)

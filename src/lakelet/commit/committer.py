@@ -29,7 +29,7 @@ from lakelet.commit.callbacks.commit_callbacks import run_commit_callbacks
 from lakelet.commit.changes import Changes, compute_changes
 from lakelet.commit.commit_users import last_identifier
 from lakelet.commit.committed_files import new_paths
-from lakelet.commit.conflict.commit_check import stands
+from lakelet.commit.conflict.commit_check import is_committed
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.dropped_table import is_dropped
 from lakelet.commit.index_changes import carry_index_manifest
@@ -281,7 +281,7 @@ def _create(home: TableHome, snapshot: Snapshot, base: Snapshot | None, files: M
                 if found is None or not _same(found, snapshot):
                     return lost
             sent = True
-            verdict = stands(home, snapshot, base)
+            verdict = is_committed(home, snapshot, base)
             if verdict is None:
                 break
             if verdict:
@@ -324,4 +324,4 @@ def _write_hint(home: TableHome, snapshot: Snapshot) -> None:
     try:
         write_latest_hint(home, snapshot.id)
     except LakeletError as error:
-        _LOG.warning("snapshot %d stands, but its hint could not be written: %s", snapshot.id, error)
+        _LOG.warning("snapshot %d is committed, but its hint could not be written: %s", snapshot.id, error)

@@ -60,7 +60,7 @@ def _run(home: TableHome, schema: TableSchema, options: TableOptions, snapshot: 
             step(home, schema, options, snapshot)
         except LakeletError as error:
             place = home.where(home.paths.branch_root)
-            _LOG.warning("snapshot %d of %s stands, but upkeep after it failed: %s", snapshot.id, place, error)
+            _LOG.warning("snapshot %d of %s is committed, but upkeep after it failed: %s", snapshot.id, place, error)
 
 
 def _tags(home: TableHome, schema: TableSchema, _options: TableOptions, snapshot: Snapshot) -> None:

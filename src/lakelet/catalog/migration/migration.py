@@ -278,7 +278,7 @@ def _check_unaware(name: str, schema: TableSchema) -> None:
     check_usable(schema)
     if schema.primary_keys or bucket_mode(schema) is not BucketMode.BUCKET_UNAWARE:
         raise InvalidError(
-            f"{name}: files can be adopted by append tables without buckets only, for others decide where rows stand; "
+            f"{name}: files can be adopted by append tables without buckets only, for others decide the files of rows; "
             "write their rows anew, as bulk_load and INSERT … SELECT do"
         )
 

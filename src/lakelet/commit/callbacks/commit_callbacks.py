@@ -80,7 +80,7 @@ def run_commit_callbacks(home: TableHome, schema: TableSchema, snapshot: Snapsho
         except BaseException as error:
             # Whatever goes wrong in or around a callback, the snapshot is committed and its caller must be told so.
             _LOG.warning(
-                "commit callback %s could not be run for snapshot %d of %s, which stands; the next commit tries again: %s: %s",
+                "commit callback %s could not be run for snapshot %d of %s (committed); the next commit tries again: %s: %s",
                 named.spelling,
                 snapshot.id,
                 home.where(home.paths.branch_root),
@@ -131,10 +131,10 @@ class _CallbackRound:
             settled.append(Settled.of(each))
             # A long backlog is not repeated from its start if the writer dies on it.
             if len(settled) % _NOTED_EVERY == 0:
-                record = self._noted(record, settled)
-        self._noted(record, settled)
+                record = self._recorded(record, settled)
+        self._recorded(record, settled)
 
-    def _noted(self, record: Record, settled: Sequence[Settled]) -> Record:
+    def _recorded(self, record: Record, settled: Sequence[Settled]) -> Record:
         """Record more snapshots as settled."""
         changed = extended(record, settled)
         if changed != record:
@@ -152,7 +152,7 @@ class _CallbackRound:
                 self._report_expired(snapshot.id, snapshot.id)
                 return True
             _LOG.warning(
-                "commit callback %s failed on snapshot %d of %s, which stands, and is called again with the next commit: %s: %s",
+                "commit callback %s failed on snapshot %d of %s (committed), and is called again with the next commit: %s: %s",
                 self.named.spelling,
                 snapshot.id,
                 self.home.where(self.home.paths.branch_root),

@@ -55,7 +55,7 @@ def _tell(home: TableHome, options: TableOptions, what: str, tell: Callable[[Tag
                     callback.close()
         except BaseException as error:
             _LOG.warning(
-                "tag callback %s was not told of %s in %s: %s: %s",
+                "tag callback %s failed on %s in %s: %s: %s",
                 named.spelling,
                 what,
                 home.where(home.paths.branch_root),

@@ -26,7 +26,7 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 
 
-def stands(home: TableHome, snapshot: Snapshot, base: Snapshot | None) -> bool | None:
+def is_committed(home: TableHome, snapshot: Snapshot, base: Snapshot | None) -> bool | None:
     """Whether the snapshot is a commit on top of `base`; None where that can no longer be determined."""
     before = try_snapshot(home, snapshot.id - 1) if snapshot.id > 1 else None
     if before is not None and (base is None or before.delta_manifest_list != base.delta_manifest_list):

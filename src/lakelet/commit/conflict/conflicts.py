@@ -231,7 +231,7 @@ def check_assignments(home: TableHome, messages: Sequence[CommitMessage], latest
         )
     if looked and not _same_rows_since(home, _looked_at(looked[0]), latest):
         raise AssignmentConflictError(
-            f"{home.where(home.paths.branch_root)}: rows were written since this writer looked up where keys stand, in "
+            f"{home.where(home.paths.branch_root)}: rows were written since this writer looked up the buckets of keys, in "
             f"snapshot {looked[0].assigned_at}: write again"
         )
 
@@ -264,8 +264,8 @@ def check_unread(
             )
     if oldest != read_at + 1 or newest[0] == read_at:
         raise ConflictError(
-            f"{home.where(home.paths.branch_root)}: snapshots since {read_at} are gone, and with them what would tell whether "
-            "rows that were looked up there have changed: look again"
+            f"{home.where(home.paths.branch_root)}: snapshots since {read_at} are gone, so that it is unknown "
+            "whether rows that were looked up there have changed: look again"
         )
 
 

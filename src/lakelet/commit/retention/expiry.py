@@ -105,11 +105,11 @@ def expire_snapshots(
     changelogs = retention.of_changelogs(options, home.clock.now_ms())
     clean = options.get(SNAPSHOT_CLEAN_EMPTY_DIRECTORIES)
     if strays:
-        removed += _let_go(home, strays, None, decoupled=False, clean=clean)
+        removed += _delete_snapshots(home, strays, None, decoupled=False, clean=clean)
     for start in range(ids[0], end, _GROUP):
         group = [snapshot for snapshot in times.read(range(start, min(start + _GROUP, end))) if snapshot is not None]
         after = times.read(range(min(start + _GROUP, end), min(start + _GROUP, end) + 1))[0]
-        removed += _let_go(home, group, after, decoupled=changelogs.outlasts(retention), clean=clean)
+        removed += _delete_snapshots(home, group, after, decoupled=changelogs.outlasts(retention), clean=clean)
     if gone:
         publish(SnapshotsExpired(home.table_name, home.paths.branch, gone))
     removed += _expire_changelogs(home, changelogs)
@@ -165,7 +165,9 @@ def _old_strays(home: TableHome, ids: range, retention: Retention) -> list[Snaps
     return [snapshot for snapshot in found if snapshot.time_ms <= retention.made_since_ms]
 
 
-def _let_go(home: TableHome, gone: Sequence[Snapshot], after: Snapshot | None, *, decoupled: bool, clean: bool) -> int:
+def _delete_snapshots(
+    home: TableHome, gone: Sequence[Snapshot], after: Snapshot | None, *, decoupled: bool, clean: bool
+) -> int:
     """Delete snapshots, oldest first, and what only they name; returns the number of files. `after` is the live one that
     follows.
     """
@@ -187,7 +189,7 @@ def _let_go(home: TableHome, gone: Sequence[Snapshot], after: Snapshot | None, *
         home.store.put(home.paths.earliest_hint, str(after.id).encode())
         reader = MetadataReader(home, partial=True)
         named = named_by(reader, gone)
-        files = _taken_away(reader, gone, after)
+        files = _removed_files(reader, gone, after)
         removed = remove_but_held(home, named, files, lambda: _who_holds(home, gone[0].id, after))
     home.store.delete([note])
     if clean:
@@ -195,7 +197,7 @@ def _let_go(home: TableHome, gone: Sequence[Snapshot], after: Snapshot | None, *
     return removed.count
 
 
-def _taken_away(reader: MetadataReader, gone: Sequence[Snapshot], after: Snapshot) -> pa.Table:
+def _removed_files(reader: MetadataReader, gone: Sequence[Snapshot], after: Snapshot) -> pa.Table:
     """The files that were removed from one snapshot to the next up to `after`, and the changelogs of the deleted snapshots."""
     steps = [snapshot.delta_manifest_list for snapshot in (*gone[1:], after)]
     reader.load_lists(steps)

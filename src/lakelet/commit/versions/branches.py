@@ -130,7 +130,7 @@ def delete_branch(home: TableHome, options: TableOptions, name: str, *, if_exist
         if ours is not None and (kept is None or same_snapshot(ours.snapshot, kept.snapshot)):
             delete_tag(home, TableOptions(), own, if_exists=True)
     except LakeletError as error:
-        _LOG.warning("branch %r is gone, but files of it stay behind: %s", name, error)
+        _LOG.warning("branch %r is deleted, but files of it stay behind: %s", name, error)
     return True
 
 

@@ -141,7 +141,7 @@ def hold_by_tag(home: TableHome, name: str, version: Version) -> bool:
         return True
     if not same_snapshot(read_tag(home, name), version.snapshot):
         raise AlreadyExistsError(
-            f"tag {name!r} of {home.where(home.paths.branch_root)} stands for another snapshot than {version.snapshot.id}; "
+            f"tag {name!r} of {home.where(home.paths.branch_root)} refers to another snapshot than {version.snapshot.id}; "
             "delete it first"
         )
     return False
@@ -164,7 +164,7 @@ def replace_tag(
             hold_by_tag(home, guard, version)
             home.store.put(path, data)
             delete_tag_files(home, [guard])
-            _let_go(home, old.snapshot)
+            _remove_unheld(home, old.snapshot)
     publish(TagReplaced(home.table_name, home.paths.branch, name, version.snapshot.id))
     _announce(home, options, name, version.snapshot.id)
     return tag_of(home, name, data)
@@ -184,7 +184,7 @@ def rename_tag(home: TableHome, name: str, new_name: str) -> None:
         tag = get_tag(home, new_name)
         if not _is_held(home, tag.snapshot, besides=new_name):
             home.store.delete([new_path])
-            _let_go(home, tag.snapshot)
+            _remove_unheld(home, tag.snapshot)
             raise NotFoundError(
                 f"tag {name!r} of {home.where(home.paths.branch_root)} was deleted while it was renamed"
             )
@@ -206,7 +206,7 @@ def delete_tag(home: TableHome, options: TableOptions, name: str, *, if_exists: 
     with _uncertain(home):
         home.store.delete([home.paths.tag(name)])
         if tag is not None:
-            _let_go(home, tag.snapshot)
+            _remove_unheld(home, tag.snapshot)
     publish(TagDeleted(home.table_name, home.paths.branch, name))
     _unmark(home, options, name)
     notify_deletion(home, options, name)
@@ -267,7 +267,7 @@ def _hold(home: TableHome, name: str, version: Version, data: bytes) -> bool:
     if _is_held(home, version.snapshot, besides=name):
         return True
     home.store.delete([path])
-    _let_go(home, version.snapshot)
+    _remove_unheld(home, version.snapshot)
     raise _expired_meanwhile(home, version.snapshot)
 
 
@@ -295,7 +295,7 @@ def _is_held(home: TableHome, snapshot: Snapshot, *, besides: str | None = None)
     return any(tag.name != besides and same_snapshot(tag.snapshot, snapshot) for tag in all_tags(home))
 
 
-def _let_go(home: TableHome, snapshot: Snapshot) -> None:
+def _remove_unheld(home: TableHome, snapshot: Snapshot) -> None:
     """Remove the files of a snapshot that a tag no longer keeps, unless something else does.
 
     The tag is deleted by now, so that an error leaves files for orphan removal and is no error of the caller's.
@@ -333,7 +333,7 @@ def _announce(home: TableHome, options: TableOptions, name: str, snapshot_id: in
             text = json.dumps({"creationTime": created, "modificationTime": now}, indent=2)
             home.store.put(path, text.encode())
         except LakeletError as error:
-            _LOG.warning("tag %r stands, but its marker file could not be written: %s", name, error)
+            _LOG.warning("tag %r is created, but its marker file could not be written: %s", name, error)
     notify_creation(home, options, name, snapshot_id)
 
 
@@ -342,7 +342,7 @@ def _unmark(home: TableHome, options: TableOptions, name: str) -> None:
         try:
             home.store.delete([_marker(home, name)])
         except LakeletError as error:
-            _LOG.warning("tag %r is gone, but its marker file is not: %s", name, error)
+            _LOG.warning("tag %r is deleted, but its marker file is not: %s", name, error)
 
 
 def _created_ms(home: TableHome, path: str) -> int | None:

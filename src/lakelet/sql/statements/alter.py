@@ -63,7 +63,7 @@ _REFUSED = {
     ("DROP", "CONSTRAINT"): "a table has the primary key it was made with and checks nothing else",
     ("DROP", "WATERMARK"): "a table has no watermarks; every snapshot may have one",
     ("RENAME", "PARTITION"): "the values of a partition are those of its rows; UPDATE changes them",
-    ("SET", "LOCATION"): "a table stands where its name says",
+    ("SET", "LOCATION"): "the location of a table follows from its name",
     ("SET", "SCHEMA"): "RENAME TO database.table moves a table",
     ("SET", "PARTITIONED"): "a table has the partitions it was made with: rows are stored by them",
     ("RECOVER",): "partitions are read from snapshots, there is nothing to recover",

@@ -33,7 +33,7 @@ OBJECTS = {
     "UNIQUE": "a table finds rows by its PRIMARY KEY, which holds every key once",
     "BRANCH": "CALL sys.create_branch makes one, CREATE BRANCH b ON catalog.database.table one of an Iceberg table",
     "TAG": "CALL sys.create_tag makes one, CREATE TAG t ON catalog.database.table one of an Iceberg table",
-    "EXTERNAL": "a table stands where its name says: CREATE TABLE",
+    "EXTERNAL": "the location of a table follows from its name: CREATE TABLE",
     "FUNCTION": _FUNCTIONS,
     "MACRO": _FUNCTIONS,
     "PROCEDURE": "the procedures are those that CALL sys.… names",

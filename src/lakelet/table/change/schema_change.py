@@ -135,7 +135,7 @@ def note_schema(home: TableHome, schema: TableSchema) -> None:
     except NotFoundError:
         return
     except LakeletError as error:
-        _LOG.warning("schema %d stands, but %s could not be updated: %s", schema.id, path, error)
+        _LOG.warning("schema %d is committed, but %s could not be updated: %s", schema.id, path, error)
 
 
 def _literal(value: object) -> str:

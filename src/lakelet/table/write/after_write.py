@@ -113,10 +113,10 @@ class AfterWrite:
         except LakeletError as error:
             if hides:
                 raise ConflictError(
-                    f"{self.home.where(self.home.paths.branch_root)}: snapshot {made.id} stands, but its rows stay hidden "
+                    f"{self.home.where(self.home.paths.branch_root)}: snapshot {made.id} is committed, but its rows stay hidden "
                     f"until the table is compacted, and that failed: {error}"
                 ) from error
-            _LOG.warning("snapshot %d stands, but the compaction after it failed: %s", made.id, error)
+            _LOG.warning("snapshot %d is committed, but the compaction after it failed: %s", made.id, error)
             return made
 
     def _full_due(self, policy: UniversalPolicy, made: Snapshot) -> bool:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakelet.catalog.lake import Lake
-from lakelet.commit.conflict.commit_check import stands
+from lakelet.commit.conflict.commit_check import is_committed
 from lakelet.errors import CommitUnknownError, ConflictError
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
@@ -99,7 +99,7 @@ def test_rule_3_a_late_create_below_the_live_run_is_no_commit() -> None:
     race.store.put(f"{SNAPSHOT}2", race.store.get("d.db/u/snapshot/snapshot-1"))
     for info in list(race.store.list("d.db/u/manifest")):
         race.store.copy(info.path, info.path.replace("d.db/u", "d.db/t"))
-    assert stands(home, replace(foreign, id=2), None) is False
+    assert is_committed(home, replace(foreign, id=2), None) is False
 
 
 def _before_creation(race: Race, meanwhile: Callable[[], object]) -> None:

@@ -290,7 +290,7 @@ class TestOptions:
             ("SET ('primary-key' = 'id')", "cannot be changed afterwards", "("),
             ("SET ('path' = 'x')", "cannot be changed afterwards", "("),
             ("SET bucket = 3", "expected options in parentheses", "bucket"),
-            ("SET LOCATION 'x'", "stands where its name says", "SET"),
+            ("SET LOCATION 'x'", "follows from its name", "SET"),
             ("RESET ('bukket')", "option 'bukket' is not set; did you mean bucket", "'bukket'"),
             ("RESET ('bucket-key')", "'bucket-key' must name", "'bucket-key'"),
             ("RESET", "expected the names of options", ""),

@@ -151,7 +151,7 @@ class TestColumnsAndKeys:
             ("CREATE TABLE shop.t (a INT REFERENCES b)", "no foreign keys", "REFERENCES"),
             ("CREATE TABLE shop.t (a INT, b AS a + 1)", "no computed columns", "AS a"),
             ("CREATE TABLE shop.t (a INT, WATERMARK FOR a AS a)", "no watermarks", "WATERMARK"),
-            ("CREATE TABLE shop.t (a INT) LOCATION 'x'", "stands where its name says", "LOCATION"),
+            ("CREATE TABLE shop.t (a INT) LOCATION 'x'", "follows from its name", "LOCATION"),
             ("CREATE TABLE shop.t (a INT) USING parquet", "every table is a Paimon table", "parquet"),
             ("CREATE TABLE shop.t (a INT) COMMENT 'a' COMMENT 'b'", "COMMENT is given twice", "COMMENT 'b'"),
             ("CREATE TABLE shop.t (a INT) WITH ('bukket' = '1')", "did you mean 'bucket'", "'bukket'"),

@@ -38,7 +38,7 @@ _REFUSED_ELEMENTS = {
     ("PERIOD", "FOR"): "a table has no periods; every version of it can be read",
 }
 _REFUSED_CLAUSES = {
-    "LOCATION": "a table stands where its name says",
+    "LOCATION": "the location of a table follows from its name",
     "STORED": "the format of files is the option 'file.format'",
     "ROW": "the format of files is the option 'file.format'",
     "CLUSTERED": "buckets are the options 'bucket' and 'bucket-key'",
