@@ -2,7 +2,7 @@
 
     newest snapshot ─ plan: tasks by bucket ─ rewrite, in threads ─ commit COMPACT ─┬─ committed
                                                                                     └─ some bucket changed meanwhile: its
-                                                                                       files go, the others are committed
+                                                                                       files are removed, the others committed
 
 The commit replaces exactly the files that were read, so rows of concurrent commits stay; where one of them has removed or
 rewritten one of those files, that bucket's work is discarded and cleaned up. Nothing of this changes the visible rows.

@@ -1,8 +1,8 @@
 """Commit rewritten partitions, each of them all or nothing.
 
     groups of messages, one per partition ─ commit ─┬─ committed
-                                                    └─ some partition changed meanwhile: the new files of these go, and the
-                                                       others are committed without them
+                                                    └─ some partition changed meanwhile: the new files of these are
+                                                       removed, and the others committed without them
 
 The messages of a partition depend on one another: rows removed with some files are added with others. A concurrent commit to
 one partition does not discard the work on another.

@@ -35,7 +35,7 @@ def is_committed(home: TableHome, snapshot: Snapshot, base: Snapshot | None) -> 
         # The table was dropped, and with it the snapshots that ours was to follow.
         return False
     if (before is not None or snapshot.id == 1) and continues_the_line(home, snapshot.id):
-        # The first snapshot has no predecessor to look for; its successor tells.
+        # The first snapshot has no predecessor to check; its successor shows it.
         second = try_snapshot(home, 2) if snapshot.id == 1 else None
         if second is None or builds_on(home, second, snapshot):
             return True

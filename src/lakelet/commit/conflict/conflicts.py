@@ -60,7 +60,7 @@ _SAME_ROWS = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
 class SequenceConflictError(ConflictError):
-    """Another writer's rows got sequence numbers as great as ours. With ours moved above `above`, the commit can go on."""
+    """Another writer's rows got sequence numbers as great as ours. Restamped above `above`, ours can be committed."""
 
     def __init__(self, message: str, above: Mapping[Place, int]) -> None:
         super().__init__(message)

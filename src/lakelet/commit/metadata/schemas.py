@@ -98,7 +98,7 @@ def _create(home: TableHome, schema: TableSchema, *, deferred: bool = False) -> 
         try:
             created = home.store.put_if_absent(path, data, deferred=deferred)
         except UnavailableError:
-            # The store may have kept it: asking again with the same bytes tells.
+            # The store may have kept it: sending the same bytes again shows it.
             home.clock.sleep(0.05 * 2**attempt)
             continue
         if created or attempt == 0:

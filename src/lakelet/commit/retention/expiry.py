@@ -240,7 +240,7 @@ def _who_holds(home: TableHome, first_gone: int, after: Snapshot) -> Held:
         lines.extend(Line((tag,)) for tag in tags)
     live: Snapshot | None = after
     if try_snapshot(home, after.id) is None:
-        # Another expiry has gone further meanwhile.
+        # A concurrent expiry has deleted more meanwhile.
         live = next(iter(branch_line(home).snapshots), None)
     return Held(Holders(distinct_lines(lines), tuple(changelogs)), () if live is None else (live,))
 

@@ -2,8 +2,8 @@
 
     ids      1  2  3  4  5  6  7  8
              └ beyond keep_max ┘  │  └ keep_min, always kept
-             go whatever their age│
-                                  go if older than asked for
+         expire whatever their age│
+                                  expire if older than asked for
 
 Snapshots expire oldest first and without gaps, so that the answer is one number: the first that stays. A snapshot's age counts
 from the moment it was replaced, that is from the time of the next one: whoever began to read it just before that has the

@@ -289,5 +289,5 @@ def _delete(home: TableHome, paths: Sequence[str]) -> None:
     try:
         home.store.delete(paths)
     except BehindLinkError as error:
-        # Nothing names the files any more; whoever made the link knows whose they are.
+        # Nothing names the files any longer; whoever made the link knows whose they are.
         _LOG.warning("%s", error)

@@ -88,7 +88,7 @@ def find_version(home: TableHome, number: int | None = None, time_ms: int | None
         try:
             return stored_snapshot(home, wanted)
         except NotFoundError as error:
-            # The newest one only goes by a rollback, and then there is another.
+            # Only a rollback deletes the newest one, and then there is another.
             if number is not None:
                 return _tagged_version(home, number, error)
 
@@ -159,7 +159,7 @@ def replace_tag(
         if same_snapshot(old.snapshot, version.snapshot):
             home.store.put(path, data)
         else:
-            # Were the new snapshot only looked for after the tag was put, the old one's files could be gone when it is missed.
+            # Were the new snapshot checked only after the tag was put, the old one's files could be deleted when it is missing.
             guard = f"lakelet-replacing-{name}"
             hold_by_tag(home, guard, version)
             home.store.put(path, data)
@@ -243,7 +243,7 @@ def put_new(home: TableHome, path: str, data: bytes) -> bool:
         try:
             created = home.store.put_if_absent(path, data)
         except UnavailableError:
-            # The store may have kept it: asking again with the same bytes tells.
+            # The store may have kept it: sending the same bytes again shows it.
             home.clock.sleep(0.05 * 2**attempt)
             continue
         return created or (attempt > 0 and home.store.get(path) == data)
@@ -308,7 +308,7 @@ def _remove_unheld(home: TableHome, snapshot: Snapshot) -> None:
 
 
 def _check_one_automatic(home: TableHome, options: TableOptions, name: str, snapshot: Snapshot) -> None:
-    """A snapshot has one automatic tag at most, for writers go on from its period."""
+    """Check that a snapshot has one automatic tag at most, for writers continue from its period."""
     periods = TagPeriods.of(options)
     if periods is None or periods.period(name) is None:
         return

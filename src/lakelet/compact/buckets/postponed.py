@@ -6,13 +6,13 @@
 
 A partition that has buckets keeps their number; the first compaction of one gives it `postpone.default-bucket-num` of them.
 Waiting rows are read in the order in which their files were committed, and get the sequence numbers that follow those of their
-bucket, so that of two rows of a key the later commit's wins. (Java goes by the time at which files were made, and so by the
+bucket, so that of two rows of a key the later commit's wins. (Java orders files by their creation time, and so by the
 clocks and time zones of their writers.) The new files are of level 0: whether they are merged with others is decided by the
 compaction that follows.
 
 Rows that are written concurrently stay postponed. Where a concurrent commit assigned rows of a partition first, the work on it
 is discarded and cleaned up. A crash before the commit leaves orphan files. Memory is bounded by `write-buffer-size` and
-the bytes of a waiting file, for each partition in the works.
+the bytes of a waiting file, for each partition in progress.
 """
 
 from __future__ import annotations

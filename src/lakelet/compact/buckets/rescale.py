@@ -16,10 +16,10 @@ number it was written for, and this is how that holds with concurrent writers:
 
 Rewriting comes before the change of the option because it takes long, and writers are refused only after it. A crash before
 the option changes leaves orphan files. After that it leaves partitions of the old number: they are read as before,
-writers are refused, and the same call goes on from there. Partitions that are left out keep their number until they are
+writers are refused, and the same call continues from there. Partitions that are left out keep their number until they are
 rewritten.
 
-In a table with postponed buckets every partition has a number of its own; no option changes, and waiting rows go on waiting.
+In a table with postponed buckets every partition has a number of its own; no option changes, and postponed rows stay postponed.
 """
 
 from __future__ import annotations
