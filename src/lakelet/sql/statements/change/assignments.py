@@ -1,9 +1,9 @@
-"""Reading what columns get: the items of SET, and the values of VALUES.
+"""Parse assignments to columns: the items of SET, and the values of VALUES.
 
     SET a = 1, b = DEFAULT            SET (a, b) = (1, DEFAULT)          SET (a, b) = ROW(1, 2)
     SET (a, b) = (SELECT x, y …)      SET (a, b) = 5                     SET r.x = 1, t.a = 2
 
-A comma may stand behind the last item, as it may in DuckDB.
+A trailing comma is allowed, as in DuckDB.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lakelet.sql.statements.text.spans import read_span
 
 
 class Owner(Protocol):
-    """Whose columns are set."""
+    """The table whose columns are set."""
 
     @property
     def alias(self) -> str:
-        """What columns may be qualified by."""
+        """The alias that may qualify columns."""
 
     @property
     def qualifier(self) -> tuple[str, ...]:
-        """The same in several parts."""
+        """The parts of the full name that may qualify columns."""
 
 
 def read_assignments(reader: WordReader, target: Owner, *stops: str) -> tuple[Assignment, ...]:
@@ -60,7 +60,7 @@ def read_values(reader: WordReader) -> list[Span | None]:
 
 
 def read_columns(reader: WordReader) -> list[Word]:
-    """Reads (column, …), each of which is named once."""
+    """Reads (column, …); SqlError at a column named twice."""
 
     def column() -> Word:
         reader.name("a column")
@@ -94,7 +94,7 @@ def _read_item(reader: WordReader, target: Owner, stops: tuple[str, ...]) -> lis
 
 
 def _read_row(reader: WordReader, stops: tuple[str, ...]) -> list[Span | None] | None:
-    """Reads (…, …) or ROW(…, …); None where another expression stands, of which they may be a part."""
+    """Reads (…, …) or ROW(…, …); None, with nothing read, where they are part of a larger expression."""
     start = reader.place
     is_row = reader.accept("ROW")
     if reader.at("(") and reader.peek(1).keyword not in QUERIES:
@@ -107,7 +107,7 @@ def _read_row(reader: WordReader, stops: tuple[str, ...]) -> list[Span | None] |
 
 
 def _read_path(reader: WordReader, target: Owner) -> tuple[Word, ...]:
-    """Reads a column, qualified or not, and the fields behind it."""
+    """Reads a column, qualified or not, and the path of fields inside it."""
     first = reader.place
     reader.name_parts("a column")
     words = [word for word in reader.words[first : reader.place] if word.keyword != "."]
@@ -119,7 +119,7 @@ def _read_path(reader: WordReader, target: Owner) -> tuple[Word, ...]:
 
 
 def _overlap(one: Assignment, other: Assignment) -> bool:
-    """Whether both set a column, or one a part of what the other sets."""
+    """Whether both set the same column, or one a field inside what the other sets."""
     left = [word.text.lower() for word in (one.column, *one.path)]
     right = [word.text.lower() for word in (other.column, *other.path)]
     return all(mine == theirs for mine, theirs in zip(left, right, strict=False))

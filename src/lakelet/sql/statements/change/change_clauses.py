@@ -1,10 +1,10 @@
-"""What UPDATE, DELETE and MERGE come to, as values: which rows are looked at, and what happens to each.
+"""The parsed form of UPDATE, DELETE and MERGE: which rows are selected, and the action on each.
 
     UPDATE t SET a = 1 WHERE b         one clause for rows that match: update a
     DELETE FROM t WHERE b              one clause: delete
-    MERGE INTO t USING s ON … WHEN …   a clause for each WHEN; the first whose condition holds counts
+    MERGE INTO t USING s ON … WHEN …   a clause for each WHEN; the first whose condition holds applies
 
-Whether columns exist is found out on the version of the table that is changed.
+Columns are resolved later, on the version of the table that is changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakelet.sql.statements.text.spans import ChangeTarget
 
 
 class When(Enum):
-    """Which rows a clause is for: those of both sides, of the source only, of the target only."""
+    """The rows that a clause applies to: matched ones, those of the source only, those of the target only."""
 
     MATCHED = "MATCHED"
     NOT_MATCHED = "NOT MATCHED"
@@ -30,7 +30,7 @@ class When(Enum):
 
 
 class Action(Enum):
-    """What a clause does with a row."""
+    """The action of a clause on a row."""
 
     UPDATE = "UPDATE"
     DELETE = "DELETE"
@@ -40,8 +40,8 @@ class Action(Enum):
 
 
 class TakesAll(Enum):
-    """How a clause takes columns of the source: by name with every column of the target there (`*`), by name as far as they are
-    there, in their order, or those of an INSERT that has rows in conflict."""
+    """How a clause maps source columns to target columns: by name with every target column present (`*`), by name for those that
+    are present, by position, or the columns of an INSERT … ON CONFLICT."""
 
     EVERY = "*"
     GIVEN = "the columns that INSERT gives values to"
@@ -51,8 +51,8 @@ class TakesAll(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A column, where it is named, and the expression it gets; None stands for DEFAULT. Of a query that gives values to several
-    columns, `part` says which of its columns this one gets, of as many as `parts`. `path` leads to a field of a ROW."""
+    """An assignment of an expression to a column; None is DEFAULT. For a subquery assigned to several columns, `part` is the
+    index of this column in its row and `parts` the number of them. `path` leads to a field of a ROW."""
 
     column: Word
     value: Span | None
@@ -63,8 +63,8 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What happens to some rows. An INSERT without named columns has its `values` in the order of the table's; `message` is what
-    an ERROR says."""
+    """A WHEN clause: an action on the rows that it applies to. An INSERT without named columns has its `values` in the order of
+    the table's columns; `message` is that of an ERROR."""
 
     when: When
     action: Action
@@ -77,15 +77,15 @@ class Clause:
 
     @property
     def expressions(self) -> list[Span]:
-        """All that is worked out for a row."""
+        """All expressions that are evaluated per row."""
         found = [self.condition, self.message, *(self.values or ()), *(one.value for one in self.assignments)]
         return list(dict.fromkeys(span for span in found if span is not None))
 
 
 @dataclass(frozen=True, slots=True)
 class GivenRows:
-    """Rows to insert, with all columns of the target, of which the statement gives values to `columns`; with their numbers in a
-    column of some name."""
+    """Rows to insert, with all columns of the target, of which the statement gives values to `columns`; `numbered` adds row
+    numbers in a column of the given name."""
 
     numbered: Callable[[str], Rows]
     schema: pa.Schema
@@ -94,9 +94,9 @@ class GivenRows:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A whole statement. `source` is what stands behind FROM or USING, `on` the condition of a join with it, `using` the columns
-    it is joined by instead, `where` what rows of the target must fulfil, `returning` what is given of rows that changed. `given`
-    are rows of an INSERT, which are joined by the primary key."""
+    """A parsed statement. `source` is the relation of FROM or USING, `on` the join condition with it, `using` the join columns
+    instead, `where` the condition on rows of the target, `returning` the RETURNING list. `given` are the rows of an INSERT, which
+    are joined by the primary key."""
 
     name: str
     target: ChangeTarget
@@ -112,10 +112,10 @@ class Change:
 
     @property
     def joins(self) -> bool:
-        """Whether rows of the target and the source are paired, and those that have none are there too."""
+        """Whether target and source are joined with clauses for matched and unmatched rows, as in MERGE and ON CONFLICT."""
         return self.on is not None or self.using is not None or self.given is not None
 
     @property
     def inserts(self) -> bool:
-        """Whether it puts rows in that are not there."""
+        """Whether a clause inserts rows."""
         return any(clause.action is Action.INSERT for clause in self.clauses)

@@ -1,4 +1,4 @@
-"""The query of UPDATE, DELETE and MERGE: one row for each row that changes, with what it becomes.
+"""Generate the query of UPDATE, DELETE and MERGE: one row for each changed row, with its new values.
 
     SELECT <clause>, <place>, <value of each column>
     FROM (SELECT <clause>, <place>, <columns kept>, <expressions as written> FROM <target>[, <source>] [WHERE …])
@@ -34,7 +34,7 @@ from lakelet.sql.statements.text.query_text import QueryText, Span
 
 @dataclass(slots=True)
 class ChangeQuery:
-    """The query of a statement on one schema of its target. `places` says whether rows of the target come with their places,
+    """The query of a statement on one schema of its target. `places` says whether target rows are read with their positions,
     `source_columns` names the columns of the source of a MERGE."""
 
     statement: Statement
@@ -43,9 +43,9 @@ class ChangeQuery:
     names: InternalNames
     places: bool
     source_columns: Sequence[str] = ()
-    # What is written for rows as values.
+    # Replacement texts for whole rows used as values.
     instead: Mapping[int, str] | None = None
-    # Whether Arrow holds the target's moments in other units than queries see them in.
+    # Whether Arrow stores the target's timestamps in other units than queries use.
     has_coarse: bool = True
     defaults: ColumnDefaults = LITERALS
     _values: list[dict[str, Value]] = field(init=False)
@@ -55,7 +55,7 @@ class ChangeQuery:
         self._values = [values.of(number) for number in range(len(self.change.clauses))]
 
     def defaulted(self) -> dict[str, frozenset[int]]:
-        """The clauses by which columns get their defaults."""
+        """The numbers of the clauses that set each column to its default."""
         found = {
             name: frozenset(
                 number for number, values in enumerate(self._values) if isinstance(values.get(name), Default)
@@ -67,7 +67,7 @@ class ChangeQuery:
     # ------------------------------------------------------------------ the statement's own part
 
     def inner(self) -> QueryText:
-        """What is looked up."""
+        """The inner query."""
         change, names = self.change, self.names
         text = begun(self.statement, change, self.instead)
         if change.joins:
@@ -108,14 +108,14 @@ class ChangeQuery:
         return f"(SELECT * REPLACE ({casts}) FROM {self.names.target})"
 
     def _written(self, values: dict[str, Value]) -> list[Given]:
-        """What a clause takes from the query, each once."""
+        """The distinct expressions that a clause needs from the inner query."""
         found = {one.name: one for value in values.values() for one in givens(value)}
         return list(found.values())
 
     # ------------------------------------------------------------------ values in the columns' types
 
     def outer(self, inner: QueryText, types: pa.Schema) -> QueryText:
-        """What changes, given the types of what is looked up."""
+        """The outer query, given the column types of the inner one."""
         names = self.names
         items = [names.clause]
         if self.places:
@@ -132,13 +132,13 @@ class ChangeQuery:
             inner = inner.inside(f"SELECT *, {clause} AS {names.clause} FROM (", "\n)")
             made = inner.inside(f"SELECT {', '.join(items)} FROM (", f"\n) WHERE {names.clause} IS NOT NULL")
             return self._with_taken(made)
-        # However many rows of USING fit a row, it goes once.
+        # A row is deleted once, however many rows of USING match it.
         once = self.change.source is not None and self.change.clauses[0].action is Action.DELETE
         select = f"SELECT DISTINCT ON ({names.file}, {names.row})" if once else "SELECT"
         return inner.inside(f"{select} {', '.join(items)} FROM (", "\n)")
 
     def _with_taken(self, changed: QueryText) -> QueryText:
-        """The rows that change, and of each to insert whether its key is there, where that can be."""
+        """The changed rows, with a flag for inserted ones whose key exists already, where that is possible."""
         names, keys = self.names, self.schema.primary_keys
         if not may_insert_known_keys(self.change, keys, self._values, self.statement.reader.words):
             return changed
@@ -149,7 +149,7 @@ class ChangeQuery:
         return changed.inside(f"SELECT *, {test} AS {names.taken} FROM (", f"\n) AS {names.rows}")
 
     def _column_values(self, one: Field, types: pa.Schema) -> list[str | None]:
-        """What a column becomes, by clause."""
+        """The SQL of a column's new value, by clause."""
         return [
             self._converted(number, one, values[one.name], self._kept_name(one.name), types)
             if one.name in values
@@ -178,7 +178,7 @@ class ChangeQuery:
                 return converted(name, kind, one)
 
     def _found(self, number: int, value: Given, types: pa.Schema) -> tuple[str, pa.DataType]:
-        """Where the inner query holds a value, and its type."""
+        """The column of the inner query that holds a value, and its type."""
         if self.change.joins:
             chosen = self.names.chosen(self.change.clauses[number].when.name)
             name, kind = f"{chosen}.{value.name}", types.field(chosen).type.field(value.name).type
@@ -200,7 +200,7 @@ class ChangeQuery:
         return f"CASE {self.names.clause}{cases} END" if cases else f"CAST(NULL AS {duck_type(one.type)})"
 
     def _older(self, types: pa.Schema) -> str | None:
-        """Whether a row gets a lower sequence than it has, by which the merge would drop the change."""
+        """SQL for whether an update lowers the sequence field of a row, so that the merge would ignore the update."""
         options = TableOptions(self.schema.options)
         names = [name for name in options.get(SEQUENCE_FIELD) or () if self.schema.primary_keys]
         sign = ">" if options.get(SEQUENCE_FIELD_SORT_ORDER) == "descending" else "<"
@@ -230,24 +230,24 @@ class ChangeQuery:
 
 
 def begun(statement: Statement, change: Change, instead: Mapping[int, str] | None = None) -> QueryText:
-    """A query that begins with the statement's common tables."""
+    """A query text that begins with the statement's common table expressions."""
     text = QueryText(statement, change.target.qualifier, instead)
     return text if change.common is None else text.add_span(change.common).add(" ")
 
 
 def source_query(statement: Statement, change: Change) -> QueryText:
-    """The source of a statement by itself."""
+    """A query over the source of a statement alone."""
     assert change.source is not None
     return begun(statement, change).add("SELECT * FROM ").add_span(change.source)
 
 
 def default_value(one: Field, defaults: ColumnDefaults, relation: str) -> str:
-    """SQL for the default of a column, which a relation of one row holds: NULL where it differs from row to row, to be filled
-    in behind the query. So nothing that a table says is part of a query, and no setting of the session changes a default."""
+    """SQL for the default of a column, read from a relation of one row: NULL for a volatile default, which is filled in after
+    the query. So no text stored in a table is part of a query, and no setting of the session changes a default."""
     source = f"(SELECT {quoted(one.name)} FROM {relation})" if defaults.has(one) else "NULL"
     return f"CAST({source} AS {duck_type(one.type)})"
 
 
 def _is_coarse(one: Field) -> bool:
-    """Whether Arrow holds a column in another unit than queries see it in."""
+    """Whether Arrow stores a column in another unit than queries use."""
     return isinstance(one.type, Atomic) and (one.type.kind in TIMESTAMPS or one.type.kind is Kind.TIME)

@@ -1,10 +1,10 @@
-"""What each column becomes by the clauses of a statement, on one schema of its target.
+"""Resolve the new value of each column under the clauses of a statement, on one schema of its target.
 
     UPDATE SET a = 1        a: written here     all others: kept
-    DELETE                  all kept, where rows go by their key or are given back
+    DELETE                  all kept, where rows are deleted by key or returned
     INSERT (a) VALUES (1)   a: written here     all others: their default
 
-Pure: names are resolved, and what cannot be is refused where it stands.
+Pure: names are resolved, and unknown ones are reported at their position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lakelet.sql.statements.text.query_text import Span
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The column stays as it is."""
+    """The column keeps its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The column gets what the query holds under a name: an expression of the statement, or a column of the source. Where the
-    expression is a query that gives values to several columns, `part` of `parts` of its row."""
+    """The column gets the inner query's value of this name: an expression of the statement, or a column of the source. For a
+    subquery assigned to several columns, it gets `part` of the `parts` of its row."""
 
     name: str
     written: Span | str
@@ -48,7 +48,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Some fields of a ROW get values, the others stay as they are."""
+    """Some fields of a ROW get values, the others are kept."""
 
     values: Mapping[str, Value]
 
@@ -57,7 +57,7 @@ Value = Kept | Default | Given | Fields
 
 
 def givens(value: Value) -> list[Given]:
-    """What a value takes from the query."""
+    """The values of the inner query that a value needs."""
     if isinstance(value, Fields):
         return [one for inner in value.values.values() for one in givens(inner)]
     return [value] if isinstance(value, Given) else []
@@ -75,7 +75,7 @@ class ChangeValues:
     source_columns: Sequence[str] = ()
 
     def of(self, number: int) -> dict[str, Value]:
-        """What each column becomes by a clause; nothing where no row comes of it."""
+        """The new value of each column under a clause; empty where no new row is needed."""
         clause = self.change.clauses[number]
         match clause.action:
             case Action.UPDATE:
@@ -106,11 +106,11 @@ class ChangeValues:
     def _given(self, number: int, place: int, one: Assignment) -> Value:
         if one.value is None:
             return Default()
-        # Columns that a query gives values to share it.
+        # Columns assigned from one subquery share it.
         return Given(self.names.value(number, place - one.part), one.value, one.part, one.parts)
 
     def _in_row(self, field: Field, one: Assignment, before: Value | None, given: Value) -> Value:
-        """The value of a column of which a field may be set, beside others that were set before."""
+        """The value of a column after assigning one of its fields, with those assigned before."""
         kind, path = field.type, list(one.path)
         if not path:
             return given
@@ -154,7 +154,7 @@ class ChangeValues:
     # ------------------------------------------------------------------ columns
 
     def _from_source(self, number: int, clause: Clause, how: TakesAll) -> dict[str, Value]:
-        """All columns of the source, for columns of the target."""
+        """The source columns, by the target columns that they are assigned to."""
         if how is TakesAll.BY_POSITION:
             if len(self.source_columns) != len(self.schema.names):
                 raise self._error(
@@ -173,7 +173,7 @@ class ChangeValues:
                     raise self._error(f"{self.change.target.shown} has no column {column!r}{hint}", clause.word)
                 pairs[name] = column
         else:
-            # The primary key stays in an update.
+            # An update keeps the primary key.
             keys = self.schema.primary_keys if clause.action is Action.UPDATE else ()
             pairs = {name: self._of_source(name, clause) for name in self.schema.names if name not in keys}
         places = {name: place for place, name in enumerate(self.schema.names)}
@@ -201,7 +201,7 @@ class ChangeValues:
 
 
 def check_defaults(schema: TableSchema, defaults: ColumnDefaults, given: Mapping[str, object]) -> None:
-    """InvalidError where a column that cannot be NULL and has no default is left out."""
+    """InvalidError if a NOT NULL column without a default gets no value."""
     for one in schema.fields:
         if given.get(one.name) is None and not one.type.nullable and not defaults.has(one):
             raise InvalidError(f"column {one.name!r} is NOT NULL and has no default, and needs a value")

@@ -1,11 +1,11 @@
-"""The inner query of INSERT … ON CONFLICT: the rows to insert beside the rows that have their keys.
+"""The inner query of INSERT … ON CONFLICT: join the rows to insert with the existing rows of their keys.
 
     SELECT <choice>, …
     FROM (SELECT <columns of the target>, <the new row as a struct> AS excluded
           FROM target RIGHT JOIN <the first new row of each key> ON <same key>) AS t
 
-A name without a side is a column of the target, as in DuckDB; `excluded.a` is the value that was to be inserted. Of several new
-rows with one key the first counts.
+An unqualified name is a column of the target, as in DuckDB; `excluded.a` is the value to be inserted. Of several new rows with
+one key the first is used.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ConflictQuery(MergeQuery):
         text.add(f") AS {self._target}")
 
     def _first_rows(self) -> str:
-        """The new rows, of each key the first."""
+        """The first new row of each key."""
         keys = ", ".join(quoted(key) for key in self.keys)
         first = f"row_number() OVER (PARTITION BY {keys} ORDER BY {self.names.number}) = 1"
         return f"SELECT * FROM {self.names.rows} QUALIFY {first}"

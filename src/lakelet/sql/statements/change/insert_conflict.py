@@ -1,9 +1,10 @@
-"""INSERT … ON CONFLICT and INSERT OR REPLACE / IGNORE: what becomes of rows whose key is there already.
+"""INSERT … ON CONFLICT and INSERT OR REPLACE / IGNORE: resolve rows whose key exists already.
 
     rows to insert, read once ─ joined with the rows of one snapshot by key ─ inserts and updates ─ one commit
 
-The rows are those of the query when the statement began; where others wrote meanwhile, they are compared with the newest snapshot
-and nothing is worked out from an outdated row. A plain INSERT into a table with a primary key needs none of this: it replaces.
+The rows to insert are read once, when the statement begins; after a concurrent commit they are joined with the newest snapshot
+again, so that nothing is computed from an outdated row. A plain INSERT into a table with a primary key needs none of this: it
+replaces.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def run_conflict(
     batches: Iterable[pa.RecordBatch],
     given: Sequence[str],
 ) -> SqlResult:
-    """Inserts rows (`given` are the columns that the statement gives values to) and does to those that are there what it says."""
+    """Inserts new rows and resolves conflicts with existing ones; `given` are the columns that the statement gives values to."""
     conflict, schema = insert.conflict, target.table.schema
     assert conflict is not None
     _check(statement, insert, conflict, schema, target)
@@ -62,7 +63,7 @@ def run_conflict(
 
 
 def _matched(conflict: Conflict) -> Clause:
-    """What happens to a row that is there."""
+    """The clause for rows in conflict with an existing one."""
     match conflict.action:
         case "NOTHING":
             return Clause(When.MATCHED, Action.NOTHING)
@@ -89,7 +90,7 @@ def _check(statement: Statement, insert: Insert, conflict: Conflict, schema: Tab
 
 
 def _kept(batches: Iterable[pa.RecordBatch], schema: TableSchema) -> KeptBatches:
-    """Rows with all columns of the table, kept to be read as often as the statement is tried."""
+    """Buffer the rows, with all columns of the table, to be read again at every retry."""
     caster, kept, count = RowCaster(schema.fields), KeptBatches(arrow_schema(schema.fields)), 0
     try:
         for batch in batches:
@@ -103,7 +104,7 @@ def _kept(batches: Iterable[pa.RecordBatch], schema: TableSchema) -> KeptBatches
 
 
 def _numbered(kept: KeptBatches, number: str) -> Rows:
-    """The rows with their numbers in a column of this name."""
+    """The rows, with row numbers in a column of this name."""
     schema = pa.schema([*(one.with_nullable(True) for one in kept.schema), pa.field(number, pa.int64())])
 
     def read(columns: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:

@@ -1,10 +1,10 @@
-"""Whether MERGE can insert a row whose key is there: it can where its condition says more, or less, than that the keys are equal.
+"""Detect whether MERGE may insert a row whose key exists: it may unless its condition is exactly the equality of the keys.
 
-    ON t.id = s.id                WHEN NOT MATCHED THEN INSERT (id, …) VALUES (s.id, …)     the key of a new row is not there
-    ON t.id = s.id AND s.n > 1    WHEN NOT MATCHED THEN INSERT …                            it may be, in a row that did not match
+    ON t.id = s.id                WHEN NOT MATCHED THEN INSERT (id, …) VALUES (s.id, …)     a new key does not exist
+    ON t.id = s.id AND s.n > 1    WHEN NOT MATCHED THEN INSERT …                            it may, in a row that did not match
 
-A row that did not match would be replaced by the new one; where that can be, keys are looked up. Pure: told by the words alone,
-and "it can" where they are of any other form.
+A row that did not match would be replaced by the new one; where that is possible, keys are looked up. Pure: decided by the words
+alone, conservatively for conditions of any other form.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def may_insert_known_keys(
 
 
 def _pairs(change: Change, words: Sequence[Word]) -> dict[str, str] | None:
-    """The target's columns that must be equal to columns of the source, in lower case; None where more is asked than that."""
+    """The target columns that the condition equates with source columns, in lower case; None for any other condition."""
     if change.using is not None:
         names = [word.text.lower() for word in words[change.using.first : change.using.behind] if word.is_name]
         return dict(zip(names, names, strict=True))

@@ -1,13 +1,13 @@
-"""The inner query of MERGE: one join, and around it a level for each side that can be alone.
+"""The inner query of MERGE: one join, nested in a subquery for each kind of unmatched rows.
 
     SELECT <choice of WHEN NOT MATCHED BY SOURCE>, …        sees the target alone
     FROM (SELECT <choice of WHEN NOT MATCHED>, …            sees the source alone
           FROM (SELECT <choice of WHEN MATCHED>, …          sees both
                 FROM target AS t FULL JOIN source AS s ON …) AS s) AS t
 
-A name in a clause belongs to a side that has a row there: were all clauses on the level of the join, a name of the absent side
-would be NULL, and written. A choice is a struct: the number of the first clause whose condition holds, and what this clause gives
-to columns; conditions and expressions stand in it once each, and are worked out only for rows that come to them.
+A name in a clause must belong to a side that has a row there: were all clauses on the level of the join, a name of the absent
+side would silently be NULL. A choice is a struct: the number of the first clause whose condition holds, and its column values;
+each condition and expression is in it once, and evaluated only for rows that reach it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from lakelet.sql.statements.change.change_values import Given
 from lakelet.sql.statements.text.internal_names import InternalNames
 from lakelet.sql.statements.text.query_text import QueryText, Span
 
-# What DuckDB calls a query without an alias.
+# DuckDB's alias of a subquery without one.
 UNNAMED = "unnamed_subquery"
 _JOINS = {(False, False): "JOIN", (True, False): "RIGHT JOIN", (False, True): "LEFT JOIN", (True, True): "FULL JOIN"}
 
 
 @dataclass(frozen=True, slots=True)
 class MergeQuery:
-    """The query of a statement. `target` is what gives the target's rows, `columns` are its columns with their places in the
-    schema, `written` is what each clause takes from the query."""
+    """The query of a statement. `target` is the relation of the target's rows, `columns` are its columns with their indexes in
+    the schema, `written` are the expressions that each clause needs from the query."""
 
     change: Change
     names: InternalNames
@@ -48,7 +48,7 @@ class MergeQuery:
         self._add_choice(text, When.NOT_MATCHED_BY_SOURCE, f"{names.source} IS NULL")
         chosen = self._chosen(kinds, When.MATCHED, When.NOT_MATCHED)
         shown = [f"{names.kept(place)} AS {quoted(name)}" for place, name in self.columns]
-        # A level of their own gives the target's columns their names: items of one SELECT see each other.
+        # The target's columns are named in a subquery of their own: items of one SELECT are in scope of each other.
         text.add(f"{', '.join((*chosen, *places, *kept))} FROM (SELECT *, {', '.join(shown)} FROM (SELECT ")
         self._add_choice(text, When.NOT_MATCHED, f"{names.row} IS NULL")
         text.add(f"{', '.join((*self._chosen(kinds, When.MATCHED), *places, *kept))} FROM (SELECT ")
@@ -84,7 +84,7 @@ class MergeQuery:
     # ------------------------------------------------------------------ choices
 
     def _add_choice(self, text: QueryText, when: When, holds: str) -> None:
-        """The first clause of a kind whose condition holds, and its values."""
+        """Adds the struct of the first clause of a kind whose condition holds, with its values."""
         chosen = [(number, one) for number, one in enumerate(self.change.clauses) if one.when is when]
         if not chosen:
             return
@@ -98,7 +98,7 @@ class MergeQuery:
                 text.add("(").add_span(clause.condition, self._explain(when)).add("\n)")
             text.add(" THEN ")
             self._add_values(text, number, clause, fields)
-        # Of no row, but with the type of all.
+        # A branch that no row takes, which gives the struct its full type.
         nothing = ", ".join(f"{name}: NULL" for name in fields)
         text.add(f" WHEN FALSE THEN {{{self.names.clause}: 0{', ' * bool(fields)}{nothing}}}")
         text.add(f" END END AS {self.names.chosen(when.name)}, ")
@@ -132,7 +132,7 @@ class MergeQuery:
         text.add_span(clause.message, self._explain(clause.when)).add("\n) AS VARCHAR), 'NULL')) AS INTEGER)")
 
     def _explain(self, when: When) -> Explain | None:
-        """What to say of an error in a clause: names of the side that has no row there are told apart from others."""
+        """The explanation of errors in a clause, which detects names of the side that has no row there."""
         absent = {
             When.MATCHED: ("", None, ()),
             When.NOT_MATCHED: ("target", self.change.target.alias, tuple(name for _, name in self.columns)),
@@ -143,7 +143,7 @@ class MergeQuery:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """Says what is wrong with a name in a clause, in which one side has no row."""
+    """Explains an error about a name in a clause where one side has no row."""
 
     when: When
     side: str
@@ -167,7 +167,7 @@ class Explain:
 
 
 def add_written(text: QueryText, one: Given, names: InternalNames, explain: Explain | None = None) -> None:
-    """Adds an expression of the statement; a query that gives values to several columns as a struct of its one row."""
+    """Adds an expression of the statement; a subquery assigned to several columns as a struct of its one row."""
     assert isinstance(one.written, Span)
     if not one.parts:
         text.add("(").add_span(one.written, explain).add("\n)")

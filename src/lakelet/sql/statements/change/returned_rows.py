@@ -1,10 +1,10 @@
-"""RETURNING: what a statement gives back of the rows it inserted, changed or deleted.
+"""RETURNING: the result rows of a statement that inserted, updated or deleted rows.
 
     rows of one batch ─ the expressions of RETURNING, by DuckDB ─ kept until the commit is made ─ the statement's result
 
 Expressions see the target's columns as they are written, for deleted rows as they were; in a MERGE also `merge_action`, which is
-no part of `*`. They are worked out before the commit: a statement whose RETURNING fails changes nothing. Results that are too
-large for memory wait on local disk.
+no part of `*`. They are evaluated before the commit: a statement whose RETURNING fails changes nothing. Results that are too
+large for memory are spilled to local disk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MEMORY_BYTES = 64 << 20
 
 @dataclass(slots=True)
 class ReturnedRows:
-    """What RETURNING gives of rows with these columns; `has_action` says whether each row has an action."""
+    """The RETURNING rows of a statement on a table with these columns; `has_action` adds the action of each row."""
 
     context: Context
     statement: Statement
@@ -64,18 +64,18 @@ class ReturnedRows:
         self._kept = KeptBatches(self._run(empty, "").schema)
 
     def add(self, rows: pa.RecordBatch, action: str = "") -> None:
-        """Takes rows that have all columns."""
+        """Evaluates RETURNING on changed rows, which have all columns."""
         if rows.num_rows:
             for batch in self._run(rows, action).to_batches():
                 self._kept.add(batch)
 
     def result(self) -> SqlResult:
-        """What all rows give."""
+        """The result of the statement."""
         kept = self._kept
         return SqlResult(kept.schema, kept.batches, close=kept.close, once=True)
 
     def close(self) -> None:
-        """Lets go of everything."""
+        """Releases the buffered rows."""
         self._kept.close()
 
     def _run(self, rows: pa.RecordBatch, action: str) -> pa.Table:
@@ -92,7 +92,7 @@ class ReturnedRows:
         return text.add(f" FROM (SELECT {', '.join(items)} FROM {self._names.target}) AS {quoted(self.alias)}")
 
     def _add_items(self, text: QueryText) -> None:
-        """The items as they were written, but for the action, which a star leaves out."""
+        """Adds the items as they were written, with the action excluded from stars."""
         words, start = self.statement.reader.words, self.span.first
         for place in range(self.span.first, self.span.behind) if self.has_action else ():
             before = words[place - 1].keyword
@@ -114,7 +114,7 @@ class ReturnedRows:
 
 
 class KeptBatches:
-    """Batches that wait to be read, in memory as long as they are small."""
+    """A buffer of batches, in memory while small, else spilled to disk."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -124,7 +124,7 @@ class KeptBatches:
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keeps a batch."""
+        """Buffers a batch."""
         self._batches.append(batch)
         self._bytes += batch.nbytes
         if self._bytes > _MEMORY_BYTES:
@@ -141,7 +141,7 @@ class KeptBatches:
             yield from reader
 
     def close(self) -> None:
-        """Removes what is on disk."""
+        """Deletes the spilled files."""
         self._batches = []
         if self._folder is not None:
             self._folder.cleanup()

@@ -1,9 +1,9 @@
-"""UPDATE, DELETE and MERGE on their way: rows are found by a query over one snapshot, and written as one commit.
+"""Run UPDATE, DELETE and MERGE: find the changed rows by a query over one snapshot, and write them as one commit.
 
-    statement ─ query over the pinned version ─ rows that go, rows that come ─ commit ─ done again where others were faster
+    statement ─ query over the pinned version ─ removed and added rows ─ commit ─ retried after a concurrent commit
 
-Where the statement names its target once more, it sees the pinned snapshot there too. A row of the target is changed once: a
-statement by which several rows of the source would change it is refused.
+Where the statement references its target once more, it reads the pinned snapshot there too. A row of the target is changed at
+most once: a statement in which several source rows match it is refused.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ _KINDS = {
 
 
 def run_change(context: Context, statement: Statement, change: Change) -> SqlResult:
-    """Finds and changes rows; gives the last snapshot made, and how many rows changed."""
+    """Runs the statement; returns the last committed snapshot and the number of changed rows."""
     if isinstance(change.target, IcebergTarget):
         return iceberg_handler(context, "row_change:run_change")(context, statement, change)
     table = change.target.table
     schema = table.schema
     check_writable(schema)
-    # The time of defaults is that of the statement, however often it is tried.
+    # Defaults use the time of the statement, however often it is retried.
     run = _ChangeRun(context, statement, change, table.home, table.home.clock.now_ms())
-    # Rows that wait for a bucket have no numbers by which the commit could tell that others came in.
+    # Rows in a postponed bucket have no numbers by which the commit could detect concurrently added ones.
     postpones = bool(schema.primary_keys) and bucket_mode(schema) is BucketMode.POSTPONE_MODE
     prepare = prepare_changes(table.home, run.find)
     made = LookedUpChange(table.home, table.new_commit(), prepare, change.inserts or postpones).run()
@@ -76,7 +76,7 @@ def run_change(context: Context, statement: Statement, change: Change) -> SqlRes
 
 @dataclass(slots=True)
 class _ChangeRun:
-    """A statement, found out on one version after the other until a commit stands. `rows` counts those of the last one."""
+    """The evaluations of a statement, on one version after another until a commit succeeds. `rows` counts those of the last."""
 
     context: Context
     statement: Statement
@@ -87,11 +87,11 @@ class _ChangeRun:
     returned: ReturnedRows | None = field(default=None)
 
     def result(self, snapshot_id: int | None) -> SqlResult:
-        """What the statement gives, once it is committed."""
+        """The result of the committed statement."""
         return SqlResult.changed(snapshot_id, self.rows) if self.returned is None else self.returned.result()
 
     def find(self, schema: TableSchema, snapshot: Snapshot | None, located: LocatedRows) -> Iterator[RowChanges]:
-        """What changes in a version."""
+        """Finds the changes in a version."""
         self.rows = 0
         check_usable(schema)
         check_names(schema)
@@ -100,11 +100,11 @@ class _ChangeRun:
         self.returned = returned_rows(self.context, self.statement, self.change, schema)
         places = not schema.primary_keys or self.change.source is not None or self.change.joins
         scan = TableScan(self.home, schema, snapshot, schema.names)
-        # Where the statement names the table once more.
+        # Read where the statement references the target once more.
         again: dict[str, Relation] = {self.change.target.full_name: scan}
         found = found_names(self.context, self.statement, self.change, schema, again)
         target: Relation = scan if not places else located_rows(located, found.names)
-        dealt = _Dealing(self.change, schema, found.names)
+        builder = _ChangeBuilder(self.change, schema, found.names)
         with changed_rows(
             self.context,
             self.statement,
@@ -119,8 +119,8 @@ class _ChangeRun:
             for batch in result.to_batches():
                 self.rows += batch.num_rows
                 return_rows(self.returned, self.change, schema, found.names, batch)
-                yield from dealt.deal(batch)
-        dealt.check()
+                yield from builder.build(batch)
+        builder.check()
 
     def _check_engine(self, schema: TableSchema) -> None:
         if not schema.primary_keys:
@@ -139,7 +139,7 @@ class _ChangeRun:
 
 @dataclass(frozen=True, slots=True)
 class FoundNames:
-    """Names that a statement's query may use for itself, and the columns of the source of a MERGE."""
+    """The internal names of a statement's query, and the columns of the source of a MERGE."""
 
     names: InternalNames
     source_columns: Sequence[str] = ()
@@ -148,7 +148,7 @@ class FoundNames:
 def found_names(
     context: Context, statement: Statement, change: Change, schema: TableSchema, relations: Mapping[str, Relation]
 ) -> FoundNames:
-    """Looks for names that neither the statement nor its tables have."""
+    """Chooses internal names that neither the statement nor its tables use."""
     columns: Sequence[str] = ()
     if change.given is not None:
         columns = schema.names
@@ -158,15 +158,14 @@ def found_names(
 
 
 def located_rows(located: LocatedRows, names: InternalNames) -> Rows:
-    """The rows of the target with their places, under names that no column has."""
+    """The rows of the target with their positions, under names that no column has."""
     schema = located.schema_with(names.file, names.row)
     return Rows(schema, partial(located.read, file=names.file, row=names.row))
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """The rows of a change's query. What it leaves open is filled in here: defaults that differ from row to row, where a clause
-    asks for them."""
+    """The rows of a change's query, with volatile defaults, which differ from row to row, filled in where a clause uses them."""
 
     result: SqlResult
     defaults: ColumnDefaults
@@ -203,7 +202,7 @@ def changed_rows(
     has_coarse: bool = True,
     defaults: ColumnDefaults = LITERALS,
 ) -> ChangedRows:
-    """A row for each that changes: its clause, where `places` says so its place, and what it becomes."""
+    """One row for each changed row: its clause, with `places` its position, and its new values."""
     names = found.names
     known = {**relations, names.target: target}
     if change.given is not None:
@@ -242,7 +241,7 @@ def _rows_as_values(
 
 
 def returned_rows(context: Context, statement: Statement, change: Change, schema: TableSchema) -> ReturnedRows | None:
-    """What gathers the rows of RETURNING, where the statement has it."""
+    """The collector of RETURNING rows, if the statement has RETURNING."""
     if change.returning is None:
         return None
     target = change.target
@@ -254,7 +253,7 @@ def returned_rows(context: Context, statement: Statement, change: Change, schema
 def return_rows(
     returned: ReturnedRows | None, change: Change, schema: TableSchema, names: InternalNames, batch: pa.RecordBatch
 ) -> None:
-    """Hands rows that change to RETURNING."""
+    """Passes changed rows to RETURNING."""
     if returned is None:
         return
     actions = np.array([clause.action.value for clause in change.clauses])[batch.column(names.clause).to_numpy()]
@@ -263,17 +262,17 @@ def return_rows(
 
 
 def several_match(change: Change) -> InvalidError:
-    """The error of a statement by which a row would be changed twice, with nobody to say which change counts."""
+    """The error of a statement that would change a row twice, which is ambiguous."""
     return InvalidError(f"{change.name}: several rows of the source match one row of {change.target.shown}")
 
 
 def check_names(schema: TableSchema) -> None:
-    """InvalidError where DuckDB would take two columns for one."""
+    """InvalidError if two columns differ in case alone, which DuckDB cannot distinguish."""
     check_columns_apart(schema.names, "the table")
 
 
-class _Dealing:
-    """Turns what the query gives into rows that go and rows that come."""
+class _ChangeBuilder:
+    """Converts the rows of the query into removed and added rows."""
 
     def __init__(self, change: Change, schema: TableSchema, names: InternalNames) -> None:
         self._change = change
@@ -281,15 +280,15 @@ class _Dealing:
         self._names = names
         self._kinds = np.array([_KINDS[clause.action] for clause in change.clauses], np.int8)
         self._coming = RowCaster(schema.fields)
-        # Rows that are there are taken away as they are, whatever the schema asks of them by now.
+        # Existing rows are removed as they are, even if they violate a NOT NULL added since.
         self._going = RowCaster([replace(one, type=with_nullable(one.type, True)) for one in schema.fields])
         self._came = 0
         self._files: list[NDArray[np.int32]] = []
         self._rows: list[NDArray[np.int64]] = []
         self._keys: list[pa.RecordBatch] = []
 
-    def deal(self, batch: pa.RecordBatch) -> Iterator[RowChanges]:
-        """The changes that rows of the query are."""
+    def build(self, batch: pa.RecordBatch) -> Iterator[RowChanges]:
+        """Converts a batch of the query."""
         names = self._names
         if names.older in batch.schema.names and pa.compute.any(batch.column(names.older)).as_py():
             raise InvalidError(
@@ -345,7 +344,7 @@ class _Dealing:
             self._keys.append(pa.RecordBatch.from_arrays([rows.column(name) for name in keys], keys))
 
     def check(self) -> None:
-        """InvalidError where a row would be changed twice, with nobody to say which change counts."""
+        """InvalidError if a row would be changed twice, which is ambiguous."""
         if self._change.source is not None and self._rows:
             files, rows = np.concatenate(self._files), np.concatenate(self._rows)
             order = np.lexsort((rows, files))
@@ -356,7 +355,7 @@ class _Dealing:
 
 
 def check_distinct_keys(keys: Sequence[pa.RecordBatch], name: str) -> None:
-    """InvalidError where several rows would be written with one key."""
+    """InvalidError if several rows would be written with the same key."""
     if not keys:
         return
     table = pa.Table.from_batches(keys)

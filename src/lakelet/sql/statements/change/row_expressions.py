@@ -1,9 +1,9 @@
-"""Refuses what an expression of a single row cannot hold: aggregates, window functions, UNNEST, stars.
+"""Refuse aggregates, window functions, UNNEST and stars in expressions of a single row.
 
     UPDATE t SET a = max(a)                    refused, as DuckDB refuses it
-    UPDATE t SET a = (SELECT max(a) FROM t)    fine: the aggregate is the query's
+    UPDATE t SET a = (SELECT max(a) FROM t)    fine: the aggregate is in a subquery
 
-The expressions run inside a query of ours, where DuckDB would take these to be about all rows of it.
+The expressions run inside a generated query, where DuckDB would apply these to all rows of it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lakelet.sql.statements.text.query_text import QueryText, Span
 QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT")
 _AGGREGATES = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
 _AGGREGATE, _WINDOW, _UNNEST, _STAR = "an aggregate", "a window function", "UNNEST", "a star"
-# What DuckDB calls its aggregates, once it has been asked.
+# The names of DuckDB's aggregates, queried once.
 _known: set[str] = set()
 
 
 def check_row_expressions(
     context: Context, statement: Statement, spans: Sequence[Span], what: str, *, stars: bool = False
 ) -> None:
-    """SqlError where one of these expressions is about more than one row; `stars` says whether they may stand for columns."""
+    """SqlError at an expression over more than one row; `stars` allows stars."""
     suspect = [span for span in spans if stars or _has_sign(statement, span)]
     if not suspect:
         return
@@ -38,7 +38,7 @@ def check_row_expressions(
     with context.engine.space() as space:
         tree = space.tree(text.text)
         if tree.get("error"):
-            # The statement's own query tells what is wrong with it.
+            # The statement's own query reports the syntax error.
             return
         select = only_select(tree)
         if select is None or select.get("from_table", {}).get("type") != "EMPTY" or set(select) & _MORE:
@@ -53,12 +53,12 @@ _MORE = frozenset(("modifiers", "where_clause", "group_expressions", "having", "
 
 
 def _has_sign(statement: Statement, span: Span) -> bool:
-    """Whether an expression calls something, or has a star."""
+    """Whether an expression has a call or a star."""
     return any(word.keyword in ("(", "*") for word in statement.reader.words[span.first : span.behind])
 
 
 def _outside_queries(node: object) -> Iterator[dict[str, Any]]:
-    """The expressions that a tree is made of, without those of queries in it."""
+    """The expression nodes of a tree, without those of subqueries."""
     if isinstance(node, (list, tuple)):
         for child in node:
             yield from _outside_queries(child)

@@ -1,8 +1,8 @@
-"""Rows as values: the name of a table where a column's is expected.
+"""Rewrite whole-row references: the name of a table where a column's is expected.
 
     UPDATE t SET note = to_json(t)    ->    to_json(struct_pack(id := t.id, note := t.note))
 
-In the statement's query a table has columns of ours beside its own, which are no part of such a value.
+In the statement's query a table has internal columns besides its own, which are no part of such a value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def whole_rows(
     columns: Sequence[str],
     others: Sequence[str],
 ) -> dict[int, str]:
-    """What to write for each place where `alias` stands for a row of these columns; `others` are columns of other tables."""
+    """The replacement at each position where `alias` is a row of these columns; `others` are columns of other tables."""
     known = {name.lower() for name in (*columns, *others)}
     suspect = [span for span in spans if _names_alone(statement, span, alias)]
     if not suspect or alias.lower() in known:
@@ -40,7 +40,7 @@ def whole_rows(
 
 
 def _names_alone(statement: Statement, span: Span, alias: str) -> bool:
-    """Whether a name stands somewhere without a column behind it."""
+    """Whether the name occurs without a column after it."""
     words = statement.reader.words
     for place in range(span.first, span.behind):
         behind = words[place + 1].keyword if place + 1 < len(words) else ""
