@@ -226,7 +226,7 @@ def _identities(entries: pa.Table) -> list[tuple[bytes, int, int, str]]:
 
 
 def _check_buckets(messages: Sequence[CommitMessage], schema: TableSchema) -> None:
-    """Check that files were written for the table's number of buckets, and into one of them."""
+    """ConflictError if files were written for another number of buckets than the table's."""
     buckets = TableOptions(schema.options).get(BUCKET)
     for message in messages:
         if not message.new_files:

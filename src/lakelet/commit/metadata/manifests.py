@@ -45,7 +45,7 @@ _LOG = logging.getLogger(__name__)
 Rows = npt.NDArray[np.int64]
 EntryFilter = Callable[[pa.Table], pa.Table]
 
-# Below this number of entries all are decoded; their order stays as it came.
+# Fewer entries are not sorted by partition: pruning their blocks would save nothing.
 _SORTED_FROM = 256
 
 
