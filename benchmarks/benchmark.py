@@ -1,4 +1,4 @@
-"""What a benchmark is given and gives back."""
+"""The scale and the results of a benchmark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.rounds import Measured
 
 @dataclass(frozen=True)
 class Scale:
-    """How much to measure, as a share of the full size, and a folder to do it in."""
+    """The scale of a run, as a share of the full size, and its working folder."""
 
     share: float
     rounds: int
@@ -29,7 +29,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Result:
-    """One comparison: Lakelet's number and a peer's, how they relate, and what they should.
+    """One comparison: Lakelet's number, a peer's, their ratio, and the target.
 
     `text` says it in words; `reached` is whether the target holds, None where there is none.
     """

@@ -1,4 +1,4 @@
-"""How a contender runs: a script in a process of its own that does one task and prints what it measured.
+"""Run a contender: a script in a process of its own that does one task and prints its measurements.
 
 A contender's script is a set of functions; `serve(tasks)` runs the one named on the command line with the JSON arguments
 behind it and prints one line of JSON: what the function returned, and the process's peak memory.
@@ -72,5 +72,5 @@ def serve(*tasks: Task) -> None:
     name, arguments = sys.argv[1], json.loads(sys.argv[2])
     result = by_name[name](**arguments)
     print(json.dumps({**result, "peak_bytes": peak_bytes()}), flush=True)
-    # What was measured is told; some libraries abort when their threads are still there as the interpreter goes down.
+    # The measurements are printed; some libraries abort when their threads are still there as the interpreter goes down.
     os._exit(0)

@@ -1,4 +1,4 @@
-"""What a process and all of its descendants cost: the processor time of a Spark driver, its JVM and its Python workers."""
+"""Processor time and memory of a process tree: a Spark driver, its JVM and its Python workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts what a run found into RESULTS.md: one section per benchmark, between two comments, replaced by the next run.
+"""Write the results of a run into RESULTS.md: one section per benchmark, between two comments, replaced by the next run.
 
     <!-- merge_read -->
     ## merge_read

@@ -1,6 +1,6 @@
-"""Rounds of measurements: every contender once per round, each time in a fresh process; the best round counts.
+"""Run rounds of measurements: every contender once per round, each time in a fresh process; the best round is reported.
 
-Contenders take turns, so that what else the machine does meets all of them alike. Beside the time on the clock each
+Contenders take turns, so that other load of the machine affects all of them alike. Beside the time on the clock each
 reports the processor time it spent itself, which other load disturbs far less: where the two disagree about a ratio,
 the machine was busy.
 """
@@ -64,7 +64,7 @@ class Contender:
 
 
 def best_of(rounds: int, *contenders: Contender) -> dict[str, Measured]:
-    """The least of each number over the rounds, for every contender."""
+    """The minimum of each number over the rounds, for every contender."""
     found: dict[str, list[Measured]] = {contender.name: [] for contender in contenders}
     for number in range(rounds):
         for contender in contenders:

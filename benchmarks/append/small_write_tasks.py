@@ -1,4 +1,4 @@
-"""One row at a time, each durable before the next: the task of `measure_small_write`.
+"""The task of `measure_small_write`: writes of one row, each durable before the next.
 
 The contenders take turns write by write in one process, so that what the disk and the machine do at any moment is the same for
 all of them.

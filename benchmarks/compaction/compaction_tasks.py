@@ -1,4 +1,4 @@
-"""Lakelet's side of the measurements of compaction, the bare reads and writes beside it, and what snapshots tell about it."""
+"""Compaction tasks: Lakelet's compaction, bare reads and writes to compare with, and statistics from snapshots."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compact(folders: list[str], threads: int | None) -> dict[str, Any]:
 
 
 def compact_once(folder: str) -> dict[str, Any]:
-    """A full compaction in a process that does nothing else, and how many rows went in and came out."""
+    """A full compaction in a process that does nothing else, with the number of input and output rows."""
     seen: list[CompactionProgress] = []
     target = _open(folder)
     with timed() as timer:
@@ -62,7 +62,7 @@ def rewrite_all(paths: list[str], folder: str, repeats: int) -> dict[str, Any]:
 
 
 def read_all_write_some(paths: list[str], rows: int, folder: str, repeats: int) -> dict[str, Any]:
-    """The same, but only some of the rows are written: as many as are left of them when they are merged."""
+    """The same, but only some of the rows are written: as many as remain after the merge."""
     Path(folder).mkdir(parents=True)
     target = Path(folder, "some.parquet")
 
@@ -84,7 +84,7 @@ def upsert_often(folder: str, rows: int, count: int, commits: int, write_only: b
 
 
 def append_often(folder: str, rows: int, count: int, commits: int, write_only: bool) -> dict[str, Any]:
-    """The same into a table without keys, whose rows pile up."""
+    """The same into an append table, whose rows accumulate."""
     target = _create(folder, {"write-only": str(write_only).lower()}, keyed=False)
     target.write(rows_of(load_ids(rows), 0))
     return _write_often(target, rows, count, commits)
@@ -128,7 +128,7 @@ def load_once(folder: str, source: str) -> dict[str, Any]:
 
 
 def written(folder: str, versions: int) -> dict[str, Any]:
-    """What the snapshots of a table have written by commits and by compaction, and the one of the last few with most files."""
+    """Bytes written by commits and by compaction, from a table's snapshots, and the version of the last few with most files."""
     target = _open(folder)
     flushed = compacted = compactions = 0
     for snapshot in target.snapshots():

@@ -1,5 +1,5 @@
-"""Compaction: how fast it is beside a plain read and write of the same files, in how much memory, and what it comes to when
-every write may do some of it.
+"""Measure compaction: speed against a plain read and write of the same files, memory, and the cost of inline
+compaction.
 
 A table is made once and copied for every compaction of it, the data files as links.
 """
@@ -186,7 +186,7 @@ def _inline_results(scale: Scale, task: str, label: str) -> list[Result]:
 
 
 def _commit_result(name: str, commits: int, ours: Measured, bare: Measured) -> Result:
-    """What a commit took in the middle and on average, with compaction and without."""
+    """Median and mean time of a commit, with compaction and without."""
 
     def words(one: Measured) -> str:
         mean, user = one["seconds"] / commits * 1000, one["user_seconds"] / commits * 1000

@@ -110,7 +110,7 @@ def get_many(folder: str, key: str, rows: int, count: int, repeats: int) -> dict
 def _create(folder: str, key: str, buckets: int) -> Table:
     lake = lakelet.connect(folder)
     lake.create_database("bench")
-    # Runs are to stay as they are written: what is measured here is the price of merging them, and of writing them.
+    # Runs are not to be compacted: the cost of merging them, and of writing them, is measured.
     options = {"bucket": str(buckets), "write-only": "true"}
     return lake.create_table(TABLE, SCHEMA, primary_key=KEYS[key], options=options)
 

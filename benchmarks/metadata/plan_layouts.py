@@ -47,7 +47,7 @@ TABLE = "bench.rows"
 
 
 def lakelet_table(folder: str, **layout: Any) -> dict[str, Any]:
-    """Commits the layout with Lakelet; says in how many manifests it is."""
+    """Commits the layout with Lakelet; returns the number of manifests."""
     plan = Layout(**layout)
     lake = lakelet.connect(folder)
     lake.create_database("bench")
@@ -73,7 +73,7 @@ def lakelet_table(folder: str, **layout: Any) -> dict[str, Any]:
 
 
 def iceberg_table(folder: str, **layout: Any) -> dict[str, Any]:
-    """Commits the layout with pyiceberg, one manifest per commit; says where its metadata stands."""
+    """Commits the layout with pyiceberg, one manifest per commit; returns the metadata location."""
     plan = Layout(**layout)
     Path(folder).mkdir(parents=True, exist_ok=True)
     catalog = SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")

@@ -1,4 +1,4 @@
-"""Bare Parquet files: what pyarrow takes for the same rows without a table around them."""
+"""pyarrow's side: bare Parquet files of the same rows, without a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Java Paimon can be a contender here, and how its process is run."""
+"""Check whether Java Paimon is available as a contender, and run its process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JARS = REPOSITORY / "tests" / "conformance" / "java" / "jars.sha256"
 
 
 def java_missing() -> str | None:
-    """Why it cannot; None where it can."""
+    """Why it is not available; None where it is."""
     found = subprocess.run(
         [str(REPOSITORY / "scripts" / "setup-java.sh"), "--print-home"], capture_output=True, check=False
     )

@@ -1,7 +1,7 @@
 """pypaimon's side: its Python code, and its native library (pypaimon-rust) called directly.
 
 Runs in the environment of pypaimon (`make setup-conformance`), whose pyarrow is an old one. The native side is called
-directly because pypaimon falls back to Python without a word where the library does not support a table.
+directly because pypaimon falls back to Python silently where the library does not support a table.
 """
 
 from __future__ import annotations

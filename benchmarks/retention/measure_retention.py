@@ -1,4 +1,4 @@
-"""Clean-up of a table with many files: expiry of its snapshots, and the search for files that nothing names."""
+"""Measure expiry of snapshots and removal of orphan files on a table with many files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expiry and orphan removal over many files, and what the file system by itself takes for as many.
+"""Tasks of expiry and orphan removal over many files, and bare file system operations on as many.
 
 The table's metadata is real, made by Lakelet's own commits. Its data files hold a few bytes: nobody opens them.
 
@@ -35,7 +35,7 @@ def make(folder: str, files: int, parts: int, commits: int, replaced: int, stray
     """The table, and a number of orphan files in its folders."""
     lake = lakelet.connect(folder)
     lake.create_database("bench")
-    # Expiry spares snapshots that are younger than the timeout of a commit.
+    # Expiry keeps snapshots that are younger than the timeout of a commit.
     options = {"write-only": "true", "commit.timeout": "100 ms"}
     target = lake.create_table(TABLE, SCHEMA, partitioned_by=["part"], options=options)
     partitions = encode_rows([pa.array(np.arange(parts, dtype=np.int32))], target.schema.partition_types).to_pylist()
@@ -126,7 +126,7 @@ def unlink(folder: str, count: int) -> dict[str, Any]:
 
 
 def orphans(folder: str, repeats: int) -> dict[str, Any]:
-    """The files that nothing names, found and left alone, from opening the table."""
+    """A dry run of orphan removal, from opening the table."""
     counts: list[int] = []
 
     def look(_: int) -> None:

@@ -1,4 +1,4 @@
-"""What Spark takes to write rows into the partitions of an Iceberg table, and to write them as bare Parquet files.
+"""Tasks on Spark: write rows into the partitions of an Iceberg table, and as bare Parquet files.
 
 The rows come from Parquet files on both sides, and rows of a partition are sent to one task on both sides, so that there are as
 many files. Compression is that of the table.

@@ -1,7 +1,7 @@
-"""What Lakelet costs on Spark beside bare Parquet, and what Iceberg's and Delta's connectors do.
+"""Measure Lakelet, Iceberg's and Delta's connectors on Spark, each against bare Parquet.
 
-The connectors need an older Spark than Lakelet does. So there are two sessions, and Parquet takes its turns in both of them: what
-is compared is how much dearer than Parquet each is.
+The connectors need an older Spark than Lakelet does. So there are two sessions, and Parquet takes its turns in both of them: the
+ratios to Parquet are compared.
 
     LAKELET_BENCH_SPARK_PEERS   a Python with that pyspark and with what Lakelet needs
     LAKELET_BENCH_SPARK_JARS    a folder with iceberg-spark-runtime, delta-spark and delta-storage

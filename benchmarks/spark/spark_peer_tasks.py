@@ -34,7 +34,7 @@ _PROPERTIES = {
 def compare(
     folder: str, formats: list[str], jars: list[str], rows: int, count: int, buckets: int, rounds: int
 ) -> dict[str, Any]:
-    """A load of rows, an upsert of `count` half known ones, and the scan of the table that came of it."""
+    """A load of rows, an upsert of `count` half known ones, and a scan of the resulting table."""
     make_input(f"{folder}/first", rows)
     make_upsert(f"{folder}/input", rows, count)
     with session(folder, _config(folder, jars) if jars else None) as spark:
@@ -71,7 +71,7 @@ def compare(
 
 
 def _hash_all(frame: DataFrame) -> None:
-    """Has Spark look at every value; Delta cannot be read into a sink that throws rows away."""
+    """Makes Spark read every value; Delta cannot be read into a no-op sink."""
     frame.agg(F.bit_xor(F.xxhash64(*frame.columns))).collect()
 
 

@@ -1,4 +1,4 @@
-"""What Spark takes to read tables, and to read the same rows out of bare Parquet files.
+"""Tasks on Spark: read tables, and the same rows from bare Parquet files.
 
 Both sides are counted from opening, planning included. The Parquet side is told the schema, which saves it a look into the files.
 """
@@ -66,7 +66,7 @@ def many_files(folder: str, files: int, rounds: int) -> dict[str, Any]:
 
 
 def merge_scan(folder: str, merged: str, rounds: int) -> dict[str, Any]:
-    """A primary-key table of several runs; Spark reads the rows that come out, as bare files."""
+    """A primary-key table of several runs; Spark reads the merged rows as bare files."""
     table = _open(folder, KEYED)
     schema = table.scan().arrow_schema
     rows = table.scan(ordered=True).to_arrow()

@@ -51,7 +51,7 @@ def make_many_files(folder: str, files: int) -> Table:
 
 
 def delete_share(table: Table, share: float) -> int:
-    """Puts deletion vectors over so much of every file beside the newest snapshot, as another writer would; how many rows."""
+    """Deletes a share of every file's rows by deletion vectors in the newest snapshot, as other writers would; how many."""
     home, snapshot = table.home, table.latest_snapshot()
     assert snapshot is not None
     random = np.random.default_rng(SEED)

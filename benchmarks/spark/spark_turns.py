@@ -1,8 +1,8 @@
 """Contenders that share one Spark session and take turns in it.
 
 A JVM gets faster while it runs and starting one takes seconds, so that a process for every measurement would measure that. Here
-every contender works some rounds that are not counted, then all take turns; beside the clock stands the processor time of the
-whole tree of processes, JVM and Python workers included. The least of the rounds counts, the medians are kept beside it.
+every contender works some rounds that are not counted, then all take turns; beside wall-clock time the processor time of the
+whole process tree is measured, JVM and Python workers included. The minimum of the rounds is reported, with the medians.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def session(folder: str, config: Mapping[str, str] | None = None) -> Iterator[Sp
 
 
 def take_turns(rounds: int, turns: Mapping[str, Turn], warm_up: int = WARM_UP) -> dict[str, dict[str, Any]]:
-    """What every contender took."""
+    """The times of every contender."""
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
     for number in range(warm_up + rounds):
         for name, turn in turns.items():
@@ -83,7 +83,7 @@ def _summary(runs: list[tuple[float, float]]) -> dict[str, Any]:
 
 
 def consume(frame: DataFrame) -> None:
-    """Has Spark make every row and throw it away."""
+    """Makes Spark compute every row and discard it."""
     frame.write.format("noop").mode("overwrite").save()
 
 

@@ -1,4 +1,4 @@
-"""What Spark takes to write tables, and to write the same rows as bare Parquet files.
+"""Tasks on Spark: write tables, and the same rows as bare Parquet files.
 
 The rows come from Parquet files on both sides. Where Lakelet sends rows to the tasks of their buckets the peer sends them there
 as well, by the same expression, and writes what arrives; it does not sort.

@@ -1,4 +1,4 @@
-"""Older versions of a table, and what becomes of its files and manifests over many commits."""
+"""Older versions of a table, and its files and manifests over many commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Java made of primary-key tables over time, read by Lakelet: levels, deletion vectors, first-row, changelogs."""
+"""Primary-key tables written by Java over time, read by Lakelet: levels, deletion vectors, first-row, changelogs."""
 
 from __future__ import annotations
 

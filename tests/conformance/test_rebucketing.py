@@ -1,4 +1,4 @@
-"""Rows that Lakelet gives other buckets: all readers see them, all writers go on, and Java's own compaction mixes with it."""
+"""Rows that Lakelet moves to other buckets: all readers see them, all writers go on, and Java's own compaction mixes with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""System tables say of a table what Java Paimon's say of it: the same columns, the same rows."""
+"""System tables have the same columns and rows as Java Paimon's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer that is killed: commits in a loop until somebody stops it, and says on its standard output what is committed.
+"""A writer to be killed: commits in a loop until it is stopped, and reports on standard output what is committed.
 
     python -m tests.crash.killed_writer WAREHOUSE WORKER FIRST
 

@@ -1,4 +1,4 @@
-"""A crash at every storage call of what procedures add to tables: copies, and doing without files that are gone."""
+"""A crash at every storage call of procedures: copies of tables, and repairs that drop missing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A crash at every storage call of what gives rows other buckets: nothing is lost or doubled, and the same call does the rest."""
+"""A crash at every storage call of rescaling and postponed buckets: no row is lost or duplicated, and a repeated call resumes."""
 
 from __future__ import annotations
 

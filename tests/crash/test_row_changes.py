@@ -1,4 +1,4 @@
-"""Changes of rows that are found first: what UPDATE and MERGE come to, alone and against a rival that commits in the middle."""
+"""Crashes of UPDATE and MERGE, alone and against a concurrent commit."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees of work that takes long."""
+"""Progress of long operations at a terminal."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Reads of tables that stand in an object store, through our reader."""
+"""Reads of tables in an object store, through Lakelet's reader."""
 
 import uuid
 from pathlib import Path

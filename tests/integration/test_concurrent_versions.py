@@ -1,4 +1,4 @@
-"""Threads that write, expire, tag, branch, roll back and read one table at once: no tag and no reader comes to grief.
+"""Threads that write, expire, tag, branch, roll back and read one table at once: no tag and no reader fails.
 
 Every snapshot N of the line holds the rows 1 to N, so that any version can be told right from wrong by its rows alone.
 """

@@ -1,4 +1,4 @@
-"""A program of its own that does everything over Spark Connect; prints what came out as JSON.
+"""A program that runs all operations over Spark Connect, and prints the results as JSON.
 
 It is run by test_connect: a process that has started a classic session cannot start one over Connect.
 """

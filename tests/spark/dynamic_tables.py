@@ -1,4 +1,4 @@
-"""What tests of dynamic buckets look at: where each key stands, by its files and by the hash indexes."""
+"""Helpers of tests of dynamic buckets: the bucket of each key, by its files and by the hash indexes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

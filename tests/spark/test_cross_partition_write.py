@@ -1,4 +1,4 @@
-"""ls.write where the key alone tells a row: it moves between partitions as it does with local writes."""
+"""ls.write into KEY_DYNAMIC tables: a key moves between partitions as it does with local writes."""
 
 import random
 from pathlib import Path

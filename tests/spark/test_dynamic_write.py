@@ -1,4 +1,4 @@
-"""ls.write into tables whose buckets grow with their keys: a key has one bucket for ever, whoever writes and whatever fails."""
+"""ls.write into HASH_DYNAMIC tables: a key keeps its bucket, whoever writes and whatever fails."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where rows of an Iceberg table go: expressions of Spark beside pyiceberg's transforms, whatever the session is set to."""
+"""Routing of an Iceberg table's rows: Spark expressions against pyiceberg's transforms, whatever the session's settings."""
 
 import datetime as dt
 import uuid

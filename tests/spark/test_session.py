@@ -1,4 +1,4 @@
-"""The session the tests run on, and what lakelet.spark.session says about it."""
+"""The session the tests run on, and its properties by lakelet.spark.session."""
 
 import sys
 from collections.abc import Iterator

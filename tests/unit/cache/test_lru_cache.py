@@ -1,4 +1,4 @@
-"""What a cache keeps, and what goes first."""
+"""What a cache keeps, and the order of eviction."""
 
 from lakelet.cache.lru_cache import LruCache
 

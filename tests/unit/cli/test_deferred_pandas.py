@@ -1,4 +1,4 @@
-"""Commands do not load pandas, and whoever does load it has pyarrow know it."""
+"""Commands do not load pandas; once something loads it, pyarrow knows it."""
 
 import json
 import subprocess

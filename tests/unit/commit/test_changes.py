@@ -1,4 +1,4 @@
-"""What a commit changes: conflicts when a file it replaces is gone, whatever is live when it overwrites."""
+"""The changes of a commit: a conflict when a file it replaces is not live any more; an overwrite replaces what is live."""
 
 from dataclasses import replace
 

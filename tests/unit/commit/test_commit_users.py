@@ -1,4 +1,4 @@
-"""The last commits of users whose snapshots are gone."""
+"""The last commits of users whose snapshots have expired."""
 
 import json
 

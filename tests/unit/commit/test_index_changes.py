@@ -1,4 +1,4 @@
-"""Deletion vectors go with the data files they belong to; everything else in an index manifest stays."""
+"""Deletion vectors are removed with their data files; everything else in an index manifest is kept."""
 
 from dataclasses import replace
 

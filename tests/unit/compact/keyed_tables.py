@@ -1,4 +1,4 @@
-"""Primary-key tables in memory, for what rewrites them: rows by key, buckets of rows, files that lie around."""
+"""Primary-key tables in memory for tests of compaction: rows by key, rows by bucket, leftover files."""
 
 from __future__ import annotations
 

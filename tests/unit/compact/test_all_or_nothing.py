@@ -1,4 +1,4 @@
-"""Work in threads that comes to something as a whole or not at all."""
+"""Work in threads that succeeds as a whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record-level expiry: which rows are too old, and when they go."""
+"""Record-level expiry: which rows are expired, and when they are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listeners, and what they are told."""
+"""Listeners, and the events they receive."""
 
 import logging
 import threading

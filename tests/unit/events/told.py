@@ -1,4 +1,4 @@
-"""What listeners are told while something runs, in short: the kind of each event, and what it says."""
+"""Record the events published while a function runs, in short: the kind of each event, and its values."""
 
 from __future__ import annotations
 

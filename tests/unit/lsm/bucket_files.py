@@ -1,4 +1,4 @@
-"""Data files of a bucket of which only level, size and age matter."""
+"""Data files of a bucket with given level, size and age, for tests of policies."""
 
 from __future__ import annotations
 

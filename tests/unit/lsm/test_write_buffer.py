@@ -1,4 +1,4 @@
-"""A write buffer: rows in as they come, out in key order with the numbers of their arrival."""
+"""The write buffer: rows in order of arrival in, rows in key order with sequence numbers out."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Compaction as an operation: a request in, a value out, progress on the way."""
+"""Compaction as an operation: request, result and progress."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Positions of rows that do not count, for engines that read files themselves."""
+"""Positions of superseded rows, for engines that read files themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests of a primary-key table whose data files nobody reads: planning looks at metadata only."""
+"""Manifests of a primary-key table without data files, for tests of planning, which reads metadata only."""
 
 from __future__ import annotations
 

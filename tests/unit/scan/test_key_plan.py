@@ -1,4 +1,4 @@
-"""Which buckets lookups go to, and that no lookup sees the files of another snapshot."""
+"""Which buckets lookups read, and that no lookup reads files of another snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planning of primary-key tables: which files are read together, which are left out, and what metadata alone counts."""
+"""Planning of primary-key tables: which files are merged, which are pruned, and which rows metadata alone counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the user's own that are written anew under their name: a query reads what is there now."""
+"""User files that are replaced under the same name: a query reads the current contents."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a statement that fails says: in the words of whoever wrote it, never by names that Lakelet made up."""
+"""Errors of failed statements: in the names of the statement, never in names that Lakelet generated."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Folders of spilled rows: gone with their process, and after a kill with the next one."""
+"""Folders of spilled rows: removed with their process, and after a kill by the next one."""
 
 import os
 import signal

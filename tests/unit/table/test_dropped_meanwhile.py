@@ -1,4 +1,4 @@
-"""A table that is dropped under a writer: the writer says so, and nothing of the table comes back."""
+"""A table that is dropped during a write: the writer reports it, and nothing of the table is recreated."""
 
 from __future__ import annotations
 

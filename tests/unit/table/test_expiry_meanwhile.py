@@ -1,4 +1,4 @@
-"""Rule 20: a version that expires under a running operation is told as that, or the operation begins again; never corruption.
+"""Rule 20: a version that expires during an operation is reported as expired, or the operation is retried; never corruption.
 
 Between any two storage calls of each operation another writer replaces all files and expires everything older.
 """

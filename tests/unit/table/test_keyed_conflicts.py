@@ -1,4 +1,4 @@
-"""Primary-key tables whose writers come in one another's way, and what each finds out."""
+"""Conflicts between concurrent writers of primary-key tables."""
 
 from __future__ import annotations
 

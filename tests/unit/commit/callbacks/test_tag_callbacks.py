@@ -1,4 +1,4 @@
-"""Tag callbacks: told of tags, and never in the way."""
+"""Tag callbacks: called for tags, and their errors do not fail the tag."""
 
 from __future__ import annotations
 

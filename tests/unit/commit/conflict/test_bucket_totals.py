@@ -1,4 +1,4 @@
-"""All files of a partition stand in one number of buckets, whatever is committed."""
+"""All files of a partition have the same number of buckets, whatever is committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshot expiry: what goes, what stays, and who is asked first."""
+"""Snapshot expiry: which snapshots expire, which are kept, and what protects them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that nothing points at: found over all branches, tags and changelogs, and never one too many."""
+"""Orphan files: found over all branches, tags and changelogs, and never a file that is referenced."""
 
 from __future__ import annotations
 

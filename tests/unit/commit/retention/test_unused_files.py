@@ -1,4 +1,4 @@
-"""Files go with the last snapshot, tag or branch that names them."""
+"""Files are deleted with the last snapshot, tag or branch that names them."""
 
 from __future__ import annotations
 

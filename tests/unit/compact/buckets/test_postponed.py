@@ -1,4 +1,4 @@
-"""Rows of tables with postponed buckets get their buckets: in order, once, whoever else is writing."""
+"""Postponed rows are assigned their buckets: in order, once, also with concurrent writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another number of buckets for a table: the same rows, whoever writes meanwhile, and a way on after every interruption."""
+"""Rescaling of a table: the same rows, also with concurrent writers, and resumable after every interruption."""
 
 from __future__ import annotations
 

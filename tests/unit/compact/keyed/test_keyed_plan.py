@@ -1,4 +1,4 @@
-"""Which tasks the buckets of a primary-key table give."""
+"""The compaction tasks planned for the buckets of a primary-key table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of level 0 come up beside files that stay: of every key one row is left, and vectors mark the others."""
+"""Level 0 is compacted beside files that are kept: one row of every key is visible, deletion vectors mark superseded ones."""
 
 from __future__ import annotations
 

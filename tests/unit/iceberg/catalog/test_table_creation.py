@@ -1,4 +1,4 @@
-"""Making tables: where they stand."""
+"""Creation of tables: their locations."""
 
 from pathlib import Path
 

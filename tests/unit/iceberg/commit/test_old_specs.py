@@ -1,4 +1,4 @@
-"""Manifests of specs whose columns are gone, and of partition fields that were dropped."""
+"""Manifests of specs whose columns were dropped, and of dropped partition fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files exchanged for others: what is validated, and which delete files go."""
+"""Replacement of files: what is validated, and which delete files are removed."""
 
 from __future__ import annotations
 

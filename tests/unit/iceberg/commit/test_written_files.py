@@ -1,4 +1,4 @@
-"""What writers may tell of."""
+"""Which files writers may report."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which snapshots and names are over."""
+"""Which snapshots, branches and tags are expired."""
 
 from __future__ import annotations
 

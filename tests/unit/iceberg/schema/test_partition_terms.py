@@ -1,4 +1,4 @@
-"""Partition terms and the specs that come of them."""
+"""Partition terms and the specs made of them."""
 
 from pathlib import Path
 

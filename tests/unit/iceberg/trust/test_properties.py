@@ -1,4 +1,4 @@
-"""What files, statements and secrets may say of catalogs."""
+"""Which properties of catalogs files and statements may set, and where secrets may be sent."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the server of a REST catalog may say, and what is not taken from it."""
+"""Which settings the server of a REST catalog may send, and which are ignored."""
 
 import json
 import socket

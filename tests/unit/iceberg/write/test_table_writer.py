@@ -1,4 +1,4 @@
-"""Rows go to the files of their partitions, whatever memory there is, and pyiceberg reads them."""
+"""Rows are written to the files of their partitions, however little memory there is, and pyiceberg reads them."""
 
 from __future__ import annotations
 

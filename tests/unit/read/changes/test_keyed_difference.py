@@ -1,4 +1,4 @@
-"""Versions of keyed rows compared: what counts as a change."""
+"""Changes between versions of a primary-key table's rows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The pieces of a bucket: what is read together, what is raw, and which columns decide."""
+"""The pieces of a bucket: which runs are merged, which files are read raw, and which columns decide."""
 
 from __future__ import annotations
 

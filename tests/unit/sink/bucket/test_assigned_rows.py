@@ -1,4 +1,4 @@
-"""Rows that carry their buckets: many writers that share a table's groups, against a dictionary, over several commits."""
+"""Rows that carry their assigned buckets: writers that share a table's groups, against a dictionary, over several commits."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which rows of a batch go where."""
+"""Placers: the bucket of each row of a batch."""
 
 import numpy as np
 import pytest

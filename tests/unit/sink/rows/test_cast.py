@@ -1,4 +1,4 @@
-"""Rows as they come in: what converts, what is refused, and which row is named."""
+"""Conversion of input rows: what converts, what is refused, and which row is named."""
 
 import datetime as dt
 import random

@@ -1,4 +1,4 @@
-"""Everything `write` takes, as batches."""
+"""Every kind of input that `write` accepts, as batches."""
 
 import datetime as dt
 import uuid

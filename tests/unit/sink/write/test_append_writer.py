@@ -1,4 +1,4 @@
-"""Files of an append table: when they roll, how much memory they take, what is said of them."""
+"""The writer of append tables: when files roll over, its memory, and the metadata of files."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Where sequence numbers go on."""
+"""Where sequence numbers continue."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What jobs read, as the callers say it."""
+"""Read requests of jobs, by the callers' arguments."""
 
 from __future__ import annotations
 

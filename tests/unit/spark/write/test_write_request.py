@@ -1,4 +1,4 @@
-"""What a write is told is checked before anything is opened."""
+"""The arguments of a write are checked before anything is opened."""
 
 from __future__ import annotations
 

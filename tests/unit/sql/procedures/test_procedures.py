@@ -1,4 +1,4 @@
-"""What each procedure does to a table, and what it gives back."""
+"""What each procedure does to a table, and its result rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SHOW, DESCRIBE and DuckDB's lists tell of temporary tables and views."""
+"""Temporary tables and views in SHOW, DESCRIBE and DuckDB's lists."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Views of the lake: made, read from anywhere, and harmless whoever wrote them."""
+"""Views of the lake: created, read from anywhere, and harmless whoever wrote them."""
 
 import json
 

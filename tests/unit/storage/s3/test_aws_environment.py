@@ -1,4 +1,4 @@
-"""What AWS's variables and files say, for whatever a connection leaves out."""
+"""AWS's environment variables and files, as defaults of connection options."""
 
 from pathlib import Path
 

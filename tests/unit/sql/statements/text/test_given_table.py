@@ -1,4 +1,4 @@
-"""Tables and databases that are not there: told where they are named, with the nearest."""
+"""Errors of missing tables and databases: the position of the name, and the nearest name."""
 
 import pytest
 
