@@ -1,1 +1,1 @@
-"""Statements that are Lakelet's own, a module each."""
+"""Lakelet's own statements: parsers and handlers, one module per statement."""

@@ -1,12 +1,12 @@
-"""ALTER TABLE, COMMENT ON and RENAME TABLE: each one change of the schema, made whole or not at all.
+"""ALTER TABLE, COMMENT ON and RENAME TABLE: each one atomic schema change.
 
     ADD [COLUMN | COLUMNS] …     DROP [COLUMN | COLUMNS] …    RENAME [COLUMN] a TO b     RENAME TO t
     ALTER [COLUMN] a TYPE … | SET NOT NULL | DROP NOT NULL | SET DEFAULT … | DROP DEFAULT | COMMENT … | FIRST | AFTER b
     MODIFY [COLUMN] a BIGINT …   CHANGE [COLUMN] a b BIGINT …
     SET (…)   RESET (…)   COMMENT …   DROP PARTITION (…)
 
-Several columns of one statement make one schema version. Words and places are checked against the schema that the change
-meets, which may be newer than the one that was read first.
+Several columns of one statement make one schema version. Names are resolved against the schema that the change is applied to,
+which may be newer than the one read first.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def run_alter(context: Context, statement: Statement) -> SqlResult:
 
 
 def run_comment(context: Context, statement: Statement) -> SqlResult:
-    """COMMENT ON TABLE t IS 'text' and COMMENT ON COLUMN t.c IS 'text'; NULL takes a comment away."""
+    """COMMENT ON TABLE t IS 'text' and COMMENT ON COLUMN t.c IS 'text'; NULL removes a comment."""
     reader = statement.reader
     reader.expect("COMMENT", "ON")
     if reader.one_of("TABLE", "COLUMN") == "TABLE":
@@ -163,7 +163,7 @@ def _rename_table(given: GivenTable, *, if_exists: bool) -> SqlResult:
         return _missing(given)
     there = given.existing()
     with placed(reader, at):
-        # A new name without a database is of the old one.
+        # A new name without a database is in the old one.
         asked = context.table_name(parts if len(parts) > 1 else (there.database, *parts))
         if asked.branch is not None or asked.system is not None:
             raise InvalidError(f"{'.'.join(parts)!r} is no name of a table")
@@ -205,7 +205,7 @@ def _drop_partitions(target: GivenTable, *, if_exists: bool) -> SqlResult:
 
 
 def _is_column_word(reader: WordReader) -> bool:
-    """Whether the word behind ADD, DROP or the like is the name of a column after all: `DROP primary`, `ADD partition INT`."""
+    """Whether a keyword after ADD, DROP and the like is the name of a column after all: `DROP primary`, `ADD partition INT`."""
     second, third = reader.peek(1), reader.peek(2)
     match reader.peek().keyword:
         case "DROP":
@@ -271,7 +271,7 @@ def _read_drop(reader: WordReader) -> Change:
 
 
 def _several(reader: WordReader, read: Callable[[], T]) -> Sequence[T]:
-    """Reads one or more, with or without parentheses around them."""
+    """Reads one or more items, with or without parentheses around them."""
     if reader.at("("):
         return reader.listed(read)
     found = [read()]
@@ -339,7 +339,7 @@ def table_comment(text: str | None) -> Change:
 
 
 def _column_begin(context: Context, parts: Sequence[str]) -> int | None:
-    """At which part of table.column or database.table.column the column begins; None where there is no such table."""
+    """The index at which the column begins in table.column or database.table.column; None if there is no such table."""
     for tables in (2, 1):
         if len(parts) > tables and context.names.find(context.table_name(parts[:tables])) is not None:
             return tables

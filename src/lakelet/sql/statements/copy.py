@@ -1,10 +1,10 @@
-"""COPY: rows into a file, or out of a file into a table.
+"""COPY: write rows to a file, or insert the rows of a file into a table.
 
     COPY orders (id, dt) TO 'orders.csv' (HEADER, DELIMITER ';')     COPY (SELECT …) TO 'x.parquet' (COMPRESSION zstd)
     COPY orders (id, dt) FROM 'orders.csv' (HEADER)                  COPY orders FROM 'orders/*.ndjson'
 
-DuckDB writes and reads the files, as CSV, JSON or Parquet: by FORMAT, else by the ending of the name. A file is read in the types
-of the table's columns, never in those that it looks like, and its rows are one INSERT.
+DuckDB writes and reads the files, as CSV, JSON or Parquet: by FORMAT, else by the file extension. A file is read in the types of
+the table's columns, never in inferred ones, and its rows are one INSERT.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TO = {
         "PARQUET_VERSION",
     ),
 }
-# Options of COPY … FROM, and what DuckDB's reading functions call them.
+# Options of COPY … FROM, and their names in DuckDB's reader functions.
 _FROM = {
     "csv": {
         **dict.fromkeys(("DELIMITER", "DELIM", "SEP"), "delim"),
@@ -103,7 +103,7 @@ def _to(context: Context, statement: Statement, query: str) -> SqlResult:
 
 
 def _write(context: Context, statement: Statement, text: str, target: str) -> int:
-    """Lets DuckDB write the rows of a query to a file; how many there were."""
+    """Writes the rows of a query to a file through DuckDB; returns the row count."""
     query = Query(context, text, statement.params, statement.frames, {})
     query.prepare()
     with query.space as space:
@@ -174,7 +174,7 @@ def _options(reader: WordReader) -> dict[str, tuple[Word, str]]:
 
 
 def _format(reader: WordReader, path: str, options: dict[str, tuple[Word, str]]) -> str:
-    """The format that is said, or that the ending of the file's name says."""
+    """The given format, else the one of the file extension."""
     given = options.pop("FORMAT", None)
     if given is not None:
         name = given[1].strip("'").lower()

@@ -1,9 +1,8 @@
 """CREATE TABLE and CREATE DATABASE.
 
-A table of a query is made before its rows are written, in one commit: a query that fails, or rows that do not fit, take the
-table away again. It stays only where rows may be in it: after a commit whose outcome nobody knows, or by another writer.
-A process that is killed between the two leaves an empty table. OR REPLACE leaves the old table as it is until all rows of the
-new one are written.
+CREATE TABLE AS creates the table, then writes its rows in one commit: if the query fails or a row does not convert, the table is
+dropped again. It is kept only where it may have rows: after a commit whose outcome is unknown, or from another writer. A process
+killed between the two leaves an empty table. OR REPLACE keeps the old table unchanged until all rows of the new one are written.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from lakelet.sql.statements.text.clauses import placed, read_if_not_exists
 from lakelet.sql.statements.text.given_table import read_new_table
 from lakelet.table import Table
 
-# Options that name something of the very table they are set on.
+# Options that refer to objects of their own table, such as branches and snapshots.
 _OWN = (
     BRANCH,
     PATH,
@@ -127,7 +126,7 @@ def _create_table(context: Context, statement: Statement, replaces: Word | None)
     reader.name_parts("the name of a table")
     definition = read_definition(reader)
     reader.finish()
-    # Whether there is such a database is asked once the statement makes sense.
+    # The database is looked up once the statement is known to be valid.
     reader.place = start
     name = read_new_table(context, reader)
     there = context.names.find(name)
@@ -142,7 +141,7 @@ def _create_table(context: Context, statement: Statement, replaces: Word | None)
     try:
         return new.create()
     except AlreadyExistsError:
-        # Somebody made it in the meantime.
+        # Another writer created it concurrently.
         if if_not_exists:
             return SqlResult.done(f"table {name.full} exists")
         raise
@@ -150,7 +149,7 @@ def _create_table(context: Context, statement: Statement, replaces: Word | None)
 
 @dataclass(frozen=True, slots=True)
 class _NewTable:
-    """A table on its way, in the place of another where it `replaces` that."""
+    """A table to create; with `replaces` it replaces an existing one."""
 
     context: Context
     statement: Statement
@@ -159,7 +158,7 @@ class _NewTable:
     replaces: bool
 
     def create(self) -> SqlResult:
-        """Makes it."""
+        """Creates the table."""
         definition = self.definition
         if definition.query is not None:
             return self._from_query()
@@ -203,7 +202,7 @@ class _NewTable:
         )
 
     def _in_database(self, make: Callable[[], Table]) -> Table:
-        """Makes a table; the default database is made with its first table, once that is known to be a sound one."""
+        """Creates a table; the default database is created with its first table, once that is known to be valid."""
         try:
             return make()
         except NotFoundError:
@@ -213,7 +212,7 @@ class _NewTable:
             return make()
 
     def _like(self) -> None:
-        """With the columns, keys, comments and options of another table."""
+        """CREATE TABLE LIKE: with the columns, keys, comments and options of another table."""
         definition, reader, context = self.definition, self.statement.reader, self.context
         assert definition.like is not None
         assert definition.like_at is not None
@@ -228,7 +227,7 @@ class _NewTable:
             if word is not None:
                 raise SqlError("the keys come from the other table", reader.text, word.start)
         own = {option.name for option in _OWN}
-        # An expression is a default of its column, and comes with that.
+        # A default expression is stored as an option, but belongs to its column.
         defaults = {default_expression_key(name) for name in schema.names}
         taken = [(key, text) for key, text in schema.options.items() if definition.like_options or key in defaults]
         options = {key: text for key, text in taken if key not in own} | definition.option_values
@@ -236,7 +235,7 @@ class _NewTable:
         self._with_keys(schema.fields, schema.primary_keys, schema.partition_keys, options, comment)
 
     def _from_query(self) -> SqlResult:
-        """With the columns and rows of a query."""
+        """CREATE TABLE AS: with the columns and rows of a query."""
         definition, reader = self.definition, self.statement.reader
         assert definition.query is not None
         text = reader.source_in_place(*definition.query)

@@ -11,7 +11,7 @@ from lakelet.sql.statements.text.spans import read_common_tables, read_returning
 
 
 def run_delete(context: Context, statement: Statement) -> SqlResult:
-    """Deletes rows; gives the snapshot and how many rows went."""
+    """Deletes rows; returns the snapshot and the number of deleted rows."""
     return run_change(context, statement, read_delete(context, statement))
 
 

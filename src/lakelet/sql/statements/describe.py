@@ -91,7 +91,7 @@ def _is_given(statement: Statement, parts: Sequence[str]) -> bool:
 
 
 def _is_frame(context: Context, statement: Statement, parts: Sequence[str]) -> bool:
-    """Whether a name is that of a data frame; a variable counts where no table is called like it."""
+    """Whether a name resolves to a data frame; a variable does only if there is no table of that name."""
     if len(parts) > 1:
         return False
     if statement.frames.given(parts[0]) is not None:
@@ -132,7 +132,7 @@ def _details(table: Table, name: str, schema: TableSchema) -> list[Sequence[str 
 
 
 def fact_rows(facts: Mapping[str, str | None]) -> list[Sequence[str | None]]:
-    """What is known of a table besides its columns, as rows below them."""
+    """Properties of a table besides its columns, as rows below them."""
     empty = (None,) * (len(COLUMNS) - 2)
     return [("", None, *empty), ("# Table", None, *empty), *((key, text, *empty) for key, text in facts.items())]
 
@@ -153,7 +153,7 @@ def _describe_database(context: Context, statement: Statement) -> SqlResult:
 
 
 def _describe_query(context: Context, statement: Statement, start: int, *, is_name: bool = False) -> SqlResult:
-    """Lets DuckDB describe what stands from this word on: a query, or something to select from."""
+    """Lets DuckDB describe the rest of the statement: a query, or a relation."""
     reader = statement.reader
     first = reader.words[start]
     if not is_name and first.keyword in _QUERIES:

@@ -1,6 +1,6 @@
 """DROP TABLE, DROP DATABASE and TRUNCATE TABLE.
 
-TRUNCATE is a commit that replaces the table, or one partition, by nothing: older snapshots still have the rows.
+TRUNCATE is a commit that removes all rows of the table, or of one partition: older snapshots still have them.
 """
 
 from __future__ import annotations

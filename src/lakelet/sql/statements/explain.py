@@ -52,12 +52,12 @@ def run_explain(context: Context, statement: Statement) -> SqlResult:
 
 
 def _as_written(name: re.Match[str]) -> str:
-    """A temporary table as it is named, as wide as the name that DuckDB has for it."""
+    """A temporary table's own name, padded to the width of DuckDB's internal name."""
     return f"temp.main.{name[1]}".ljust(len(name[0]))
 
 
 def _pruning(view: TableView) -> str:
-    """What is read of a table."""
+    """The pruning summary of a table."""
     plan, dealt = view.plan, view.dealt
     native = dealt.files
     merged = sum(len(split.files) for split in dealt.ours)
@@ -77,7 +77,7 @@ def _pruning(view: TableView) -> str:
 
 
 def _row_groups(view: TableView, file: SplitFile) -> tuple[int, int]:
-    """How many row groups of a file may hold a matching row, and how many there are."""
+    """The number of row groups of a file that may have a matching row, and of all."""
     home, scan = view.home, view.scan
     with open_parquet(home.store, file.path) as parquet:
         total = int(parquet.metadata.num_row_groups)

@@ -1,10 +1,10 @@
-"""INSERT INTO and INSERT OVERWRITE: the rows of a query, in the table's types, straight into a write.
+"""INSERT INTO and INSERT OVERWRITE: stream the rows of a query, converted to the table's types, into one write.
 
     query ─ converted by DuckDB ─ batches ─ table.write ─ one commit
 
 Rows stream, and nothing is visible before all of them are written: a value that does not convert inserts nothing. An overwrite
-replaces the partition that PARTITION names in full; otherwise the partitions that rows belong to, or with the option
-`dynamic-partition-overwrite` off the whole of what PARTITION leaves open.
+replaces the partition that PARTITION names in full; otherwise the partitions of the new rows, or with the option
+`dynamic-partition-overwrite` off all partitions that match PARTITION.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ROWS = "__lakelet_rows"
 
 
 def run_insert(context: Context, statement: Statement) -> SqlResult:
-    """Inserts rows; gives the last snapshot made and how many rows were inserted."""
+    """Inserts rows; returns the last committed snapshot and the row count."""
     insert = read_insert(statement)
     if is_iceberg(insert.parts):
         return iceberg_handler(context, "insert:run_insert")(context, statement, insert)
@@ -72,7 +72,7 @@ def run_insert(context: Context, statement: Statement) -> SqlResult:
 
 
 def returned_rows(context: Context, statement: Statement, insert: Insert, schema: TableSchema) -> ReturnedRows | None:
-    """What gathers the rows of RETURNING, where the statement has it."""
+    """The collector of RETURNING rows, if the statement has RETURNING."""
     if insert.returning is None:
         return None
     engine = TableOptions(schema.options).get(MERGE_ENGINE) if schema.primary_keys else "deduplicate"
@@ -87,7 +87,7 @@ def returned_rows(context: Context, statement: Statement, insert: Insert, schema
 def _mode(
     context: Context, insert: Insert, schema: TableSchema, fixed: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, object] | None]:
-    """How the table is written."""
+    """The write mode, and the partition that is overwritten."""
     if not insert.overwrites:
         return "append", None
     keys = schema.partition_keys
@@ -143,7 +143,7 @@ class InsertRows:
     # ------------------------------------------------------------------ rows
 
     def rows(self, fixed: Mapping[str, Any]) -> QueriedRows:
-        """The rows, and the columns they are for, without those that PARTITION gives a value."""
+        """The rows and their target columns, without those that PARTITION gives a value."""
         insert = self.insert
         if insert.query is None and not insert.values:
             check_defaults(self.schema, self.defaults, dict.fromkeys(fixed, True))
@@ -191,7 +191,7 @@ class InsertRows:
         return query.query(values)
 
     def columns(self, given: Sequence[str] | None, fixed: Mapping[str, Any]) -> list[str]:
-        """The columns that rows are for, in their order; `given` are the names of the query's, where it is one."""
+        """The target columns of the rows, in order; `given` are the column names of the query, if it is one."""
         if self.insert.by_name and given is not None:
             return self._by_name(given, fixed)
         if self.insert.by_name:
@@ -225,7 +225,7 @@ class InsertRows:
         return found
 
     def left_open(self, names: Sequence[str]) -> list[tuple[Field, NDArray[np.bool_]]]:
-        """The columns that VALUES leaves to their defaults, and in which rows."""
+        """The columns for which VALUES has DEFAULT, and in which rows."""
         found = []
         for place, name in enumerate(names):
             field = self.schema.field(name)
@@ -238,7 +238,7 @@ class InsertRows:
     # ------------------------------------------------------------------ errors
 
     def _locate(self, values: Sequence[ValuesRow], fixed: Mapping[str, Any], error: InvalidError) -> None:
-        """Says where in VALUES stands what does not convert: halves of the rows are tried until one value is left."""
+        """Locates the value in VALUES that does not convert, by bisecting the rows."""
         rows = list(values)
         while len(rows) > 1:
             half = rows[: len(rows) // 2]
@@ -272,14 +272,14 @@ class InsertRows:
 
 @dataclass(frozen=True, slots=True)
 class QueriedRows:
-    """Rows of a query, and the columns they are for."""
+    """Rows of a query, and their target columns."""
 
     columns: Sequence[str]
     result: SqlResult
 
 
 class CountedRows:
-    """Batches of a query under the names of the table's columns, with those of a static partition, and how many rows came."""
+    """Batches of a query under the names of the table's columns, with those of a static partition added, and the row count."""
 
     def __init__(
         self, result: SqlResult, columns: Sequence[str], fixed: Mapping[str, Any], schema: TableSchema
@@ -296,14 +296,14 @@ class CountedRows:
     def fill(
         self, defaults: ColumnDefaults, left_open: Sequence[tuple[Field, NDArray[np.bool_]]], given: Container[str]
     ) -> None:
-        """Lets rows come with the expressions of columns that they leave open, and of those that neither they nor the caller
-        (`given`) have."""
+        """Makes `batches` fill in defaults: of columns with DEFAULT in some rows, and of columns that neither the rows nor the
+        caller (`given`) have."""
         self._defaults = defaults
         self._left_open = left_open
         self._left_out = [one for one in self._schema.fields if one.name not in given]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, which are counted on their way."""
+        """The rows, counted as they are read."""
         names = [*self._columns, *self._fixed]
         for batch in self._result.to_batches():
             first, self.rows = self.rows, self.rows + batch.num_rows
@@ -314,7 +314,7 @@ class CountedRows:
             yield self._defaults.filled(whole, self._left_out)
 
     def returning(self, returned: ReturnedRows | None) -> Iterator[pa.RecordBatch]:
-        """The rows, which are handed to RETURNING with all columns of the table, where it is there."""
+        """The rows, which are passed to RETURNING, if there is one, with all columns of the table."""
         if returned is None:
             yield from self.batches()
             return
@@ -328,5 +328,5 @@ class CountedRows:
             if names:
                 keys.append(cast.select(names))
             yield cast
-        # Of rows with one key only the last is there afterwards.
+        # Of several rows with one key only the last would be visible.
         check_distinct_keys(keys, "INSERT")

@@ -25,7 +25,7 @@ _ENDS = ("WHEN", "RETURNING")
 
 
 def run_merge(context: Context, statement: Statement) -> SqlResult:
-    """Changes rows; gives the snapshot and how many rows were changed, put in or deleted."""
+    """Runs MERGE; returns the snapshot and the number of updated, inserted and deleted rows."""
     return run_change(context, statement, read_merge(context, statement))
 
 
@@ -59,7 +59,7 @@ def read_merge(context: Context, statement: Statement) -> Change:
 
 
 def _read_source(reader: WordReader) -> tuple[Span, str | None]:
-    """Reads a table, a call or a query in parentheses, and its alias with names for columns; gives all of it, and the alias."""
+    """Reads a table, a function call or a subquery, and its alias with column names; returns its span and the alias."""
     first = reader.place
     name: str | None = None
     if not reader.at("("):
@@ -102,7 +102,7 @@ def _read_clause(reader: WordReader, target: ChangeTarget) -> Clause:
 
 
 def _read_takes_all(reader: WordReader) -> TakesAll | None:
-    """Reads BY NAME or BY POSITION, behind which a star may stand; without a word more it is by position, as in DuckDB."""
+    """Reads BY NAME or BY POSITION, which a star may follow; by position if neither is given, as in DuckDB."""
     if _clause_ends(reader):
         return TakesAll.BY_POSITION
     if not reader.accept("BY"):

@@ -1,4 +1,4 @@
-"""`PRAGMA table_info('orders')` and others by which programs that know DuckDB look at tables; all that change it are refused."""
+"""`PRAGMA table_info('orders')` and other pragmas that inspect tables, for programs that know DuckDB; all others are refused."""
 
 from __future__ import annotations
 

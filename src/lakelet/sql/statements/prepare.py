@@ -2,7 +2,7 @@
 
     PREPARE later AS SELECT * FROM orders WHERE id > ?     EXECUTE later(10)     EXECUTE named(least := 10)     DEALLOCATE later
 
-A prepared statement is its text: it is planned whenever it is executed, on the versions that are newest then.
+A prepared statement is stored as text: it is planned at each execution, on the then newest versions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PREPARED = ("PREPARE", "EXECUTE", "DEALLOCATE")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement that is kept: its text and its words."""
+    """A prepared statement: its text and its words."""
 
     text: str
     words: tuple[Word, ...]
@@ -92,7 +92,7 @@ def _found(context: Context, reader: WordReader) -> Prepared:
 
 
 def _value(context: Context, statement: Statement, values: list[object], named: dict[str, object]) -> None:
-    """Reads a value, under a name if there is one before it."""
+    """Reads a value, with its name if it has one."""
     reader = statement.reader
     name = None
     if reader.peek().is_name and reader.peek(1).keyword in (":=", "=>"):

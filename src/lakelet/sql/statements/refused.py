@@ -1,4 +1,4 @@
-"""Statements and clauses that other databases have: each says what to do here instead."""
+"""Unsupported statements and clauses of other databases, each with its alternative."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`SET name = value`, `SET name TO DEFAULT` and `RESET name`: settings of the session.
 
-Settings are Lakelet's own and those of DuckDB that `sql/engine/settings` lists. `SET` alone shows what was changed.
+Settings are Lakelet's own and those of DuckDB that `sql/engine/settings` lists. `SET` alone shows the changed settings.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""SHOW: what there is in a lake, and what it is like.
+"""SHOW: list the objects of a lake, and their properties.
 
     SHOW DATABASES   SHOW TABLES [IN db]   SHOW VIEWS [IN db]   SHOW COLUMNS IN t   SHOW PARTITIONS t   SHOW TBLPROPERTIES t
     SHOW CREATE TABLE t   SHOW CREATE VIEW v   SHOW TAGS IN t   SHOW BRANCHES IN t   SHOW CURRENT DATABASE   SHOW SETTINGS
     SHOW CATALOGS   SHOW DATABASES IN catalog
 
-Names may be chosen by LIKE 'pattern', in which % and * stand for any text and _ for one letter; case does not count.
+Names may be filtered by LIKE 'pattern', in which % and * match any text and _ one character, ignoring case.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _OF_TABLES = ("CREATE", "COLUMNS", "FIELDS", "PARTITIONS", "TBLPROPERTIES", "OPT
 
 
 def _at_iceberg(reader: WordReader, word: Word) -> bool:
-    """Whether something of an Iceberg table is asked for, or the tables of a catalog's database; reads up to the name then."""
+    """Whether SHOW is about an Iceberg table, or the tables of a catalog's database; then reads up to the name."""
     start = reader.place
     if word.keyword == "CREATE":
         reader.accept("TABLE")
@@ -114,7 +114,7 @@ def _tables(context: Context, reader: WordReader, *, views: bool = False) -> Sql
         return show_names(reader, what, context.lake.views(database) if views else context.lake.tables(database))
     own = list(context.temporary.names(views=views))
     if database == DEFAULT_DATABASE and database not in context.lake.databases():
-        # It is made with its first table.
+        # The default database is created with its first table.
         return show_names(reader, what, own)
     names = context.lake.views(database) if views else context.lake.tables(database)
     return show_names(reader, what, sorted({*names, *own}) if own else names)
@@ -147,7 +147,7 @@ def _columns(context: Context, reader: WordReader) -> SqlResult:
 
 
 def _of_temporary(context: Context, reader: WordReader, show: str) -> SqlResult | None:
-    """What is asked about a temporary table or view; None, and nothing read, where the name is none of these."""
+    """The result for a temporary table or view; None, with nothing read, for any other name."""
     start = reader.place
     name = context.temporary.find(reader.name_parts("the name of a table")) if reader.peek().is_name else None
     if name is None or not reader.at_end:
@@ -193,14 +193,14 @@ def _table_of(context: Context, reader: WordReader) -> GivenTable:
 
 
 def show_names(reader: WordReader, column: str, names: Iterable[str]) -> SqlResult:
-    """Names, of which LIKE may choose some."""
+    """Names, filtered by LIKE."""
     keep = read_pattern(reader)
     reader.finish()
     return SqlResult.of_rows({column: _TEXT}, [(name,) for name in names if keep(name)])
 
 
 class _Pattern:
-    """Chooses names."""
+    """Matches names against a pattern."""
 
     def __init__(self, text: str, *, wanted: bool) -> None:
         signs = {"%": ".*", "*": ".*", "_": "."}
@@ -212,7 +212,7 @@ class _Pattern:
 
 
 def read_pattern(reader: WordReader) -> _Pattern:
-    """Reads [NOT] LIKE 'pattern', or the pattern alone; all names are chosen where there is none."""
+    """Reads [NOT] LIKE 'pattern', or the pattern alone; without one all names match."""
     wanted = not reader.accept("NOT")
     if reader.accept("LIKE") or reader.accept("ILIKE") or not wanted or reader.peek().kind == "string":
         return _Pattern(reader.string("a pattern in quotes"), wanted=wanted)

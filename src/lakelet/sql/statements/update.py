@@ -12,7 +12,7 @@ from lakelet.sql.statements.text.spans import read_common_tables, read_returning
 
 
 def run_update(context: Context, statement: Statement) -> SqlResult:
-    """Changes rows; gives the snapshot and how many rows changed."""
+    """Updates rows; returns the snapshot and the number of updated rows."""
     return run_change(context, statement, read_update(context, statement))
 
 

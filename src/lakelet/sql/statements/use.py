@@ -1,4 +1,4 @@
-"""`USE database`: where names without a database are looked for."""
+"""`USE database`: set the database in which unqualified names are resolved."""
 
 from __future__ import annotations
 

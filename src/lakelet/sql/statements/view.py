@@ -1,9 +1,9 @@
-"""CREATE VIEW, DROP VIEW and what SHOW and DESCRIBE tell of views.
+"""CREATE VIEW, DROP VIEW and SHOW CREATE VIEW.
 
     CREATE [OR REPLACE] VIEW [IF NOT EXISTS] v [(column, …)] [COMMENT 'text'] AS query
     DROP VIEW [IF EXISTS] v [CASCADE | RESTRICT]
 
-A view is checked when it is made: that it reads tables and views alone, and that it can be run.
+A view is checked when it is created: that it reads only tables and views, and that it can be run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lakelet.sql.views.expand import ViewText
 
 
 def run_create_view(context: Context, statement: Statement, replaces: Word | None) -> SqlResult:
-    """CREATE VIEW, behind that word."""
+    """CREATE VIEW, after these keywords."""
     reader = statement.reader
     if_not_exists = read_if_not_exists(reader)
     if replaces is not None and if_not_exists:
@@ -59,7 +59,7 @@ def run_create_view(context: Context, statement: Statement, replaces: Word | Non
 
 
 def _query(reader: WordReader, name: TableName, columns: Sequence[str]) -> str:
-    """The query as it will be kept, with the columns that were given names."""
+    """The query to store, with the given column names."""
     query = reader.rest()
     if not columns:
         return query
@@ -68,14 +68,14 @@ def _query(reader: WordReader, name: TableName, columns: Sequence[str]) -> str:
 
 
 def _check(context: Context, view: View, name: TableName) -> None:
-    """Raises what whoever reads the view would be told."""
+    """Raises the errors that a reader of the view would get."""
     with context.engine.space() as space:
         text = ViewText(context, space, is_new=True).of(view, name.full)
     context.query(f"SELECT * FROM ({text}) AS v LIMIT 0").close()
 
 
 def run_drop_view(context: Context, statement: Statement) -> SqlResult:
-    """DROP VIEW, behind that word."""
+    """DROP VIEW, after these keywords."""
     reader = statement.reader
     if_exists = read_if_exists(reader)
     given = read_table(context, reader)
@@ -95,7 +95,7 @@ def run_drop_view(context: Context, statement: Statement) -> SqlResult:
 
 
 def create_view_text(context: Context, reader: WordReader) -> SqlResult:
-    """SHOW CREATE VIEW, behind those words: the statement that makes the view again in the database in use."""
+    """SHOW CREATE VIEW, after these keywords: the CREATE VIEW statement of the view."""
     start = reader.place
     temporary = context.temporary.find(reader.name_parts("the name of a view"))
     own = None if temporary is None else context.temporary.view(temporary)

@@ -1,9 +1,9 @@
-"""Statements about temporary tables: DuckDB runs them, as they are written.
+"""Statements on temporary tables, which DuckDB runs as they are written.
 
     INSERT INTO t SELECT … FROM shop.orders        ->     INSERT INTO <session's database>.t SELECT … FROM shop.orders
 
-Only the name of the target is another one there. Tables of the lake are shown as for a query; where the rows of a statement are
-one query, they are pruned by its conditions too. Everything else, from ON CONFLICT to CHECK, is DuckDB's own.
+Only the name of the target is replaced. Tables of the lake are registered as for a query; where the rows of a statement are one
+query, they are pruned by its conditions too. Everything else, from ON CONFLICT to CHECK, is DuckDB's own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "(")
 
 
 def temporary_target(context: Context, reader: WordReader) -> tuple[Target, str] | None:
-    """What a statement is about where it is a temporary object, and the name of that."""
+    """The target of a statement and its name, if it is a temporary object."""
     if not context.temporary:
         return None
     target = target_of(reader)
@@ -40,7 +40,7 @@ def temporary_target(context: Context, reader: WordReader) -> tuple[Target, str]
 
 
 def run_temporary(context: Context, statement: Statement, target: Target, name: str) -> SqlResult:
-    """Runs a statement about a temporary table or view."""
+    """Runs a statement on a temporary table or view."""
     kind, reader = target.words[0], statement.reader
     word = reader.words[target.first]
     is_view = context.temporary.view(name) is not None
@@ -81,7 +81,7 @@ def _run(context: Context, statement: Statement, target: Target, name: str) -> p
         return run_around_query(context, statement, query_words, [(*edit, table_sql(name))])
 
     def edits(text: str, words: Sequence[Word]) -> list[Edit]:
-        # The text may have become another one, with the queries of views in it.
+        # Views may have been expanded in the text: find the target again.
         again = target_of(WordReader(text, words)) or target
         return again.edits(words, name)
 
@@ -97,7 +97,7 @@ def _run(context: Context, statement: Statement, target: Target, name: str) -> p
 def run_around_query(
     context: Context, statement: Statement, query_words: tuple[int, int], edits: Sequence[Edit]
 ) -> pa.Table:
-    """Runs a statement that holds a query, by itself what it is inside; `edits` are of the rest of the statement."""
+    """Runs a statement with an embedded query, which is prepared by itself; `edits` are of the rest of the statement."""
     reader = statement.reader
     first, behind = query_words
     text = reader.source_in_place(first, behind)
@@ -117,7 +117,7 @@ def run_around_query(
 
 
 def _only_query(words: Sequence[Word], target: Target) -> tuple[int, int] | None:
-    """Where the query of INSERT stands, if nothing stands around it that could name tables too."""
+    """The word range of the query of INSERT, if nothing around it could name tables too."""
     if target.words[0] != "INSERT" or words[0].keyword == "WITH":
         return None
     place, depth = target.behind, 0
@@ -137,7 +137,7 @@ def _only_query(words: Sequence[Word], target: Target) -> tuple[int, int] | None
 
 
 def _is_copied_out(target: Target, words: Sequence[Word]) -> bool:
-    """Whether rows go from the table to a file, which is a query's matter."""
+    """Whether rows are copied from the table to a file, which is handled as a query."""
     if target.words[0] != "COPY":
         return False
     return next((word.keyword for word in words[target.behind :] if word.keyword in ("TO", "FROM")), "") != "FROM"

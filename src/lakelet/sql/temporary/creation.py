@@ -1,6 +1,6 @@
 """CREATE [OR REPLACE] TEMP[ORARY] TABLE | VIEW [IF NOT EXISTS] name …
 
-A table is DuckDB's own, with its types, keys, defaults and checks. A view is kept as text; that it can be read is tried at once.
+A table is DuckDB's own, with its types, keys, defaults and checks. A view is stored as text, and checked by running it once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lakelet.sql.temporary.view_text import TemporaryViewText
 
 
 def run_create_temporary(context: Context, statement: Statement, replaces: Word | None) -> SqlResult:
-    """CREATE TEMP, behind these words."""
+    """CREATE TEMP, after these keywords."""
     reader = statement.reader
     if reader.one_of("TABLE", "VIEW") == "VIEW":
         return _create_view(context, statement, replaces)
@@ -40,7 +40,7 @@ def run_create_temporary(context: Context, statement: Statement, replaces: Word 
         return SqlResult.done(f"temporary table {there} exists")
     if there is not None and replaces is None:
         raise AlreadyExistsError(f"temporary table {there!r} exists")
-    # TEMP is said by the database that the table stands in.
+    # The database of the table makes it temporary: TEMP is dropped.
     temp, end = reader.words[head - 2], reader.words[reader.place - 1].end
     edits = [(temp.start, temp.end, ""), (reader.words[first].start, end, table_sql(name))]
     query_words = _query_words(reader)
@@ -78,7 +78,7 @@ def _read_name(reader: WordReader) -> str:
 
 
 def _query_words(reader: WordReader) -> tuple[int, int] | None:
-    """Where the query behind AS stands, None for a table that is given by its columns."""
+    """The word range of the query after AS, None for a table defined by its columns."""
     place = reader.place
     if reader.at("("):
         depth = 0
@@ -122,7 +122,7 @@ def _create_view(context: Context, statement: Statement, replaces: Word | None) 
         if there is not None and replaces is None:
             raise AlreadyExistsError(f"temporary view {there!r} exists")
         view = TemporaryView(name, query, context.database)
-        # What is wrong with the query is told at its place in the statement, before its text is.
+        # Errors of the query are reported at their position in the statement first.
         query_run = Query(context, reader.source_in_place(place, len(reader.words)), None, statement.frames, {})
         query_run.prepare()
         with query_run.space as space, placed(reader, first):

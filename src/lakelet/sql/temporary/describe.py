@@ -1,4 +1,4 @@
-"""What DESCRIBE and SHOW tell of temporary tables and views."""
+"""DESCRIBE and SHOW of temporary tables and views."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def describe_temporary(context: Context, name: str) -> SqlResult:
 
 
 def create_temporary_text(context: Context, name: str) -> SqlResult:
-    """The statement that makes a temporary table again; that of a view is told by SHOW CREATE VIEW."""
+    """The CREATE statement of a temporary table; SHOW CREATE VIEW gives that of a view."""
     if context.temporary.view(name) is not None:
         raise InvalidError(f"{name!r} is a temporary view: SHOW CREATE VIEW shows it")
     with context.engine.space(has_tables=False) as space:

@@ -1,7 +1,7 @@
 """The temporary tables and views of one session, by name.
 
-Tables stand in an in-memory database of the session's DuckDB instance, which spills like everything there and goes with it;
-views are kept as text, and expanded where a query names them. A name means the temporary object before a table of the lake:
+Tables are in an in-memory database of the session's DuckDB instance, which spills like everything there and is dropped with it;
+views are stored as text, and expanded where a query names them. A temporary object shadows a table of the lake:
 
     t    temp.t    temp.main.t
 
@@ -24,7 +24,7 @@ _SCHEMA = "main"
 
 @dataclass(frozen=True, slots=True)
 class TemporaryView:
-    """A query, and the database in which its names are looked for."""
+    """A query, and the database in which its names are resolved."""
 
     name: str
     query: str
@@ -32,7 +32,7 @@ class TemporaryView:
 
 
 class TemporaryObjects:
-    """What a session has made for itself."""
+    """The registry of a session's temporary tables and views."""
 
     def __init__(self) -> None:
         # Held by statements that change temporary objects; queries need it not, for DuckDB shows them one version.
@@ -44,7 +44,7 @@ class TemporaryObjects:
         return bool(self._tables or self._views)
 
     def find(self, parts: Sequence[str]) -> str | None:
-        """The temporary table or view that a name means, None for none."""
+        """The temporary table or view that a name resolves to, if any."""
         name = _bare(parts)
         if name is None:
             return None
@@ -60,28 +60,28 @@ class TemporaryObjects:
         return iter(sorted(view.name for view in self._views.values()) if views else sorted(self._tables.values()))
 
     def keep_view(self, view: TemporaryView) -> None:
-        """Keeps a view, in the place of one of its name."""
+        """Stores a view, replacing one of its name."""
         self._views[view.name.lower()] = view
 
     def drop_view(self, name: str) -> None:
-        """Lets a view go."""
+        """Drops a view."""
         self._views.pop(name.lower(), None)
 
     def look(self, space: Space) -> None:
-        """Asks DuckDB which tables there are, after a statement that makes, drops or renames one."""
-        # By the full name of its function: the space may have another one that is called like it.
+        """Refreshes the list of tables from DuckDB, after a statement that creates, drops or renames one."""
+        # By the qualified name of the function: the space may define another of the same name.
         rows = space.run(
             f"SELECT table_name FROM system.main.duckdb_tables() WHERE database_name = {literal(TEMPORARY_DATABASE)}"
         )
         self._tables = {str(name).lower(): str(name) for (name,) in rows}
 
     def clear(self) -> None:
-        """Forgets all, with the engine that held it."""
+        """Clears the registry when the engine is closed."""
         self._tables, self._views = {}, {}
 
 
 def table_sql(name: str) -> str:
-    """A temporary table as DuckDB finds it from anywhere in the instance."""
+    """The qualified name of a temporary table in the DuckDB instance."""
     return f"{TEMPORARY_DATABASE}.{_SCHEMA}.{quoted(name)}"
 
 

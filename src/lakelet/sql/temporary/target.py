@@ -1,8 +1,8 @@
-"""The table that a statement is about, where it stands in the statement's words.
+"""Find the target table of a statement in its words.
 
     INSERT INTO t …   UPDATE t …   DELETE FROM t …   MERGE INTO t …   ALTER TABLE [IF EXISTS] t …   COPY t FROM …
 
-Only statements that DuckDB has for tables of its own are looked at, and they are not parsed: DuckDB does that.
+Only statements that DuckDB supports for its own tables are considered, and they are not parsed: DuckDB does that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lakelet.sql.lexer.words import Word
 from lakelet.sql.temporary.objects import TEMPORARY, table_sql
 
 Edit = tuple[int, int, str]
-# What may stand between the first word and the name.
+# Keywords that may come between the first one and the name.
 _BEFORE_NAMES = {
     "INSERT": ("OR", "REPLACE", "IGNORE", "INTO", "OVERWRITE", "TABLE"),
     "UPDATE": (),
@@ -32,7 +32,7 @@ _BEFORE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A name among the words of a statement: from one word up to another. `words` before it say what is done."""
+    """The word range of the target's name in a statement. `words` are the keywords before it."""
 
     parts: tuple[str, ...]
     first: int
@@ -40,7 +40,7 @@ class Target:
     words: tuple[str, ...]
 
     def edits(self, words: Sequence[Word], name: str) -> list[Edit]:
-        """What makes every full mention of a temporary table, and this one, the table itself."""
+        """Edits that replace this name, and every qualified mention of a temporary table, by the table in DuckDB."""
         found = [(words[self.first].start, words[self.behind - 1].end, table_sql(name))]
         place = self.behind
         while place < len(words):
@@ -52,7 +52,7 @@ class Target:
 
 
 def target_of(reader: WordReader) -> Target | None:
-    """The target of a statement, None where it has none that DuckDB could change."""
+    """The target of a statement, None if it has none that DuckDB could change."""
     words = reader.words
     place = _keyword_place(words)
     if place is None:
@@ -77,7 +77,7 @@ def target_of(reader: WordReader) -> Target | None:
 
 
 def _keyword_place(words: Sequence[Word]) -> int | None:
-    """Where the statement's keyword stands: at the beginning, or behind common tables."""
+    """The index of the statement's keyword: at the beginning, or after common table expressions."""
     if words[0].keyword != "WITH":
         return 0 if words[0].keyword in _BEFORE_NAMES else None
     depth = 0
@@ -89,12 +89,12 @@ def _keyword_place(words: Sequence[Word]) -> int | None:
 
 
 def _is_name_here(words: Sequence[Word], place: int) -> bool:
-    """Whether a word that may stand before the name is the name itself, as in `UPDATE t` of a table called like a keyword."""
+    """Whether a word that may precede the name is the name itself, as in `UPDATE t` of a table named like a keyword."""
     return place + 1 < len(words) and words[place + 1].keyword == "."
 
 
 def _mention(words: Sequence[Word], place: int, name: str) -> int:
-    """How many words from here are `temp.name` or `temp.main.name`."""
+    """The number of words from here that form `temp.name` or `temp.main.name`."""
     if not words[place].is_name or words[place].text.lower() != TEMPORARY or words[place - 1].keyword == ".":
         return 0
     texts = [word.text.lower() if word.is_name else word.keyword for word in words[place : place + 5]]

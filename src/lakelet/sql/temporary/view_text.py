@@ -1,9 +1,9 @@
-"""A temporary view as the text of a subquery, with every name spelled out that could mean something else where it is put.
+"""Expand a temporary view into a subquery, qualifying every name that could resolve differently there.
 
     v = SELECT id FROM orders JOIN t USING (id)     ->     SELECT id FROM "shop"."orders" JOIN temp."t" USING (id)
 
-Names of tables are those of the database in use when the view was made; views inside are put in. Files, functions and data frames
-stay as they are: the view is the session's own, and may read what its queries may.
+Table names resolve in the database in use when the view was created; nested views are expanded. Files, functions and data frames
+are left alone: the view is the session's own, and may read what its queries may.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _MOST_LETTERS = 1 << 20
 
 @dataclass(slots=True)
 class TemporaryViewText:
-    """Texts of temporary views for one query."""
+    """Expands temporary views for one query."""
 
     context: Context
     space: Space
     _letters: int = field(init=False, default=0)
 
     def of(self, view: TemporaryView, above: tuple[str, ...] = ()) -> str:
-        """The query of a view; InvalidError where it cannot be put into another."""
+        """The expanded query of a view; InvalidError if it cannot be used as a subquery."""
         inside = (*above, view.name)
         if view.name in above:
             raise InvalidError(f"temporary view {view.name!r} reads itself: {' -> '.join(inside)}")
@@ -66,11 +66,11 @@ class TemporaryViewText:
     def _edit(
         self, view: TemporaryView, words: Sequence[Word], place: int, parts: tuple[str, ...], inside: tuple[str, ...]
     ) -> Edit | None:
-        """What stands for a name, None where it is none of the session's or the lake's."""
+        """The edit that qualifies or expands a name, None for names outside the session and the lake."""
         reader = WordReader(view.query, words)
         reader.place = next(number for number, word in enumerate(words) if word.end > place)
         if not reader.peek().is_name:
-            # A file by its name in quotes.
+            # A quoted file name.
             return None
         start = reader.peek().start
         reader.name_parts("the name of a table")

@@ -1,1 +1,1 @@
-"""Views that the lake keeps: queries under a name, over its tables and other views alone."""
+"""Views stored in the lake: named queries over its tables and other views only."""

@@ -1,4 +1,4 @@
-"""Whether a stored view does nothing but read the lake: asked of DuckDB's parse of it, when it is made and when it is read."""
+"""Check DuckDB's parse tree of a stored view, when it is created and when it is read: it may only read the lake."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakelet.sql.views.functions import ALLOWED, TABLES
 
 
 def check_tree(tree: Node, name: str) -> None:
-    """InvalidError unless the parsed text is one query over tables by harmless functions."""
+    """InvalidError unless the parsed text is one query over tables with allowed functions."""
     if tree.get("error"):
         reason = tree.get("error_message")
         raise InvalidError(f"view {name!r}: expected one query that begins with SELECT, WITH or FROM: {reason}")

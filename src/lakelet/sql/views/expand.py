@@ -1,10 +1,10 @@
-"""A stored view as the text of a subquery, with every name in it spelled out.
+"""Expand a stored view into a subquery, with every name in it qualified.
 
     shop.v = SELECT id FROM orders WHERE …    ->    SELECT id FROM "shop"."orders" WHERE …
 
-Names are those of the view's own database, and behind it of the one in use when it was made, whoever reads it from where: what
-is spelled out with its database is no common table, data frame or file of the outer query. Views inside are put in the same way,
-down to a depth and a size that no honest view needs. The text is checked as it will run.
+Names resolve in the view's own database, then in the one in use when it was created, whatever database the reader uses: a
+qualified name is no common table expression, data frame or file of the outer query. Nested views are expanded the same way, up to
+limits of depth and size that no honest view needs. The expanded text is checked.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _MOST_LETTERS = 1 << 20
 
 @dataclass(slots=True)
 class ViewText:
-    """Texts of views for one query."""
+    """Expands views for one query."""
 
     context: Context
     space: Space
-    # Whether the view is about to be made, and may name no object of the session that makes it.
+    # Whether the view is being created, and may name no temporary object of the session.
     is_new: bool = False
     _letters: int = field(init=False, default=0)
 
     def of(self, view: View, name: str, above: tuple[str, ...] = ()) -> str:
-        """The query of a view, over tables alone; InvalidError where it does anything else."""
+        """The expanded query of a view, over tables only; InvalidError if it does anything else."""
         if name in above:
             raise InvalidError(f"view {name!r} reads itself: {' -> '.join((*above, name))}")
         if len(above) >= _MOST_DEEP:
@@ -56,7 +56,7 @@ class ViewText:
         return text
 
     def _parsed(self, text: str, name: str) -> tuple[Placed, list[tuple[int, tuple[str, ...]]]]:
-        """The text as DuckDB sees it, checked, and where in it tables are named."""
+        """The text as DuckDB sees it, checked, and the positions of its table names."""
         words = words_of(text)
         found, edits = travels(text, words, lambda expression: _literal(expression, name))
         placed = Placed(text, tuple(sorted(edits)))
@@ -115,12 +115,12 @@ class ViewText:
 
 
 def view_source(text: str, name: str, reader: WordReader) -> str:
-    """What stands for a view behind FROM, under its own name unless an alias follows in the text."""
+    """The subquery for a view in FROM, under its own name unless an alias follows in the text."""
     return f"({text})" if alias_follows(reader) else f"({text}) AS {quoted(name)}"
 
 
 def _literal(expression: str, name: str) -> object:
-    """The version that a view names, which is no expression: it would be worked out before anybody has checked it."""
+    """The literal version in a view; an expression is refused, for it would be evaluated before it is checked."""
     words = [
         word for word in words_of(expression) if word.keyword not in ("(", ")", "TIMESTAMP", "DATE", "TIMESTAMPTZ")
     ]

@@ -1,8 +1,8 @@
-"""The functions that a stored view may call: values in, a value out.
+"""The functions that a stored view may call: pure functions of values.
 
 A view may have been written by a stranger, and runs with the rights of whoever reads it. So these are the only ones: none reads a
-file, a setting, a variable, the environment or the network, none changes anything, and none makes a query out of a text. What
-DuckDB gets later is refused until it stands here.
+file, a setting, a variable, the environment or the network, none changes anything, and none runs a text as a query. What a later
+DuckDB adds is refused until it is listed here.
 """
 
 from __future__ import annotations
@@ -70,6 +70,6 @@ _FUNCTIONS = """
     variant_group_object variant_keys variant_normalize variant_type variant_typeof wavg week weekday weekofyear
     weighted_avg xor year yearweek
 """
-# Functions that may stand behind FROM.
+# Table functions allowed in FROM.
 TABLES = frozenset(("range", "generate_series", "unnest"))
 ALLOWED = frozenset((*_OPERATORS.split(), *_FUNCTIONS.split()))

@@ -1,4 +1,4 @@
-"""The views that a query names, put into its text as subqueries, and the way back to places in the text as it was written."""
+"""Inline the views that a query names as subqueries, and map positions back to the text as it was written."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from lakelet.sql.temporary.view_text import TemporaryViewText
 from lakelet.sql.views.expand import ViewText, view_source
 
 Edit = tuple[int, int, str]
-# Behind these words a whole query stands, not what stands behind FROM.
+# Keywords followed by a whole query rather than a FROM item.
 _QUERIES = ("SUMMARIZE", "DESCRIBE", "DESC")
 _BEFORE_NAMES = ("FROM", "JOIN", "PIVOT", "UNPIVOT", "USING", "TABLE", *_QUERIES)
-# Behind these words a list is none of tables.
+# Keywords followed by a list of something other than tables.
 _NO_TABLES = frozenset(("SELECT", "SET", "BY", "VALUES", "RETURNING", "WHERE", "ON", "HAVING", "THEN", "DISTINCT"))
 
 
 class ViewNamed(Exception):
-    """A name in a query that is a view's."""
+    """Raised when a name in a query resolves to a view, which is then inlined."""
 
     def __init__(
         self, name: TableName, *, temporary: TemporaryView | None = None, uses: Sequence[Reference] = ()
     ) -> None:
         super().__init__(name.full)
         self.name = name
-        # The view where it is one of the session, and the mentions that mean it.
+        # The temporary view, if it is one, and the references to it.
         self.temporary = temporary
         self.uses = uses
 
 
 def mentions(words: Sequence[Word], view: TableName, database: str) -> list[Word]:
-    """Where a text of which DuckDB tells no tree names a view; `database` is where names of one part are looked for."""
+    """The mentions of a view in a text without a parse tree; unqualified names resolve in `database`."""
     found = []
     common = _common_names(words)
     for number, word in enumerate(words):
@@ -57,7 +57,7 @@ def mentions(words: Sequence[Word], view: TableName, database: str) -> list[Word
 
 
 def _common_names(words: Sequence[Word]) -> set[str]:
-    """The names of common tables in a text, in lower case: `WITH a AS (…), b (x, y) AS MATERIALIZED (…)`."""
+    """The names of common table expressions in a text, in lower case: `WITH a AS (…), b (x, y) AS MATERIALIZED (…)`."""
     found: set[str] = set()
     if not any(word.keyword == "WITH" for word in words):
         return found
@@ -78,7 +78,7 @@ def _common_names(words: Sequence[Word]) -> set[str]:
 
 
 def _lists_tables(words: Sequence[Word], comma: int) -> bool:
-    """Whether a comma stands between tables, not between columns or values."""
+    """Whether a comma separates tables rather than columns or values."""
     depth = 0
     for word in reversed(words[:comma]):
         depth += (word.keyword == ")") - (word.keyword == "(")
@@ -90,7 +90,7 @@ def _lists_tables(words: Sequence[Word], comma: int) -> bool:
 
 
 class NamedViews:
-    """The text of one query with the views that were found in it."""
+    """The text of one query, with its views inlined so far."""
 
     def __init__(self, context: Context, text: str) -> None:
         self._context = context
@@ -98,10 +98,10 @@ class NamedViews:
         self._edits: list[Edit] = []
 
     def put_in(self, found: ViewNamed, uses: Iterable[Sequence[Reference]], placed: Placed, space: Space) -> str:
-        """The text with every mention of a view replaced by its query; `placed` leads from the parsed text to the one before."""
+        """The text with every mention of a view replaced by its query; `placed` maps the parsed text to the one before it."""
         view = found.name
         if placed.text != self._inside().changed:
-            # Something else was put into the text: places are told in what came of it.
+            # Something else was inlined before: positions refer to that text from now on.
             self._original, self._edits = placed.text, []
         inside = self._inside()
         words = words_of(inside.changed)
@@ -122,7 +122,7 @@ class NamedViews:
         return self._inside().changed
 
     def placed(self, later: Placed) -> Placed:
-        """Edits of the text with views in it, as edits of the text that was written."""
+        """Map edits of the text with views inlined to edits of the original text."""
         if not self._edits:
             return later
         found: list[Edit] = []
@@ -143,7 +143,7 @@ class NamedViews:
         return Placed(self._original, tuple(found))
 
     def placed_error(self, error: BaseException) -> BaseException:
-        """An error with its place in the text that was written."""
+        """The error with its position in the original text."""
         if not self._edits or not isinstance(error, (SqlError, UnknownNameError)):
             return error
         inside = self._inside()
@@ -157,7 +157,7 @@ class NamedViews:
         return Placed(self._original, tuple(self._edits))
 
     def _place(self, use: Reference, view: TableName, placed: Placed) -> int | None:
-        """Where a mention of the view stands in the text with the views so far."""
+        """The position of a reference to the view in the text with the views so far."""
         parts = [part.lower() for part in use.parts]
         if parts not in ([view.table.lower()], [view.database.lower(), view.table.lower()]) or use.place is None:
             return None
@@ -166,7 +166,7 @@ class NamedViews:
         return placed.original(use.place)
 
     def _edit(self, inside: Placed, words: Sequence[Word], place: int, query: str) -> Edit:
-        """The edit of the original text that replaces the name at a place."""
+        """The edit of the original text that replaces the name at a position."""
         reader = WordReader(inside.changed, words)
         reader.place = next(number for number, word in enumerate(words) if word.end > place)
         before = words[reader.place - 1].keyword if reader.place else ""

@@ -1,1 +1,1 @@
-"""Columns, types and tables as statements define them."""
+"""Parsers of column, type and table definitions."""

@@ -1,7 +1,7 @@
-"""The changes of ALTER TABLE to columns: read from words, applied to a schema.
+"""The column changes of ALTER TABLE: parsed from words, applied to a schema.
 
-A change is a function from the schema before to the one after. It looks its columns up in that very schema, so that a statement
-means the same when another one came first, and an error points at the word that is wrong.
+A change is a function from the old schema to the new one. It resolves its columns in that very schema, so that a statement keeps
+its meaning after a concurrent schema change, and an error points at the offending word.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ASPECTS = ("TYPE", "SET", "DROP", "COMMENT", "FIRST", "AFTER")
 
 
 def in_order(changes: Sequence[Change]) -> Change:
-    """All of them, one after the other."""
+    """Compose changes, applied in order."""
 
     def change(schema: TableSchema) -> TableSchema:
         for one in changes:
@@ -44,7 +44,7 @@ def in_order(changes: Sequence[Change]) -> Change:
 
 
 def added(columns: Sequence[ColumnDefinition], *, if_not_exists: bool) -> Change:
-    """With new columns."""
+    """Add columns."""
 
     def add(column: ColumnDefinition) -> Change:
         def change(schema: TableSchema) -> TableSchema:
@@ -68,7 +68,7 @@ def added(columns: Sequence[ColumnDefinition], *, if_not_exists: bool) -> Change
 
 
 def dropped(paths: Sequence[ColumnPath], *, if_exists: bool) -> Change:
-    """Without columns."""
+    """Drop columns."""
 
     def drop(path: ColumnPath) -> Change:
         def change(schema: TableSchema) -> TableSchema:
@@ -84,7 +84,7 @@ def dropped(paths: Sequence[ColumnPath], *, if_exists: bool) -> Change:
 
 
 def renamed(reader: WordReader) -> Change:
-    """Reads `a TO b`: a column under another name."""
+    """Reads `a TO b`, which renames a column."""
     path = read_path(reader)
     reader.expect("TO")
     word = reader.peek()
@@ -113,7 +113,7 @@ def read_listed(reader: WordReader, read: Callable[[WordReader], Change]) -> Cha
 
 
 def read_changed(reader: WordReader) -> Change:
-    """Reads a column and what changes about it, as ALTER COLUMN says it."""
+    """Reads a column and its change, in the syntax of ALTER COLUMN."""
     path = read_path(reader)
     if reader.peek().keyword not in _ASPECTS:
         raise reader.error("TYPE, SET NOT NULL, DROP NOT NULL, SET DEFAULT, DROP DEFAULT, COMMENT, FIRST or AFTER")
@@ -152,10 +152,10 @@ def _read_aspect(reader: WordReader, path: ColumnPath) -> Change:
 
 
 def read_modified(reader: WordReader, *, renames: bool) -> Change:
-    """Reads a column's new definition, as MODIFY says it; with `renames` its new name before that, as CHANGE does.
+    """Reads a column's new definition, in the syntax of MODIFY; with `renames` its new name first, in that of CHANGE.
 
-    The definition says all about the type, so a column that is not NOT NULL in it becomes nullable; a comment, a default and
-    the place stay as they are where it says nothing.
+    The definition has the whole type, so a column without NOT NULL becomes nullable; comment, default and position are kept
+    where it has none.
     """
     start = reader.place
     path = read_path(reader)
@@ -211,7 +211,7 @@ def _nullability(path: ColumnPath, word: Word, *, nullable: bool) -> Change:
 
 
 def _with_type(schema: TableSchema, path: ColumnPath, data_type: DataType) -> TableSchema:
-    """With another type of a column, its NOT NULL included. What an array or a map holds changes with all of it."""
+    """Change the type of a column, its NOT NULL included. An element of an array or a map is changed with the whole type."""
     names, old = path.resolve(schema), path.field(schema).type
     if len(names) > 1:
         whole = with_part(path.parent().field(schema).type, names[-1], data_type)

@@ -1,10 +1,10 @@
-"""Columns as statements write them: their definitions, and paths to them.
+"""Parse column definitions, and paths to columns.
 
     price DECIMAL(10, 2) NOT NULL DEFAULT 0 COMMENT 'in euros'
     created TIMESTAMP DEFAULT current_timestamp
     address.city STRING AFTER street
 
-Case counts only where it tells two columns apart, for that is how queries find them.
+Names are case-insensitive unless case distinguishes two columns, as in queries.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def at_bare_name(reader: WordReader) -> bool:
 
 
 def check_of_query(reader: WordReader, names: Sequence[Word], *, is_query: bool) -> None:
-    """SqlError at names without types where no query gives these, or at one that is given twice."""
+    """SqlError at a name without a type if no query provides it, or at a duplicate."""
     if names and not is_query:
         behind = next(word for word in reader.words if word.start >= names[0].end)
         raise reader.error("a type", behind)
@@ -52,7 +52,7 @@ def check_of_query(reader: WordReader, names: Sequence[Word], *, is_query: bool)
 
 @dataclass(frozen=True, slots=True)
 class ColumnPath:
-    """A column by the words that name it; those after the first lead inside it."""
+    """A path to a column: the words after the first lead to a nested field."""
 
     reader: WordReader
     words: tuple[Word, ...]
@@ -63,12 +63,12 @@ class ColumnPath:
         return ".".join(word.text for word in self.words)
 
     def resolve(self, schema: TableSchema) -> tuple[str, ...]:
-        """The path in the table's own spelling; SqlError at the word that leads nowhere."""
+        """The path in the table's own spelling; SqlError at the word that does not resolve."""
         names, _ = self._go(schema, self.words)
         return names
 
     def field(self, schema: TableSchema) -> Field:
-        """The column itself; what an array or a map holds is shown as a nullable column of that name."""
+        """The column itself; an element of an array or a map is a nullable field of that name."""
         names, data_type = self._go(schema, self.words)
         parents, siblings = self._inside(schema)
         found = next((field for field in siblings if field.name == names[-1]), None)
@@ -76,7 +76,7 @@ class ColumnPath:
         return found or Field(-1, names[-1], data_type)
 
     def parent(self) -> ColumnPath:
-        """The path of what holds the column."""
+        """The path of the parent."""
         return ColumnPath(self.reader, self.words[:-1])
 
     def place_of(self, schema: TableSchema, neighbour: Word) -> str:
@@ -88,7 +88,7 @@ class ColumnPath:
         return found
 
     def new(self, schema: TableSchema) -> tuple[str, ...]:
-        """The path of a column to be made; SqlError where one of that name is."""
+        """The path of a new column; SqlError if one of that name exists."""
         parents, siblings = self._inside(schema)
         name = self.words[-1]
         if not siblings:
@@ -100,12 +100,12 @@ class ColumnPath:
         return (*parents, name.text)
 
     def exists(self, schema: TableSchema) -> bool:
-        """Whether there is such a column, below parents that must be there."""
+        """Whether there is such a column; its parents must exist."""
         _, siblings = self._inside(schema)
         return matching(self.words[-1].text, [field.name for field in siblings]) is not None
 
     def _inside(self, schema: TableSchema) -> tuple[tuple[str, ...], Sequence[Field]]:
-        """The path of what holds the column, and the fields in it."""
+        """The path of the parent, and its fields."""
         if len(self.words) == 1:
             return (), schema.fields
         parents, data_type = self._go(schema, self.words[:-1])
@@ -143,18 +143,18 @@ def read_path(reader: WordReader) -> ColumnPath:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a column goes: first, or after another."""
+    """The position of a column: first, or after another."""
 
     after: Word | None = None
 
     def arguments(self, path: ColumnPath, schema: TableSchema) -> tuple[str | None, bool]:
-        """The neighbour and whether it goes first."""
+        """The neighbour, and whether the column is first."""
         return (None, True) if self.after is None else (path.place_of(schema, self.after), False)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column as it is defined in a statement."""
+    """A parsed column definition."""
 
     path: ColumnPath
     type: DataType
@@ -175,12 +175,12 @@ class ColumnDefinition:
 
     @property
     def expression(self) -> str | None:
-        """The expression that is its default."""
+        """Its default expression."""
         return self.default.text if isinstance(self.default, Expression) else None
 
 
 def read_column(reader: WordReader, *, alters: bool = False) -> ColumnDefinition:
-    """Reads a definition. In a statement that `alters` it may be of a field inside another and say its place."""
+    """Reads a definition. With `alters` it may be of a nested field, and have a position."""
     path = read_path(reader) if alters else ColumnPath(reader, (_name(reader),))
     if reader.peek().keyword in _REFUSED:
         raise _refused(reader)
@@ -229,7 +229,7 @@ def with_part(data_type: DataType, name: str, part: DataType) -> DataType | None
 
 
 def _parts(data_type: DataType) -> dict[str, DataType]:
-    """What is inside a type, by the names that paths give it."""
+    """The nested types of a type, by their names in paths."""
     match data_type:
         case Row(fields):
             return {field.name: field.type for field in fields}

@@ -1,10 +1,10 @@
-"""What stands behind DEFAULT in the definition of a column: a literal, or an expression.
+"""Parse the DEFAULT of a column definition: a literal, or an expression.
 
     DEFAULT 'none'    DEFAULT -1    DEFAULT current_timestamp + INTERVAL 1 DAY    DEFAULT (uuid())    DEFAULT lower('A' || 'b')
 
-An expression ends where no operator goes on, so that NOT NULL, COMMENT and the like may follow; one with words between its
-values, such as `1 IN (2, 3)`, stands in parentheses. One that gives the same value for ever is kept as that literal, which
-other engines know too.
+An expression ends where no operator follows, so that NOT NULL, COMMENT and the like may follow; one with keyword operators,
+such as `1 IN (2, 3)`, must be in parentheses. A constant expression is stored as its literal, which other engines understand
+too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakelet.sql.statements.text.clauses import Literal, placed, read_literal
 _WHAT = "a literal or an expression as the default"
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _ENDS = (",", ")", ";", "]", "}")
-# What goes on with the definition of a column, and begins no expression.
+# Keywords that continue the column definition, and begin no expression.
 _CLAUSES = ("NOT", "COMMENT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FIRST", "AFTER")
 _UNITS = frozenset(
     unit + plural
@@ -36,7 +36,7 @@ _UNITS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression as it was written, and where."""
+    """An expression as it was written, and its first word."""
 
     text: str
     word: Word
@@ -47,12 +47,12 @@ Default = Literal | Expression
 
 @dataclass(frozen=True, slots=True)
 class GivenDefault:
-    """What a statement says; what becomes of it depends on the column's type."""
+    """A parsed default, not yet checked against the column's type."""
 
     written: Default
 
     def of_type(self, reader: WordReader, data_type: DataType, column: str) -> Default:
-        """The default of a column of this type; SqlError where it is none."""
+        """The default of a column of this type; SqlError if it does not convert."""
         written = self.written
         with placed(reader, written.word):
             if isinstance(written, Literal):
@@ -92,7 +92,7 @@ def _begins_literal(reader: WordReader) -> bool:
 
 
 def _goes_on(reader: WordReader) -> bool:
-    """Whether an operator stands here."""
+    """Whether an operator comes next."""
     word = reader.peek()
     return (word.kind == "symbol" and word.keyword not in _ENDS) or reader.at("AT", "TIME", "ZONE")
 
@@ -105,7 +105,7 @@ def _skip_expression(reader: WordReader) -> None:
                 reader.take()
             _skip_value(reader)
         else:
-            # Behind a value, arguments of a type or a subscript.
+            # After a value: arguments, or a subscript.
             _skip_group(reader)
 
 
@@ -137,7 +137,7 @@ def _skip_group(reader: WordReader) -> None:
 
 
 def _closing(reader: WordReader, place: int) -> int:
-    """Where the group ends that opens at a place."""
+    """The index of the bracket that closes the group opened at a position."""
     open_words: list[str] = []
     for at in range(place, len(reader.words)):
         keyword = reader.words[at].keyword

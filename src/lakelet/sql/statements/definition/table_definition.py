@@ -1,4 +1,4 @@
-"""What stands in CREATE TABLE: the parser, which looks at no table.
+"""The parser of CREATE TABLE, which accesses no table.
 
     CREATE TABLE [IF NOT EXISTS] name
       [(column type [NOT NULL] [DEFAULT value] [COMMENT 'text'] [PRIMARY KEY], …, [PRIMARY KEY (column, …) [NOT ENFORCED]])]
@@ -6,7 +6,7 @@
       [COMMENT 'text'] [PARTITIONED BY (column [type], …)] [WITH ('option' = 'value', …)]
       [AS query | LIKE table [INCLUDING OPTIONS | EXCLUDING OPTIONS]]
 
-The clauses may come in any order. TBLPROPERTIES and OPTIONS are other words for WITH; USING paimon may be said.
+The clauses may come in any order. TBLPROPERTIES and OPTIONS are synonyms of WITH; USING paimon is accepted.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PAIMON = ("PAIMON", "LAKELET")
 
 @dataclass(slots=True)
 class TableDefinition:
-    """The parts of a definition, as they are found."""
+    """The clauses of a definition, filled while parsing."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
     # Names for the columns of a query.
@@ -62,11 +62,11 @@ class TableDefinition:
     partition_keys: list[Word] = field(default_factory=list)
     options: GivenOptions | None = None
     comment: str | None = None
-    # The table to be like, whether with its options.
+    # The table of LIKE, and whether its options are copied.
     like: tuple[str, ...] | None = None
     like_at: Word | None = None
     like_options: bool = True
-    # Where the query begins and ends among the words; rows are left out of the new table for WITH NO DATA.
+    # The word range of the query; `with_data` is false for WITH NO DATA.
     query: tuple[int, int] | None = None
     with_data: bool = True
 
@@ -77,7 +77,7 @@ class TableDefinition:
 
     @property
     def default_options(self) -> dict[str, str]:
-        """The options that hold expressions of columns, which are their defaults."""
+        """The options that store default expressions of columns."""
         found = [(column.name.text, column.expression) for column in self.columns]
         return {default_expression_key(name): text for name, text in found if text is not None}
 
@@ -88,7 +88,7 @@ class TableDefinition:
 
 
 def read_definition(reader: WordReader) -> TableDefinition:
-    """Reads all behind the name of the table, up to the end."""
+    """Reads everything after the name of the table, up to the end."""
     found = TableDefinition()
     has_parentheses = reader.at("(")
     if has_parentheses:
@@ -125,7 +125,7 @@ def read_definition(reader: WordReader) -> TableDefinition:
 
 
 def check_definition(reader: WordReader, found: TableDefinition, columns: list[str]) -> None:
-    """SqlError at a column that is given twice or at a key column that is none."""
+    """SqlError at a duplicate column or at an unknown key column."""
     seen: set[str] = set()
     for column in found.columns:
         name = column.name.text
@@ -214,7 +214,7 @@ def _partitioned(reader: WordReader, found: TableDefinition) -> None:
                 f"{word.text}(…): a table is partitioned by columns, not by functions of them", reader.text, word.start
             )
         if reader.peek().kind == "word":
-            # As Hive writes it: the column is defined where it partitions.
+            # The syntax of Hive: the column is defined in PARTITIONED BY.
             data_type = read_type(reader)
             comment = reader.string() if reader.accept("COMMENT") else None
             found.columns.append(ColumnDefinition(ColumnPath(reader, (word,)), data_type, comment=comment))

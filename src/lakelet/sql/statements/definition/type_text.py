@@ -1,6 +1,6 @@
-"""Schemas as statements: the text of types, names and literals that `type_words` and the other readers take back unchanged.
+"""Generate CREATE TABLE text from schemas: types, names and literals that `type_words` and the other parsers read back unchanged.
 
-Names stand in backticks, so that the text is also good for the other engines that know the format.
+Names are in backticks, so that other engines that support the format can parse the text too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 def quoted_name(name: str) -> str:
-    """A name as it stands in a statement."""
+    """A quoted identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -43,7 +43,7 @@ def quoted_text(text: str) -> str:
 
 
 def type_text(data_type: DataType) -> str:
-    """A type with all that is inside it, comments too."""
+    """A type with its nested types and their comments."""
     match data_type:
         case Atomic():
             return str(data_type)
@@ -82,8 +82,8 @@ def create_text(name: str, schema: TableSchema) -> str:
 
 
 def written_expressions(schema: TableSchema) -> dict[str, str]:
-    """The expressions that columns have as their defaults, as statements write them. A stranger's text that is none would be
-    more than an expression in a statement, and is left out."""
+    """The default expressions of columns, as SQL. A text stored by others that is no valid expression could inject more than an
+    expression into a statement, and is left out."""
     found = {}
     for name, text in default_expressions(schema).items():
         with suppress(InvalidError):

@@ -1,11 +1,11 @@
-"""Types as statements write them, read word by word, so that an error points at the word that makes no sense.
+"""The parser of SQL types, whose errors point at the offending word.
 
     BIGINT  DECIMAL(10, 2)  TIMESTAMP(3) WITH LOCAL TIME ZONE     as Paimon's engines write them
     ARRAY<INT NOT NULL>  MAP<STRING, INT>  ROW<a INT COMMENT 'x', b STRING>  STRUCT<a: INT>  MULTISET<STRING>
     INTEGER[]  MAP(VARCHAR, INTEGER)  STRUCT(a INTEGER)  BLOB  TIMESTAMPTZ   as DuckDB does
 
 DECIMAL alone is DuckDB's DECIMAL(18, 3), as it is in every CAST of a query; BINARY alone is Paimon's BINARY(1). Types that a
-table cannot hold are refused by name, never replaced by ones that are like them.
+table cannot store are refused by name, never replaced by similar ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _WHOLE = {
     "FLOAT8": Atomic(Kind.DOUBLE),
 }
 _KINDS = {"TIMESTAMPTZ": Kind.TIMESTAMP_LTZ, "DATETIME": Kind.TIMESTAMP}
-# What a query's own CAST(… AS DECIMAL) gives: a column of another scale would round what it is inserted from.
+# The type of CAST(… AS DECIMAL) in a query: a column of another scale would round its values on insert.
 _DECIMAL = (18, 3)
 _NESTED = ("ARRAY", "MULTISET", "MAP", "ROW", "STRUCT")
 _INSTEAD = {
@@ -136,7 +136,7 @@ def _atomic(reader: WordReader, kind: Kind, word: Word) -> Atomic:
 
 
 def _opened(reader: WordReader) -> str:
-    """Reads `<` or `(` and says what closes it."""
+    """Reads `<` or `(` and returns its closing bracket."""
     return {"<": ">", "(": ")"}[reader.one_of("<", "(")]
 
 

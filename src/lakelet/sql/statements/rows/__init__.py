@@ -1,1 +1,1 @@
-"""Rows of a statement in the types of their table."""
+"""The rows of INSERT, converted to the types of the table."""

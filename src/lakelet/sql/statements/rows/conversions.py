@@ -1,9 +1,9 @@
-"""Values of a query in the types of a table's columns, worked out by DuckDB: nothing is rounded, cut or guessed.
+"""Generate SQL that converts a query's values to the types of a table's columns: nothing is rounded, truncated or guessed.
 
     1.0 into INT      1          1.5 into INT                        refused
     '7' into INT      7          '7.5', 'x' into INT                 refused
     '2026-01-01'      a DATE     '2026-01-01 10:00:00' into DATE     refused
-    0.1 into DOUBLE   the nearest number, as everywhere; a whole number that DOUBLE does not have is refused
+    0.1 into DOUBLE   the nearest number, as everywhere; an integer that DOUBLE cannot represent is refused
 
 Pure functions from types to SQL. An expression that cannot give the value raises an error that names the column. What is left
 to check, NULL in a NOT NULL column and texts that are too long, is found when rows are written.
@@ -53,18 +53,18 @@ _NAMES = {
 _UNITS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 _SHOWN_CHARACTERS = 100
 _MICRO = 6
-# Up to here every whole number is one of the type.
+# Up to here the type represents every integer exactly.
 _WHOLE_NUMBERS = {Kind.FLOAT: 2**24, Kind.DOUBLE: 2**53}
 _WHOLE = r"\s*[+-]?[0-9]+(\.0*)?\s*"
-# Behind the time of day: another zone, which a TIMESTAMP has no room for, and digits behind those that DuckDB keeps.
+# After the time of day: a zone, which a TIMESTAMP cannot store, and digits beyond those that DuckDB keeps.
 _ZONE = r":.*[A-Za-z+-]"
 _MORE_DIGITS = r"\.[0-9]{6}[0-9]*[1-9]"
 
 
 def converted(expression: str, given: pa.DataType, field: Field) -> str:
-    """SQL for an expression of an Arrow type as a value of a column; InvalidError where the types have nothing in common.
+    """SQL that converts an expression of an Arrow type to a column; InvalidError if there is no conversion.
 
-    The expression is repeated, and therefore a name.
+    The expression is repeated in the SQL, and therefore must be a name.
     """
     wanted = duck_type(field.type)
     expression, given = with_names(expression, given, field.type)
@@ -86,7 +86,7 @@ def converted(expression: str, given: pa.DataType, field: Field) -> str:
 
 
 def duck_name(given: pa.DataType) -> str | None:
-    """The DuckDB type that Arrow data of a type comes from; None for one that no column has."""
+    """The DuckDB type that corresponds to an Arrow type; None if there is none."""
     if given in _NAMES:
         return _NAMES[given]
     if _is_text(given):
@@ -113,7 +113,7 @@ def duck_name(given: pa.DataType) -> str | None:
 
 
 def _widens(given: pa.DataType, wanted: TableType) -> bool:
-    """Whether every value of the one type is one of the other."""
+    """Whether every value of one type is a value of the other."""
     if not isinstance(wanted, Atomic):
         return False
     if _TYPES.is_signed_integer(given) and wanted.kind in INTEGERS:
@@ -124,7 +124,7 @@ def _widens(given: pa.DataType, wanted: TableType) -> bool:
         scale = wanted.scale - given.scale
         return bool(scale >= 0 and wanted.precision - given.precision >= scale)
     if _TYPES.is_timestamp(given) and wanted.kind in TIMESTAMPS:
-        # Digits that are too many are found when the row is written, zones are those of the session.
+        # Too many digits are detected when the row is written; zones are those of the session.
         return bool(given.unit != "ns" or wanted.precision > _MICRO)
     return bool(_TYPES.is_date32(given) and wanted.kind in TIMESTAMPS)
 
@@ -172,7 +172,7 @@ def _same_shape(given: pa.DataType, wanted: TableType) -> bool:
 
 
 def _exact(expression: str, cast: str, given: pa.DataType, wanted: TableType) -> str | None:
-    """SQL that is true where a cast gives the same value; None where it always does, or gives none."""
+    """SQL that is true where a cast preserves the value; None where it always does, or fails."""
     if not isinstance(wanted, Atomic):
         return _exact_inside(expression, cast, given, wanted)
     kind = wanted.kind
@@ -183,7 +183,7 @@ def _exact(expression: str, cast: str, given: pa.DataType, wanted: TableType) ->
     if kind in FLOATS and _TYPES.is_integer(given):
         return f"TRY_CAST({cast} AS HUGEINT) = {expression}"
     if kind in FLOATS:
-        # From here on whole numbers are left out.
+        # From here on not every integer is representable.
         held = f"TRY_CAST({cast} AS HUGEINT) = TRY_CAST({expression} AS HUGEINT) AND trunc({expression}) = {expression}"
         return f"(abs({cast}) < {_WHOLE_NUMBERS[kind]} OR {held})"
     if kind in INTEGERS and _TYPES.is_floating(given):
@@ -218,7 +218,7 @@ def _exact_inside(expression: str, cast: str, given: pa.DataType, wanted: TableT
 
 
 def _name_inside(given: pa.DataType, wanted: TableType) -> str | None:
-    """The DuckDB type to compare a nested value in; parts of which nothing is known but NULL have the type they are wanted in."""
+    """The DuckDB type to compare a nested value in; untyped NULL parts take the target type."""
     if _is_null(given):
         return duck_type(wanted)
     match wanted:

@@ -1,11 +1,11 @@
-"""The rows of VALUES as a query in which every value keeps the type it was written with.
+"""Generate the query of VALUES, in which every value keeps its written type.
 
     VALUES ('2026-01-01'), (DATE '2026-01-02')     into DATE: both are the dates they say
     VALUES (1), ('02')                             into STRING: '1' and '02'
 
 DuckDB gives a column of VALUES one type, that of the first row if it can, and '02' would become the number 2. Where a column
 mixes types, each of its values is therefore converted to the table's type by itself; where it does not, which is nearly
-always, the rows stand as written.
+always, the rows are used as written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Cell = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ValuesQuery:
-    """Rows of VALUES for columns of a table, with NULL where they say DEFAULT."""
+    """The rows of VALUES for columns of a table, with NULL for DEFAULT."""
 
     context: Context
     statement: Statement
@@ -62,7 +62,7 @@ class ValuesQuery:
         if value is None:
             if not one.type.nullable and not self.defaults.has(one):
                 raise InvalidError(f"column {one.name!r} is NOT NULL and has no default, and needs a value")
-            # What it is stands behind the query: a default in each of many rows would be a query in each.
+            # Filled in after the query: a default in each of many rows would be a subquery in each.
             text.add("NULL")
         elif kind is None:
             text.add_span(value)
@@ -89,7 +89,7 @@ class ValuesQuery:
         return self._types(rows, cells)
 
     def _written_class(self, value: Span | None) -> str | None:
-        """The class of a literal's type; None for an expression that DuckDB has to tell it of."""
+        """The type class of a literal; None for an expression, whose type only DuckDB knows."""
         if value is None:
             return _NULL
         words = list(self.statement.reader.words[value.first : value.behind])
@@ -119,7 +119,7 @@ class ValuesQuery:
 
 
 def _class_of(kind: pa.DataType) -> str:
-    """Types that DuckDB puts together without a loss are one class."""
+    """The class of a type; DuckDB combines types of one class without loss."""
     if pa.types.is_null(kind):
         return _NULL
     if pa.types.is_string(kind):

@@ -1,4 +1,4 @@
-"""Reading INSERT.
+"""The parser of INSERT.
 
 INSERT [OR REPLACE | OR IGNORE] INTO t [AS a] [PARTITION (k = value, …)] [(column, …) | BY NAME | BY POSITION] source [conflict]
     [RETURNING …]
@@ -27,7 +27,7 @@ _QUERIES = (*QUERIES, "(")
 
 @dataclass(frozen=True, slots=True)
 class ValuesRow:
-    """A row of VALUES: where it stands, and its expressions, None for DEFAULT."""
+    """A row of VALUES: its first word, and its expressions, None for DEFAULT."""
 
     word: Word
     values: tuple[Span | None, ...]
@@ -43,8 +43,8 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What becomes of a row whose key is there: NOTHING, REPLACE of the columns that are given values, or UPDATE by assignments
-    where the condition holds. `columns` are the key as the statement names it."""
+    """The conflict action for a row whose key exists: NOTHING, REPLACE of the columns that are given values, or UPDATE by
+    assignments where the condition holds. `columns` are the key columns that the statement names."""
 
     word: Word
     action: Literal["NOTHING", "REPLACE", "UPDATE"]
@@ -55,8 +55,8 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """The statement. Rows are those of `values`, else those of `query`, else one of defaults; `word` is where the table's name,
-    `parts`, begins."""
+    """A parsed INSERT. Its rows are those of `values`, else those of `query`, else one of defaults; `word` is the first of the
+    table's name, `parts`."""
 
     parts: tuple[str, ...]
     word: Word
@@ -73,12 +73,12 @@ class Insert:
 
     @property
     def alias(self) -> str:
-        """What the target's columns are qualified by."""
+        """The alias that qualifies the target's columns."""
         return self.given_alias or self.parts[-1]
 
     @property
     def qualifier(self) -> tuple[str, ...]:
-        """What they may be qualified by beside it."""
+        """The parts of the full name that may qualify them besides it."""
         return () if self.given_alias is not None else self.parts
 
 
@@ -144,7 +144,7 @@ def _with_source(reader: WordReader, known: Insert) -> Insert:
 
 
 def _source_end(reader: WordReader) -> int:
-    """Where the rows end: before ON CONFLICT or RETURNING, else at the end of the statement."""
+    """The end of the source: before ON CONFLICT or RETURNING, else the end of the statement."""
     depth = 0
     for place in range(reader.place, len(reader.words)):
         keyword, before = reader.words[place].keyword, reader.words[place - 1].keyword
@@ -163,7 +163,7 @@ def _source_end(reader: WordReader) -> int:
 
 
 def _read_values(reader: WordReader, behind: int) -> tuple[ValuesRow, ...]:
-    """Reads VALUES (…), …; nothing where more follows, for then it is a query like any other."""
+    """Reads VALUES (…), …; empty if anything follows, for then it is an ordinary query."""
     start = reader.place
     reader.expect("VALUES")
     rows = []

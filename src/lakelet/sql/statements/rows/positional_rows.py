@@ -1,8 +1,8 @@
-"""Rows whose fields have no names, for columns of type ROW: their values are taken in order.
+"""Name the fields of unnamed rows, for columns of type ROW: values are matched by position.
 
     (7, 'w') and ROW(7, 'w') into ROW<x INT, y STRING>     {'x': 7, 'y': 'w'}
 
-DuckDB gives such a row to Arrow as a struct of `element1`, `element2`, …
+DuckDB returns such a row to Arrow as a struct of `element1`, `element2`, …
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNNAMED = "element{}"
 
 
 def with_names(expression: str, given: pa.DataType, wanted: TableType, depth: int = 0) -> tuple[str, pa.DataType]:
-    """SQL for the same value with the names of the fields that it is wanted in, and its type; the same where it has names."""
+    """SQL for the same value with the field names of the target, and its type; unchanged if it has names."""
     if isinstance(wanted, Array) and (pa.types.is_list(given) or pa.types.is_large_list(given)):
         item = f"x{depth}"
         inner, kind = with_names(item, given.value_type, wanted.element, depth + 1)

@@ -1,7 +1,7 @@
-"""The columns and rows of a query that become those of a table.
+"""The columns and rows of a query for CREATE TABLE AS.
 
-A type of DuckDB that a table does not have arrives in Arrow as another one, at any depth: those that mean something else are
-refused, and of those that hold the same values the result says which type was taken.
+A DuckDB type that a table does not support arrives in Arrow as another one, at any depth: if that changes the meaning it is
+refused, and if it holds the same values the result notes the stored type.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lakelet.errors import InvalidError
 _WIDEST = pa.decimal128(38, 0)
 _MOST = pa.scalar(Decimal("9" * 38), _WIDEST)
 _STATE, _JSON = "AGGREGATE_STATE", "JSON"
-# DuckDB's types that a table does not have, and what may be meant instead.
+# DuckDB's types that a table does not support, and alternatives.
 _REFUSED = {
     _STATE: "finalize(…) gives the value of a state",
     "BIT": "CAST it to STRING",
@@ -30,7 +30,7 @@ _REFUSED = {
     "GEOMETRY": "ST_AsText(…) or ST_AsWKB(…) gives its text or bytes",
     "BIGNUM": "CAST it to STRING or DECIMAL",
 }
-# Types that a table does not have, and those that hold all their values.
+# Types that a table does not support, and the types that store all their values.
 _STORED = {
     "UTINYINT": "SMALLINT",
     "USMALLINT": "INT",
@@ -46,9 +46,9 @@ _NESTED = ("LIST", "ARRAY", "STRUCT", "MAP")
 
 
 def table_columns(result: SqlResult, given: Sequence[str]) -> SqlResult:
-    """The rows of a query under the names that a table of it has; InvalidError where a table cannot have such columns.
+    """The rows of a query under the column names of the new table; InvalidError if a table cannot have such columns.
 
-    As in DuckDB: `given` are names for the first columns, and without any, names that come again get a number (`a`, `a_1`).
+    As in DuckDB: `given` are names for the first columns, and without any, duplicate names get a number (`a`, `a_1`).
     """
     names = _given_names(result.columns, given) if given else _numbered_names(result.columns)
     for name, column in zip(names, result.schema, strict=True):
@@ -91,8 +91,8 @@ def _numbered_names(columns: Sequence[str]) -> list[str]:
 
 
 def stored_types(result: SqlResult) -> str:
-    """What is to be said of columns that are stored as another type, to stand behind a message; InvalidError for types that
-    a table does not have and that would become others without a word."""
+    """A note, to append to a message, on columns that are stored as another type; InvalidError for unsupported types that would
+    silently change their meaning."""
     said: list[str] = []
     for name, duck_type in zip(result.columns, result.duck_types, strict=False):
         for leaf in _leaves(duck_type):
@@ -107,11 +107,11 @@ def stored_types(result: SqlResult) -> str:
 
 
 def _leaves(duck_type: Any) -> Iterator[str]:
-    """The types of DuckDB that a column is made of."""
+    """The leaf types of a DuckDB type."""
     shown = str(duck_type)
     name = str(duck_type.id).upper()
     if shown in (_STATE, _JSON):
-        # Names for other types, which is all that DuckDB's own id tells.
+        # Aliases of other types, which DuckDB's type id does not distinguish.
         yield shown
     elif name in _NESTED:
         children: Sequence[tuple[str, Any]] = duck_type.children
@@ -123,7 +123,7 @@ def _leaves(duck_type: Any) -> Iterator[str]:
 
 
 class CheckedRows:
-    """Rows on their way, counted. DuckDB's HUGEINT comes as DECIMAL(38, 0) also where it has a digit more than that."""
+    """Rows, counted and checked as they are read: DuckDB's HUGEINT arrives as DECIMAL(38, 0) even with 39 digits."""
 
     def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
         self.rows = 0
@@ -132,12 +132,12 @@ class CheckedRows:
         self._widest = [field.name for field in schema if field.type == _WIDEST]
 
     def reader(self) -> pa.RecordBatchReader:
-        """The rows, once."""
+        """A reader of the rows, for one pass."""
         return pa.RecordBatchReader.from_batches(self._schema, self._counting())
 
     @property
     def counted(self) -> str:
-        """How many there were, for a message."""
+        """The row count, for a message."""
         return f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}"
 
     def _counting(self) -> Iterator[pa.RecordBatch]:

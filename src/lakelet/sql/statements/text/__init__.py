@@ -1,1 +1,1 @@
-"""Parts of statements: clauses, names, spans, and queries put together of them."""
+"""Parts of statements: clauses, names, spans, and the queries assembled from them."""

@@ -1,4 +1,4 @@
-"""Parts that several statements have: literals, options, partitions."""
+"""Parsers of clauses shared by several statements: literals, options, partitions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lakelet.sql.lexer.words import Word
 from lakelet.table.write.table_commit import partition_spec
 
 _TYPED = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMPTZ")
-# What stands among options but is kept by itself.
+# The table's comment, which may be given as an option but is stored separately.
 COMMENT_KEY = "comment"
 
 
 @contextmanager
 def placed(reader: WordReader, word: Word) -> Iterator[None]:
-    """Says where in the statement stands what is found to be invalid, or is not found."""
+    """Adds the position of a word in the statement to InvalidError and NotFoundError."""
     try:
         yield
     except (SqlError, UnknownNameError):
@@ -38,7 +38,7 @@ def placed(reader: WordReader, word: Word) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value written as text, None for NULL, and where."""
+    """A literal as text, None for NULL, and its word."""
 
     text: str | None
     word: Word
@@ -66,7 +66,7 @@ def read_literal(reader: WordReader, what: str = "a literal") -> Literal:
 
 
 def _bytes_text(reader: WordReader, word: Word) -> str:
-    """The text that X'…' is the UTF-8 of, for bytes are kept as text in schemas."""
+    """Decode X'…' as UTF-8, for schemas store bytes as text."""
     try:
         return bytes.fromhex(word.text[2:-1]).decode()
     except ValueError as error:
@@ -80,14 +80,14 @@ def _bytes_text(reader: WordReader, word: Word) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GivenOptions:
-    """Options of a statement, and the table's comment where it is given among them."""
+    """Options of a statement, and the table's comment if it is one of them."""
 
     values: dict[str, str]
     comment: str | None = None
 
 
 def read_options(reader: WordReader) -> GivenOptions:
-    """Reads ('key' = 'value', …) with keys that exist and values they can have."""
+    """Reads ('key' = 'value', …), with known keys and valid values."""
 
     def check(key: str, text: str) -> None:
         if key != COMMENT_KEY:
@@ -101,7 +101,7 @@ def read_options(reader: WordReader) -> GivenOptions:
 def read_pairs(
     reader: WordReader, what: str, no_null: str, check: Callable[[str, str], None] = lambda *_: None
 ) -> dict[str, str]:
-    """Reads ('key' = 'value', …); `no_null` is said of a value that is NULL, and `check` may refuse one."""
+    """Reads ('key' = 'value', …); `no_null` is the error for NULL, and `check` may refuse a value."""
     found: dict[str, str] = {}
 
     def read() -> None:
@@ -122,14 +122,14 @@ def read_pairs(
 
 
 def read_option_name(reader: WordReader) -> str:
-    """Reads the name of an option: text, or a name without signs in it."""
+    """Reads the name of an option: a text, or a plain name."""
     if reader.peek().kind == "string":
         return reader.string()
     return ".".join(reader.name_parts("the name of an option in quotes"))
 
 
 def read_table_query(reader: WordReader) -> tuple[tuple[int, int], bool]:
-    """Reads the query behind AS, up to the end: the words it is made of, and whether its rows are wanted."""
+    """Reads the query after AS, up to the end: its word range, and whether WITH DATA applies."""
     first, behind, with_data = reader.place, len(reader.words), True
     last = [word.keyword for word in reader.words[-3:]]
     if last == ["WITH", "NO", "DATA"]:
@@ -164,7 +164,7 @@ def read_partition(reader: WordReader) -> dict[Word, Literal]:
 def resolve_partition(
     reader: WordReader, given: dict[Word, Literal], schema: TableSchema, table: str
 ) -> dict[str, object]:
-    """Values of the partition columns' types; SqlError at the word that is none."""
+    """Convert literals to the partition columns' types; SqlError at an invalid one."""
     unknown = TableOptions(schema.options).get(PARTITION_DEFAULT_NAME)
     spec: dict[str, object] = {}
     for word, literal in given.items():
@@ -181,26 +181,26 @@ def resolve_partition(
 
 
 def no_such_partition(spec: dict[str, object], table: str) -> NotFoundError:
-    """What to raise where no partition agrees."""
+    """The error if no partition matches."""
     return NotFoundError(f"table {table!r} has no partition {partition_words(spec)}")
 
 
 def partition_words(spec: dict[str, object]) -> str:
-    """A partition for a message."""
+    """A partition as text for a message."""
     return ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in spec.items())
 
 
 def read_if_exists(reader: WordReader) -> bool:
-    """Reads IF EXISTS where it stands."""
+    """Reads an optional IF EXISTS."""
     return reader.accept("IF", "EXISTS")
 
 
 def read_dependents(reader: WordReader) -> None:
-    """Reads CASCADE or RESTRICT where nothing depends on what is dropped: a view finds out when it is read, as in DuckDB."""
+    """Reads an optional CASCADE or RESTRICT, which change nothing: views are checked when they are read, as in DuckDB."""
     if not reader.accept("CASCADE"):
         reader.accept("RESTRICT")
 
 
 def read_if_not_exists(reader: WordReader) -> bool:
-    """Reads IF NOT EXISTS where it stands."""
+    """Reads an optional IF NOT EXISTS."""
     return reader.accept("IF", "NOT", "EXISTS")

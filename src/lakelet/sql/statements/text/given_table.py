@@ -1,4 +1,4 @@
-"""Tables and databases as statements name them, with the place where they do: what is not there is told there."""
+"""Tables and databases named in a statement, with the position of the name, at which errors are reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class GivenTable:
-    """A table that a statement names; whether it exists shows when it is asked for."""
+    """A table named in a statement; its existence is checked lazily."""
 
     context: Context
     reader: WordReader
@@ -28,15 +28,15 @@ class GivenTable:
 
     @property
     def shown(self) -> str:
-        """database.table as it is written, with the branch if it is of one."""
+        """database.table as it is written, with the branch if it has one."""
         return self.name.full if self.name.branch is None else f"{self.name.full}$branch_{self.name.branch}"
 
     def find(self) -> TableName | None:
-        """The name that the lake has for it, None where there is no such table."""
+        """The name in the spelling of the lake, None if there is no such table."""
         return self.context.names.find(self.name)
 
     def existing(self) -> TableName:
-        """The name that the lake has for it; NotFoundError names the nearest."""
+        """The name in the spelling of the lake; NotFoundError names the nearest."""
         with placed(self.reader, self.word):
             return self.context.names.existing(self.name)
 
@@ -47,13 +47,13 @@ class GivenTable:
 
 
 def read_table(context: Context, reader: WordReader) -> GivenTable:
-    """Reads the name of a table, which may be there or not; it is no system table."""
+    """Reads the name of a table, which need not exist; a system table is refused."""
     word = reader.peek()
     return given_table(context, reader, reader.name_parts("the name of a table"), word)
 
 
 def given_table(context: Context, reader: WordReader, parts: tuple[str, ...], word: Word) -> GivenTable:
-    """The table of a name that has been read, beginning at this word."""
+    """The table of a parsed name, which begins at this word."""
     with placed(reader, word):
         name = context.table_name(parts)
         if name.system is not None or name.database.lower() == SYSTEM_DATABASE:
@@ -62,7 +62,7 @@ def given_table(context: Context, reader: WordReader, parts: tuple[str, ...], wo
 
 
 def read_new_table(context: Context, reader: WordReader) -> TableName:
-    """Reads the name of a table to be made, in a database that is there or made with it."""
+    """Reads the name of a new table, in a database that exists or is created with it."""
     given = read_table(context, reader)
     name, word = given.name, given.word
     if name.branch is not None:
@@ -75,7 +75,7 @@ def read_new_table(context: Context, reader: WordReader) -> TableName:
 
 
 def read_database(context: Context, reader: WordReader) -> str:
-    """Reads the name of a database that is there."""
+    """Reads the name of an existing database."""
     word = reader.peek()
     name = reader.name("the name of a database")
     with placed(reader, word):
@@ -83,6 +83,6 @@ def read_database(context: Context, reader: WordReader) -> str:
 
 
 def newest_schema(table: Table) -> TableSchema:
-    """The newest schema, also of a table that cannot be read for an option another engine gave it: it can be shown, and
-    the option taken away."""
+    """The newest schema, also of a table that cannot be read because of an option set by another engine: it can be shown, and
+    the option removed."""
     return latest_schema(table.home)

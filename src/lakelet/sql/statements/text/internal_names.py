@@ -1,10 +1,9 @@
-"""Names that a statement's query uses for itself, none of which the statement or its tables have.
+"""Internal names of a statement's query that collide with no name in the statement or its tables.
 
     UPDATE t SET a = 1                    ->   __lakelet_row, __lakelet_file, …
     UPDATE t SET __lakelet_row = 1        ->   __lakelet__row, …
 
-A column of a table may be called anything, and so may a name in an expression: it means what its writer meant, never a column
-that Lakelet added.
+A column of a table may have any name, and so may a name in an expression: it never resolves to a column that Lakelet added.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class InternalNames:
 
     @classmethod
     def beside(cls, text: str, columns: Iterable[str]) -> InternalNames:
-        """Names that occur neither in the text of a statement nor among columns that it may reach without naming them."""
+        """Names that occur neither in the text of a statement nor among columns in its scope."""
         taken = [text.lower(), *(name.lower() for name in columns)]
         prefix = f"{_STEM}_"
         while any(prefix in one for one in taken):
@@ -42,7 +41,7 @@ class InternalNames:
 
     @property
     def clause(self) -> str:
-        """Which clause a row falls under."""
+        """The number of the clause that applies to a row."""
         return f"{self.prefix}clause"
 
     @property
@@ -52,22 +51,22 @@ class InternalNames:
 
     @property
     def row(self) -> str:
-        """The place of a row of the target in its file."""
+        """The position of a row of the target in its file."""
         return f"{self.prefix}row"
 
     @property
     def older(self) -> str:
-        """Whether a row would get a lower sequence than it has."""
+        """Whether an update would lower the sequence field of a row."""
         return f"{self.prefix}older"
 
     @property
     def taken(self) -> str:
-        """Whether a row to insert has the key of a row that is there."""
+        """Whether a row to insert has the key of an existing row."""
         return f"{self.prefix}taken"
 
     @property
     def source(self) -> str:
-        """What is true in rows that have a row of the source."""
+        """A column that is true in joined rows with a source row."""
         return f"{self.prefix}source"
 
     @property
@@ -81,23 +80,23 @@ class InternalNames:
         return f"{self.prefix}number"
 
     def kept(self, place: int) -> str:
-        """A column of the target, by its place in the schema, as it is."""
+        """The old value of a column of the target, by its index in the schema."""
         return f"{self.prefix}kept_{place}"
 
     @property
     def chosen_stem(self) -> str:
-        """What names of choices begin with."""
+        """The prefix of the names of choices."""
         return f"{self.prefix}chosen_"
 
     def chosen(self, kind: str) -> str:
-        """The clause that counts, and its values, of those clauses of MERGE that are for one kind of rows."""
+        """The applied clause and its values, among the MERGE clauses for one kind of rows."""
         return f"{self.chosen_stem}{kind.lower()}"
 
     def value(self, clause: int, place: int) -> str:
-        """What a clause, by its number, gives to a column."""
+        """The value that a clause, by its number, assigns to a column."""
         return f"{self.prefix}value_{clause}_{place}"
 
     @property
     def value_row(self) -> str:
-        """The row of a query that gives values to several columns."""
+        """The row of a subquery assigned to several columns."""
         return f"{self.prefix}value_row"

@@ -1,9 +1,9 @@
-"""A query put together from parts of a statement and text of Lakelet's own, that still knows where each part stood.
+"""A query assembled from parts of a statement and generated text, which tracks the position of each part.
 
     UPDATE t SET a = a + ? WHERE b > ?    ->    SELECT (a + $lakelet_1) AS … FROM … WHERE (b > $lakelet_2)
 
-Errors that DuckDB finds in the query point at the statement that people wrote. Parameters get names, so that parts can come in
-another order than they were written in, or be left out.
+Errors that DuckDB finds in the query are mapped to positions in the statement. Parameters get names, so that parts can be
+reordered or left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lakelet.sql.statement import Statement
 _POSITIONAL = "lakelet_"
 _INTERNAL = "__lakelet"
 _CANDIDATES = "Candidate bindings: "
-# Given what DuckDB says and the name it is about, in its parts.
+# A function of DuckDB's message and of the parts of the name it is about.
 Explain = Callable[[str, tuple[str, ...]], str]
 
 
@@ -41,8 +41,8 @@ class Span:
 
 
 class QueryText:
-    """A query in the making. `qualifier` are the parts of a table's name that columns may be qualified by in full, `instead` is
-    what to write for words that begin at some places."""
+    """A query being assembled. `qualifier` are the parts of a table's full name that may qualify columns, `instead` has
+    replacements for words by their positions."""
 
     def __init__(
         self, statement: Statement, qualifier: Sequence[str] = (), instead: Mapping[int, str] | None = None
@@ -58,12 +58,12 @@ class QueryText:
         self._is_literal = False
 
     def add(self, text: str) -> Self:
-        """Adds text of ours."""
+        """Adds generated text."""
         self._pieces.append(_Piece(text, None))
         return self
 
     def add_span(self, span: Span, explain: Explain | None = None) -> Self:
-        """Adds a part of the statement; `explain` says more about an error in it."""
+        """Adds a part of the statement; `explain` extends the message of an error in it."""
         text, start = self._statement.reader.text, self._words[span.first].start
         place = span.first
         while place < span.behind:
@@ -74,7 +74,7 @@ class QueryText:
                 self._pieces.append(_Piece(new, word.start, explain))
                 start = word.end
             elif self._is_qualified(place, span.behind):
-                # A table of a query has one name, whatever database it is in.
+                # In the query the table has an alias without a database.
                 self._pieces.append(_Piece(text[start : word.start], start, explain))
                 behind = place + 2 * (len(self._qualifier) - 1)
                 start, place = self._words[behind].start, behind
@@ -83,18 +83,18 @@ class QueryText:
         return self
 
     def of_literals(self) -> Self:
-        """The query names nothing, so that nothing is looked for."""
+        """Declares that the query references no names, so that none are resolved."""
         self._is_literal = True
         return self
 
     def followed_by(self, text: str) -> QueryText:
-        """The same query with more text of ours behind it."""
+        """The same query followed by generated text."""
         made = copy(self)
         made._pieces, made._used = [*self._pieces, _Piece(text, None)], set(self._used)
         return made
 
     def inside(self, before: str, after: str) -> QueryText:
-        """The same query between texts of ours."""
+        """The same query between generated texts."""
         made = self.followed_by(after)
         made._pieces.insert(0, _Piece(before, None))
         return made
@@ -105,7 +105,7 @@ class QueryText:
         return "".join(piece.text for piece in self._pieces)
 
     def run(self, context: Context, relations: Mapping[str, Relation] | None = None) -> SqlResult:
-        """Runs the query; what goes wrong points at the statement."""
+        """Runs the query; errors point into the statement."""
         params = {name: self._given[name] for name in sorted(self._used)} or None
         try:
             if self._is_literal:
@@ -117,7 +117,7 @@ class QueryText:
         return SqlResult(result.schema, lambda: self._batches(result), close=result.close)
 
     def schema(self, context: Context, relations: Mapping[str, Relation] | None = None) -> pa.Schema:
-        """The columns of the query, of which no row is read."""
+        """The schema of the query; no row is read."""
         with self.inside("SELECT * FROM (", "\n) LIMIT 0").run(context, relations) as result:
             return result.schema
 
@@ -128,11 +128,11 @@ class QueryText:
             raise self._as_written(error) from error
 
     def error_at(self, byte_place: int, reason: str) -> InvalidError:
-        """An error at a place of the query, in bytes."""
+        """An error at a byte offset of the query."""
         return self._error(len(self.text.encode()[:byte_place].decode(errors="ignore")), reason)
 
     def place_of(self, byte_place: int) -> int | None:
-        """Where in the statement stands what is at a place of the query, in bytes; None where the text is ours."""
+        """The position in the statement of a byte offset in the query; None for generated text."""
         place = len(self.text.encode()[:byte_place].decode(errors="ignore"))
         for piece in self._pieces:
             if place < len(piece.text):
@@ -141,7 +141,7 @@ class QueryText:
         return None
 
     def _as_written(self, error: SqlError) -> InvalidError:
-        """An error in the query as one of the statement, or as one of no place where the text is ours."""
+        """Map an error in the query to the statement; without a position if it is in generated text."""
         lines = self.text.split("\n")
         place = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
         return self._error(place, error.reason)
@@ -160,7 +160,7 @@ class QueryText:
         return InvalidError(reason)
 
     def _name_at(self, place: int) -> tuple[str, ...]:
-        """The name that stands at a place of the statement, in its parts."""
+        """The parts of the name at a position of the statement."""
         parts = []
         for word, after in zip_longest(self._words, self._words[1:]):
             if word.start < place:
@@ -198,7 +198,7 @@ class _Piece:
 
 
 def _without_internal_names(reason: str) -> str:
-    """What DuckDB says, without columns of our own among the names it proposes."""
+    """DuckDB's message without internal columns among the candidates."""
     head, sign, listed = reason.partition(_CANDIDATES)
     if not sign:
         return reason
@@ -207,7 +207,7 @@ def _without_internal_names(reason: str) -> str:
 
 
 def _param_names(reader: WordReader) -> dict[int, str]:
-    """The names of the parameters of a statement, by where they stand."""
+    """The names of the parameters of a statement, by position."""
     found: dict[int, str] = {}
     marks = 0
     for word in reader.words:
@@ -223,7 +223,7 @@ def _param_names(reader: WordReader) -> dict[int, str]:
 
 
 def _named_params(statement: Statement, names: Mapping[int, str]) -> dict[str, object]:
-    """The values of parameters by the names they have in queries; InvalidError unless there is one for each."""
+    """The values of parameters by their names in queries; InvalidError for a missing or unused one."""
     params, wanted = statement.params, list(dict.fromkeys(names.values()))
     if isinstance(params, Mapping):
         given = {str(name): value for name, value in params.items()}

@@ -1,4 +1,4 @@
-"""Where expressions and queries end inside a statement: what the parsers of INSERT, UPDATE, DELETE and MERGE share."""
+"""Parsers shared by INSERT, UPDATE, DELETE and MERGE: targets, common table expressions, and the ends of expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 
 
 class Target:
-    """The table that a statement changes: as it was written, opened, and the name its columns go by."""
+    """The target of a statement: its written name, the opened table, and the alias that qualifies its columns."""
 
     def __init__(self, context: Context, parts: tuple[str, ...], alias: str | None) -> None:
         name = context.table_name(parts)
@@ -42,7 +42,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class IcebergTarget:
-    """An Iceberg table that a statement changes, as it is written from a word on; it is opened when the statement runs."""
+    """An Iceberg table that a statement changes, with the first word of its name; it is opened when the statement runs."""
 
     parts: tuple[str, ...]
     word: Word
@@ -50,7 +50,7 @@ class IcebergTarget:
 
     @property
     def full_name(self) -> str:
-        """The name by which the statement may name it once more."""
+        """The full name by which the statement may reference it again."""
         return ".".join(self.parts)
 
     @property
@@ -81,7 +81,7 @@ def read_target(context: Context, reader: WordReader, common: Span | None, *stop
 
 
 def read_common_tables(statement: Statement, keyword: str) -> Span | None:
-    """Reads `WITH name AS (…), …` before a statement, up to the keyword that it begins with."""
+    """Reads `WITH name AS (…), …` before a statement, up to its keyword."""
     reader = statement.reader
     if not reader.at("WITH"):
         return None
@@ -89,7 +89,7 @@ def read_common_tables(statement: Statement, keyword: str) -> Span | None:
 
 
 def _check_common_names(reader: WordReader, common: Span | None, parts: tuple[str, ...], word: Word) -> None:
-    """SqlError where the target is called like a common table, whose rows cannot be changed; `word` is where it is named."""
+    """SqlError at `word` if the target has the name of a common table expression, whose rows cannot be changed."""
     if common is None or len(parts) > 1:
         return
     depth = 0
@@ -105,7 +105,7 @@ def _check_common_names(reader: WordReader, common: Span | None, parts: tuple[st
 def read_span(reader: WordReader, *stops: str, what: str = "an expression") -> Span:
     """Reads up to one of these keywords or signs, a closing parenthesis of an outer pair, or the end.
 
-    What stands in parentheses or between CASE and END is never a stop, nor is the FROM of IS DISTINCT FROM.
+    Parenthesised text and CASE … END never stop it, nor does the FROM of IS DISTINCT FROM.
     """
     first = reader.place
     depth = cases = 0
@@ -128,7 +128,7 @@ def read_span(reader: WordReader, *stops: str, what: str = "an expression") -> S
 
 
 def read_returning(reader: WordReader) -> Span | None:
-    """Reads RETURNING and what stands behind it, to the end of the statement."""
+    """Reads RETURNING and its list, to the end of the statement."""
     if reader.accept("RETURNING"):
         return read_rest(reader, "an expression")
     reader.finish()
@@ -136,7 +136,7 @@ def read_returning(reader: WordReader) -> Span | None:
 
 
 def read_rest(reader: WordReader, what: str = "a query") -> Span:
-    """Reads all that is left."""
+    """Reads the rest of the statement."""
     if reader.at_end:
         raise reader.error(what)
     first, reader.place = reader.place, len(reader.words)
