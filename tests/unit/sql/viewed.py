@@ -22,4 +22,4 @@ def view_of(lake: Lake, text: str, session: Session | None = None) -> TableView:
 def readers_of(lake: Lake, text: str) -> tuple[int, int]:
     """How many files DuckDB reads, and how many we do."""
     view = view_of(lake, text)
-    return len(view.dealt.files), sum(len(split.files) for split in view.dealt.ours)
+    return len(view.assigned.files), sum(len(split.files) for split in view.assigned.ours)

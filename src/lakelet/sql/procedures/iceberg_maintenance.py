@@ -44,7 +44,7 @@ def _drop(name: str, meaning: str) -> Procedure:
 ICEBERG = (
     Procedure(
         "iceberg_expire_snapshots",
-        "Expires old snapshots of an Iceberg table, and names whose time is over, and removes the files that only they had.",
+        "Expires old snapshots of an Iceberg table, and expired branches and tags, and removes the files that only they had.",
         (
             _TABLE,
             Argument(

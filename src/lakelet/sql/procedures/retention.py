@@ -126,7 +126,7 @@ def _shown(partition: Mapping[str, str | None]) -> str:
 EXPIRING = (
     Procedure(
         "expire_snapshots",
-        "Lets go of old snapshots and of the files that only they need. Tags and consumers keep what they hold.",
+        "Expires old snapshots and deletes the files that only they need. Tags and consumers keep what they hold.",
         (
             TABLE_ARGUMENT,
             Argument("retain_max", NUMBER, "The most snapshots that stay."),
@@ -145,7 +145,7 @@ EXPIRING = (
     ),
     Procedure(
         "expire_partitions",
-        "Drops the partitions whose time is over, in one commit; one row for each.",
+        "Drops the expired partitions, in one commit; one row for each.",
         (
             TABLE_ARGUMENT,
             Argument(

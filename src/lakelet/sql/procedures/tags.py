@@ -146,7 +146,7 @@ TAGGING = (
     ),
     Procedure(
         "expire_tags",
-        "Deletes the tags whose time is over; one row for each.",
+        "Deletes the expired tags; one row for each.",
         (TABLE_ARGUMENT, Argument("older_than", AGE, "Also those made before this, where it is known when that was.")),
         _NAMES,
         expire_tags,

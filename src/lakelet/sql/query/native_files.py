@@ -36,7 +36,7 @@ Outdated = Callable[[Split], dict[str, Positions] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class AssignedFiles:
     """The files assigned to DuckDB's reader, by the schema they were written under, with their deleted and superseded positions
     by path (`gone`), and the splits assigned to ours."""
 
@@ -51,7 +51,7 @@ class Dealt:
 
 
 @dataclass(frozen=True, slots=True)
-class Dealer:
+class FileAssigner:
     """Assigns the files of one table to the readers. `location` is the root under which DuckDB finds them, None where it cannot
     reach them; `outdated` finds the superseded rows of a split, None where all splits that need a merge go to our reader."""
 
@@ -62,40 +62,40 @@ class Dealer:
     outdated: Outdated | None = None
     _able: dict[int, bool] = field(default_factory=dict)
 
-    def deal(self, splits: Sequence[Split]) -> Dealt:
+    def assign(self, splits: Sequence[Split]) -> AssignedFiles:
         """Assign the files of splits to the readers."""
-        dealt = Dealt()
+        assigned = AssignedFiles()
         reachable = self.location is not None and not GLOB & set(self.location)
         for split in splits:
             if not reachable or split.branch is not None:
-                dealt.ours.append(split)
+                assigned.ours.append(split)
             elif split.needs_merge:
-                self._deal_merged(split, dealt)
+                self._assign_merged(split, assigned)
             else:
-                self._deal_plain(split, dealt)
-        return dealt
+                self._assign_plain(split, assigned)
+        return assigned
 
-    def _deal_plain(self, split: Split, dealt: Dealt) -> None:
+    def _assign_plain(self, split: Split, assigned: AssignedFiles) -> None:
         for single, file in zip(split.single_files(), files_of([split]), strict=True):
             if not self._reads(file):
-                dealt.ours.append(single)
+                assigned.ours.append(single)
                 continue
             gone = deleted_positions(self.home, file)
             if gone is not None and len(gone):
-                dealt.gone[file.path] = np.asarray(gone, np.int64)
-            dealt.native.setdefault(file.data.schema_id, []).append(file)
+                assigned.gone[file.path] = np.asarray(gone, np.int64)
+            assigned.native.setdefault(file.data.schema_id, []).append(file)
 
-    def _deal_merged(self, split: Split, dealt: Dealt) -> None:
+    def _assign_merged(self, split: Split, assigned: AssignedFiles) -> None:
         files = list(files_of([split]))
         plain = all(self._reads(file) and file.vector is None for file in files)
         gone = self.outdated(split) if plain and self.outdated is not None else None
         if gone is None or sum(len(rows) for rows in gone.values()) > split.row_count * _MOST_OUTDATED:
-            dealt.ours.append(split)
+            assigned.ours.append(split)
             return
-        dealt.gone.update(gone)
+        assigned.gone.update(gone)
         for file in files:
             if len(gone.get(file.path, ())) < file.data.row_count:
-                dealt.native.setdefault(file.data.schema_id, []).append(file)
+                assigned.native.setdefault(file.data.schema_id, []).append(file)
 
     def _reads(self, file: SplitFile) -> bool:
         """Whether DuckDB reads a file as we do."""

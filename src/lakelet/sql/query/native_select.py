@@ -17,7 +17,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import FLOATS, Atomic, Field
 from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.lexer.quotes import listed, quoted
-from lakelet.sql.query.native_files import FILE_NUMBER, ROW_NUMBER, Dealt, Positions
+from lakelet.sql.query.native_files import FILE_NUMBER, ROW_NUMBER, AssignedFiles, Positions
 
 _POSITION = "lakelet_position"
 # With more files than this that have deleted rows, one join for all of them is cheaper than one each.
@@ -28,12 +28,16 @@ AddFrame = Callable[[pa.Table], str]
 
 
 def native_selects(
-    dealt: Dealt, schema_of: Callable[[int], TableSchema], fields: Sequence[Field], location: str, add_frame: AddFrame
+    assigned: AssignedFiles,
+    schema_of: Callable[[int], TableSchema],
+    fields: Sequence[Field],
+    location: str,
+    add_frame: AddFrame,
 ) -> list[str]:
     """The SELECTs of all files that DuckDB reads, in the columns and types of the schema that is read."""
-    gone = {f"{location}/{path}": positions for path, positions in dealt.gone.items()}
+    gone = {f"{location}/{path}": positions for path, positions in assigned.gone.items()}
     found: list[str] = []
-    for number, files in dealt.native.items():
+    for number, files in assigned.native.items():
         columns = _columns(schema_of(number), fields)
         found += file_selects(columns, [f"{location}/{file.path}" for file in files], gone, add_frame)
     return found

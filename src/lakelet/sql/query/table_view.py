@@ -21,7 +21,7 @@ from lakelet.sql.engine.duck_types import duck_type
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.query.conditions import pruning_predicate
-from lakelet.sql.query.native_files import Dealer, Dealt, Outdated
+from lakelet.sql.query.native_files import AssignedFiles, FileAssigner, Outdated
 from lakelet.sql.query.native_select import native_selects
 from lakelet.sql.query.relation import Rows
 from lakelet.storage.home import TableHome
@@ -34,7 +34,7 @@ class TableView:
 
     scan: TableScan
     plan: Plan
-    dealt: Dealt
+    assigned: AssignedFiles
     location: str = field(default="")
 
     @property
@@ -45,13 +45,13 @@ class TableView:
     @property
     def paths(self) -> list[str]:
         """The paths of the files that DuckDB reads, below the lake's root."""
-        return [file.path for file in self.dealt.files]
+        return [file.path for file in self.assigned.files]
 
     def sql(self, space: Space) -> str:
         """The query that returns the rows."""
         fields = [self.scan.schema.field(name) for name in self.scan.columns]
-        parts = native_selects(self.dealt, schema_versions(self.scan), fields, self.location, space.add_frame)
-        if self.dealt.ours:
+        parts = native_selects(self.assigned, schema_versions(self.scan), fields, self.location, space.add_frame)
+        if self.assigned.ours:
             source = space.add_rows(Rows(self.scan.arrow_schema, self._ours))
             parts.append(f"SELECT {_cast_columns(self.scan)} FROM {source}")
         if not parts:
@@ -61,7 +61,7 @@ class TableView:
 
     def blame(self, error: BaseException) -> None:
         """Raises the error of a file that DuckDB reads, if one of them is the cause."""
-        files = self.dealt.files
+        files = self.assigned.files
         if files:
             with naming(self.home, files):
                 raise OSError(str(error)) from error
@@ -69,7 +69,7 @@ class TableView:
     def _ours(self, wanted: Sequence[str] | None, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
         names = self.scan.columns if wanted is None else tuple(name for name in self.scan.columns if name in wanted)
         scan = replace(self.scan, columns=names)
-        return scan.batches_of(self.dealt.ours)
+        return scan.batches_of(self.assigned.ours)
 
 
 def table_view(scan: TableScan, texts: Sequence[str], location: str | None, outdated: Outdated | None) -> TableView:
@@ -83,8 +83,8 @@ def table_view(scan: TableScan, texts: Sequence[str], location: str | None, outd
             outdated = None
     plan = scan.plan()
     fields = tuple(scan.schema.field(name) for name in scan.columns)
-    dealer = Dealer(scan.home, fields, schema_versions(scan), location, outdated)
-    return TableView(scan, plan, dealer.deal(scan.chosen_splits(plan)), location or "")
+    assigner = FileAssigner(scan.home, fields, schema_versions(scan), location, outdated)
+    return TableView(scan, plan, assigner.assign(scan.chosen_splits(plan)), location or "")
 
 
 def scanned_sql(scan: TableScan, space: Space) -> str:

@@ -58,13 +58,13 @@ def _as_written(name: re.Match[str]) -> str:
 
 def _pruning(view: TableView) -> str:
     """The pruning summary of a table."""
-    plan, dealt = view.plan, view.dealt
-    native = dealt.files
-    merged = sum(len(split.files) for split in dealt.ours)
+    plan, assigned = view.plan, view.assigned
+    native = assigned.files
+    merged = sum(len(split.files) for split in assigned.ours)
     groups = [_row_groups(view, file) for file in native]
     snapshot = "none" if plan.snapshot_id is None else str(plan.snapshot_id)
-    rows = sum(file.data.row_count for file in native) + sum(split.row_count for split in dealt.ours)
-    left_out = sum(len(positions) for positions in dealt.gone.values())
+    rows = sum(file.data.row_count for file in native) + sum(split.row_count for split in assigned.ours)
+    left_out = sum(len(positions) for positions in assigned.gone.values())
     lines = [
         f"snapshot: {snapshot}",
         f"manifests: {plan.manifests_read} of {plan.manifests_total}",

@@ -65,8 +65,8 @@ def test_merged_files_are_duckdbs_but_for_the_rows_that_do_not_count(lake: Lake)
     lake.sql("INSERT INTO t VALUES (2, 'B'), (6, 'f')")
     lake.sql("DELETE FROM t WHERE id = 3")
     view = view_of(lake, "SELECT * FROM t")
-    assert not view.dealt.ours
-    assert sum(len(rows) for rows in view.dealt.gone.values()) == 3
+    assert not view.assigned.ours
+    assert sum(len(rows) for rows in view.assigned.gone.values()) == 3
     assert sorted(lake.sql("SELECT * FROM t").rows()) == [(1, "a"), (2, "B"), (4, "d"), (5, "e"), (6, "f")]
     assert lake.sql("SELECT count(*) FROM t WHERE v = 'b'").rows() == [(0,)]
     assert lake.sql("SELECT id FROM t WHERE v IN ('b', 'c')").rows() == []
@@ -77,7 +77,7 @@ def test_mostly_outdated_files_are_merged(lake: Lake) -> None:
     for text in "xyz":
         lake.sql(f"INSERT INTO t VALUES (1, '{text}'), (2, '{text}')")
     view = view_of(lake, "SELECT * FROM t")
-    assert view.dealt.ours
+    assert view.assigned.ours
     assert sorted(lake.sql("SELECT * FROM t").rows()) == [(1, "z"), (2, "z")]
 
 
@@ -93,8 +93,8 @@ def test_deleted_rows_are_left_out_by_position(lake: Lake) -> None:
     lake.table("default.t").compact(full=True)
     lake.sql("INSERT INTO t VALUES (2, 'B')")
     view = view_of(lake, "SELECT * FROM t")
-    assert [rows.tolist() for rows in view.dealt.gone.values()] == [[1]]
-    assert not view.dealt.ours
+    assert [rows.tolist() for rows in view.assigned.gone.values()] == [[1]]
+    assert not view.assigned.ours
     assert sorted(lake.sql("SELECT * FROM t").rows()) == [(1, "a"), (2, "B"), (3, "c")]
     assert lake.sql("SELECT id FROM t WHERE v = 'b'").rows() == []
     assert lake.sql("SELECT count(*) FROM t").rows() == [(3,)]
@@ -133,7 +133,7 @@ def test_files_of_older_schemas_are_read_by_field_id(lake: Lake) -> None:
     lake.sql("ALTER TABLE t ALTER COLUMN id TYPE BIGINT")
     lake.sql("INSERT INTO t VALUES (3000000000, 'c', 'new')")
     view = view_of(lake, "SELECT * FROM t")
-    assert len(view.dealt.native) == 2
+    assert len(view.assigned.native) == 2
     assert sorted(lake.sql("SELECT id, w, v FROM t").rows()) == [
         (1, "a", None),
         (2, "b", None),
@@ -148,7 +148,7 @@ def test_many_files_with_deleted_rows_are_joined_at_once(lake: Lake) -> None:
     lake.sql("INSERT INTO t SELECT i, i FROM range(400) r(i)")
     lake.sql("INSERT INTO t SELECT i, -i FROM range(0, 400, 4) r(i)")
     view = view_of(lake, "SELECT * FROM t")
-    assert len(view.dealt.gone) == 20
+    assert len(view.assigned.gone) == 20
     expected = [(number, -number if number % 4 == 0 else number) for number in range(400)]
     assert sorted(lake.sql("SELECT * FROM t").rows()) == expected
     assert lake.sql("SELECT count(*), max(v) FROM t WHERE v >= 0").rows() == [(301, 399)]

@@ -31,7 +31,7 @@ def lake(tmp_path: Path) -> Lake:
     ],
 )
 def test_files_that_cannot_match_are_left_out(lake: Lake, where: str, files: int) -> None:
-    assert len(view_of(lake, f"SELECT * FROM t {where}").dealt.files) == files
+    assert len(view_of(lake, f"SELECT * FROM t {where}").assigned.files) == files
 
 
 def test_a_table_without_files_has_columns(lake: Lake) -> None:
@@ -43,7 +43,7 @@ def test_a_table_without_files_has_columns(lake: Lake) -> None:
 
 
 def test_a_file_that_is_gone_is_named(lake: Lake, tmp_path: Path) -> None:
-    file = view_of(lake, "SELECT * FROM t WHERE id = 5").dealt.files[0]
+    file = view_of(lake, "SELECT * FROM t WHERE id = 5").assigned.files[0]
     (tmp_path / file.path).unlink()
     with pytest.raises(CorruptionError, match=file.path.rsplit("/", 1)[-1]):
         lake.sql("SELECT * FROM t").rows()
@@ -52,7 +52,7 @@ def test_a_file_that_is_gone_is_named(lake: Lake, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [0, 20, 200, -60, -8])
 def test_a_file_that_is_broken_is_named(lake: Lake, tmp_path: Path, kept: int) -> None:
-    file = view_of(lake, "SELECT * FROM t WHERE id = 5").dealt.files[0]
+    file = view_of(lake, "SELECT * FROM t WHERE id = 5").assigned.files[0]
     content = (tmp_path / file.path).read_bytes()
     (tmp_path / file.path).write_bytes(content[:kept].ljust(len(content), b"\xff"))
     with pytest.raises(CorruptionError, match=file.path.rsplit("/", 1)[-1]):
