@@ -1,4 +1,4 @@
-"""A crash at every storage call of the compaction of an append table: nothing is lost or doubled, the next one does the rest."""
+"""A crash at every storage call of the compaction of an append table: no row is lost or duplicated, and the next one finishes."""
 
 from __future__ import annotations
 

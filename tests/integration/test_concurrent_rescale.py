@@ -1,4 +1,4 @@
-"""Writers, compactors and somebody who rescales, all at once on a local disk: no row is lost, doubled, or in two layouts."""
+"""Writers, compactors and somebody who rescales, all at once on a local disk: no row is lost, duplicated, or in two layouts."""
 
 from __future__ import annotations
 

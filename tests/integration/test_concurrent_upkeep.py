@@ -1,4 +1,4 @@
-"""Writers, compactors, readers and expiry at once on one table: nothing is lost or doubled, and no short read fails."""
+"""Writers, compactors, readers and expiry at once on one table: nothing is lost or duplicated, and no short read fails."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Rows of a bucket strewn among files and runs in memory: scans and gets agree with a dict, whatever the engine.
+"""Rows of a bucket in files and in-memory runs: scans and gets agree with a dict, whatever the engine.
 
 Every row has its own sequence number. Files hold a key once, as they do in a table; what would stand twice in a file goes to
 another or to a run in memory, which may hold every version of a key.

@@ -1,4 +1,4 @@
-"""Misfortunes of executors and drivers, caused on purpose by the store they write to.
+"""Fault injection for executors and drivers, through the store they write to.
 
 A store travels to the executors with the job. `OnExecutors` does nothing on the driver and becomes a `FaultyStore` where it
 arrives; `OnDriver` is the other way round. A fault strikes when a data file has just been written and before its task has

@@ -1,4 +1,4 @@
-"""Iceberg tables in the own catalog of a lake, for tests on Spark, and misfortunes of the tasks that write them."""
+"""Iceberg tables in the own catalog of a lake, for tests on Spark, and fault injection for the tasks that write them."""
 
 import functools
 import importlib

@@ -1,4 +1,4 @@
-"""Whatever befalls tasks, drivers and catalogs of an Iceberg insert: the rows are there once, or nothing changed."""
+"""Faults of tasks, drivers and catalogs during an Iceberg insert: the rows are there once, or nothing changed."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whatever befalls tasks and drivers: the rows are right and there once, or there is a clear error and nothing changed."""
+"""Faults of tasks and drivers: the rows are right and there once, or there is a clear error and nothing changed."""
 
 import functools
 import os

@@ -28,7 +28,7 @@ def default_parallelism(spark: SparkSession) -> int:
 
 
 def shuffle_partitions(spark: SparkSession) -> int:
-    """How many partitions a shuffle makes unless told."""
+    """The default number of shuffle partitions."""
     return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
 
 

@@ -9,7 +9,7 @@
     all others                          the type of that name
 
 The same holds inside of nested types. Everything is nullable in Spark, for its Python data source takes nothing else.
-Spark itself casts nothing that a task hands over, so arrays must have exactly these types. Only the arrays that differ
+Spark itself casts nothing that a task yields, so arrays must have exactly these types. Only the arrays that differ
 are rebuilt; no value passes through Python. Whether values fit a table's column is not checked here, but by the sink.
 """
 

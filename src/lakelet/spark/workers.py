@@ -73,7 +73,7 @@ _probe.__module__ = "__main__"
 def told_plainly() -> Iterator[None]:
     """In a worker that Spark runs for a data source, errors of Lakelet reach the user as a message without a traceback.
 
-    Such a worker ends with its first error, so that nothing else is told differently.
+    Such a worker ends with its first error, so that no later error is affected.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which files the snapshots, tags and changelogs of a table name, worked out one by one: what clean-up is held against."""
+"""The files that the snapshots, tags and changelogs of a table name, one by one: the reference for tests of clean-up."""
 
 import re
 

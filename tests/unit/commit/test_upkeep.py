@@ -1,4 +1,4 @@
-"""What happens by itself after a write."""
+"""Maintenance that runs automatically after a write."""
 
 from __future__ import annotations
 

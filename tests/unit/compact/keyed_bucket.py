@@ -1,4 +1,4 @@
-"""Primary-key tables in memory that are compacted, and what others may do to them meanwhile."""
+"""Primary-key tables in memory for tests of compaction, and concurrent changes of them."""
 
 from __future__ import annotations
 

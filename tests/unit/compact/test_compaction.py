@@ -1,4 +1,4 @@
-"""A compaction among others: what they do between its plan and its commit, and what is left of one that fails."""
+"""Compaction with concurrent commits between its plan and its commit, and the files left by one that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is used of pyiceberg beside its public names is there, in the version that is installed."""
+"""pyiceberg's private names that are used exist in the installed version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys as bytes: they compare like the keys, in any company, and one key has one form."""
+"""Key bytes: they compare like the keys, whatever keys are encoded with them, and one key has one form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides between rows, by a table's schema."""
+"""The merge specification of a table's schema."""
 
 from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.model.type_parser import parse_type

@@ -1,4 +1,4 @@
-"""Rows of large tables in another order."""
+"""Reordering the rows of large tables."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Sorted files: when they roll and what is said of each."""
+"""Sorted files: when they roll over, and the metadata of each."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""Runs on the local disk."""
+"""Runs spilled to the local disk."""
 
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Hints at names that were meant."""
+"""Suggestions of the nearest names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Columns of old files in the types of now."""
+"""Schema evolution on read: columns of old files in the current types."""
 
 import datetime as dt
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What a plan spares: manifests and files, under schemas that changed."""
+"""Pruning of manifests and files by a plan, under changed schemas."""
 
 import math
 from typing import Any

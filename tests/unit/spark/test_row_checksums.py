@@ -1,4 +1,4 @@
-"""Numbers of rows: equal for equal rows, different for whatever differs, the same however batches are cut."""
+"""Hashes of rows: equal for equal rows, different for different ones, the same however batches are cut."""
 
 from decimal import Decimal
 

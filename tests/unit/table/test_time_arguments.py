@@ -1,4 +1,4 @@
-"""Ages and moments in the past."""
+"""Ages and past times as arguments."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -3,7 +3,7 @@
     scan = scan_of(table, ref="dev", where="id > 5")      versions ─ plan: manifests, pruning, deletes of each file
     for file in scan.files: scan.read(file, columns)      data_files ─ evolution ─ positions, equality: deleted rows
 
-Rows are never lost: pruning leaves out only files that surely hold no matching row, and a delete that cannot be applied is
+Rows are never lost: pruning leaves out only files that provably hold no matching row, and a delete that cannot be applied is
 an error that names its file.
 """
 

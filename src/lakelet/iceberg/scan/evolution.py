@@ -99,7 +99,7 @@ class PlainColumn:
 
 @dataclass(frozen=True, slots=True)
 class PlainColumns:
-    """How columns stand in a file, and all that the file has: names with types."""
+    """How columns are stored in a file, and all that the file has: names with types."""
 
     columns: tuple[PlainColumn, ...]
     stored: tuple[tuple[str, str], ...]
@@ -108,8 +108,8 @@ class PlainColumns:
 def plain_columns(
     stored: Sequence[Stored], constants: Mapping[int, Any], fields: Sequence[NestedField]
 ) -> PlainColumns | None:
-    """How columns stand in a file, for readers that know nothing of ids; None where one is neither a column of the file nor
-    NULL: a value that all rows have, or a nested column whose members changed."""
+    """How columns are stored in a file, for readers that know nothing of ids; None where one is neither a column of the file
+    nor NULL: a value that all rows have, or a nested column whose members changed."""
     by_id = {one.field_id: one for one in stored}
     found = []
     for field in fields:

@@ -57,7 +57,7 @@ def _projected(part: PartitionField, predicate: BoundPredicate) -> UnboundPredic
     try:
         return part.transform.project(name=part.name, pred=predicate)
     except (OverflowError, struct.error):
-        # The library has no year or month beyond 9999 or before 1, nor of the infinite moments of queries.
+        # The library has no year or month beyond 9999 or before 1, nor of the infinite timestamps of queries.
         return None
 
 

@@ -3,8 +3,8 @@
     scan = scan_of(table, snapshot_id=…, columns=["id", "name"], where="id > 5")
     scan.schema, scan.snapshot_id, scan.files
     scan.read(file)          batches of a file in the scan's schema, without deleted rows
-    scan.read_located(file)  the same with the positions of rows in the file, for whoever changes them
-    scan.deleted(file)       the positions of rows that delete files and vectors hide, for whoever reads the file otherwise
+    scan.read_located(file)  the same with the positions of rows in the file, for row changes
+    scan.deleted(file)       the positions of rows that delete files and vectors hide, for other readers of the file
 
 Files are streamed batch by batch; only the contents of delete files are held in memory, each of which is read once.
 """

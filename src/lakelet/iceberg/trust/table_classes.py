@@ -48,7 +48,7 @@ def _checked(library: Catalog, stage: StageTable) -> StageTable:
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> StagedTable:
-        # pyiceberg has read the table anew, and asks the class that it names where the metadata file goes.
+        # pyiceberg has reloaded the table, and asks the class that it names where the metadata file goes.
         there = {} if current_table is None else dict(current_table.metadata.properties)
         for update in updates:
             if isinstance(update, SetPropertiesUpdate):

@@ -54,7 +54,7 @@ def routed(frame: DataFrame, plan: WritePlan, parallelism: int | None = None) ->
     if parallelism is not None:
         return keyed.without_keys(keyed.frame.repartition(parallelism, *keys))
     # A hint in place of a shuffle: Spark may split what is too large for a task, and coalesces what is small. It takes
-    # a column and no expression; one number stands for all keys, so that rows do not get wider than they must.
+    # a column and no expression; one hash replaces all keys, so that rows do not get wider than they must.
     key = keyed.let(F.xxhash64(*keys))
     return keyed.without_keys(keyed.frame.hint("rebalance", key))
 

@@ -1,6 +1,6 @@
 """Scan files of an Iceberg table with Spark's own Parquet reader where that is exact: the fast part of a scan.
 
-A file goes to Spark only where Spark surely gives the same rows: a Parquet file on a local or shared disk, of which no row is
+Spark reads a file only where it provably returns the same rows: a Parquet file on a local or shared disk, of which no row is
 deleted, every column stored as a whole in a type that Spark reads and widens as we do. The footers of all files are read
 to find out. Files with the same columns make one frame, read by the names that the columns have in them.
 """

@@ -41,7 +41,7 @@ class WrittenFiles(WriterCommitMessage):
 
 class IcebergSourceWriter(DataSourceArrowWriter):
     """Writes the rows of one job. It is made on the driver, sent to every task, and sent to another process of the driver for the
-    commit, which opens the catalog anew and goes on from the version that the job began with."""
+    commit, which opens the catalog again and continues from the version that the job began with."""
 
     def __init__(
         self, options: IcebergSourceOptions, mode: str, plan: WritePlan, schema: TableSchema, version: bytes

@@ -35,7 +35,7 @@ def compact(
     nothing to do.
 
     `partition` narrows it to partitions with these values. `progress` is called with a `CompactionProgress` as tasks end, which a
-    session over Spark Connect does not tell. Writers go on meanwhile; buckets that they or another compaction rewrite are
+    session over Spark Connect does not report. Writers go on meanwhile; buckets that they or another compaction rewrite are
     skipped.
     """
     opened = open_table(warehouse, table, options, branch)

@@ -125,7 +125,7 @@ class StrictText:
                 return False
 
     def _in_zone(self, text: Column, kind: Kind) -> Column:
-        """The text with the zone that the reader was told, where it names none."""
+        """The text with the zone of the reader's options, where it names none."""
         zone = self.options.get("timezone")
         if zone is None or kind is not Kind.TIMESTAMP_LTZ:
             return text

@@ -1,6 +1,6 @@
 """Decide which files of a plan Spark's own Parquet reader may read, and which Lakelet's reader reads.
 
-A file goes to Spark only where Spark surely gives the same rows as `table.scan()`: Parquet, under a path that Spark
+Spark reads a file only where it provably returns the same rows as `table.scan()`: Parquet, under a path that Spark
 takes as it is written, every column asked for stored in a type that Spark reads and, where the schema has changed since, widens
 as we do. Everything else goes through our reader, which is slower by a third at most and right by definition.
 """

@@ -1,4 +1,4 @@
-"""The door: who is asked for metadata."""
+"""Metadata sources: which source is asked for metadata."""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tags: what they keep, and what becomes of them beside expiry and one another."""
+"""Tags: what they keep, also with expiry and other tags."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What becomes of errors of other libraries."""
+"""Conversion of errors of other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door to the metadata of Iceberg tables."""
+"""The source of the metadata of Iceberg tables."""
 
 from collections.abc import Sequence
 from pathlib import Path

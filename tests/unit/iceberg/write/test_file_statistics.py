@@ -1,4 +1,4 @@
-"""What manifests get to know of a file: pyiceberg's own numbers, and where ours differ, why."""
+"""Column statistics of data files: equal to pyiceberg's, and where ours differ, why."""
 
 from __future__ import annotations
 

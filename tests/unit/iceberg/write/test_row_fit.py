@@ -1,4 +1,4 @@
-"""Rows are brought to a table's columns where nothing is lost; everything else is refused with its place."""
+"""Rows are converted to a table's columns without loss; everything else is refused with its position."""
 
 from __future__ import annotations
 

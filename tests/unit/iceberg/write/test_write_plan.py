@@ -1,4 +1,4 @@
-"""What writers get to know, and what is refused before any of them begins."""
+"""The write plan, and what is refused before any writer begins."""
 
 from __future__ import annotations
 

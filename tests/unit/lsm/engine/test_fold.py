@@ -1,4 +1,4 @@
-"""Folded batches: what the engine is asked for, what it is not, and what becomes of retracts."""
+"""Folded batches: what the engine is asked for, what it is not, and how retracts are handled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Select engines as values: what they allow, what they refuse, and that they travel."""
+"""Select engines as values: what they allow, what they refuse, and that they are picklable."""
 
 from __future__ import annotations
 

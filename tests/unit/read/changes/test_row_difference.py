@@ -1,4 +1,4 @@
-"""Rows subtracted from rows, equal ones counted."""
+"""The multiset difference of rows."""
 
 import datetime as dt
 import math

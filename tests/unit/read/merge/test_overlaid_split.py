@@ -1,4 +1,4 @@
-"""Splits with runs beside their files."""
+"""Splits with in-memory runs beside their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows belong in each bucket mode, against one row at a time."""
+"""The bucket of rows in each bucket mode, against one row at a time."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Numbers of keys, against a dictionary, with fingerprints good and bad."""
+"""Numbering of keys, against a dictionary, with good and colliding fingerprints."""
 
 import numpy as np
 import pyarrow as pa

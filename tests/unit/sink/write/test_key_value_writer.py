@@ -1,4 +1,4 @@
-"""Level-0 files of a primary-key table: which rows, in which order, with which numbers, and what is said of them."""
+"""Level-0 files of a primary-key table: which rows, in which order, with which sequence numbers, and the metadata of files."""
 
 import math
 import tempfile

@@ -1,4 +1,4 @@
-"""Files of a commit that came second, moved above the rows of the first."""
+"""Restamping: sequence numbers of uncommitted files are moved above those of a concurrent commit."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What both Spark sources understand alike."""
+"""Options that both Spark sources share."""
 
 from __future__ import annotations
 

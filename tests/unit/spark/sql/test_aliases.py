@@ -1,4 +1,4 @@
-"""What tables of a lake are called in the text for Spark."""
+"""The names of a lake's tables in the SQL text for Spark."""
 
 from __future__ import annotations
 

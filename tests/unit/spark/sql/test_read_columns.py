@@ -1,4 +1,4 @@
-"""Which columns a statement may read, by its words alone."""
+"""Which columns a statement may read, by its tokens alone."""
 
 from __future__ import annotations
 

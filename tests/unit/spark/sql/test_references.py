@@ -1,4 +1,4 @@
-"""Where a statement names tables, by its words alone."""
+"""Table references of a statement, by its tokens alone."""
 
 from __future__ import annotations
 

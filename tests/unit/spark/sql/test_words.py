@@ -1,4 +1,4 @@
-"""A statement as words with their places."""
+"""The lexer of Spark SQL: tokens with their positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose temporary objects are, and what their names mean."""
+"""Ownership of temporary objects, and the resolution of their names."""
 
 import threading
 from pathlib import Path

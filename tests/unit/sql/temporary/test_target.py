@@ -1,4 +1,4 @@
-"""The name that a statement is about, found among its words."""
+"""The target name of a statement, found among its tokens."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A branch that fills in for partitions that a table lacks."""
+"""A fallback branch for partitions that a table lacks."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which partitions a compaction is about."""
+"""The partitions that a compaction covers."""
 
 from __future__ import annotations
 
