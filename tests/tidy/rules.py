@@ -50,14 +50,22 @@ MACHINE = re.compile(
 RIDDLES = (
     (r"come[s]? and go(?:es)?", "is added and removed"),
     (r"matter o[f]", "drop it"),
-    (r"count[s]? any ?more", "superseded, deleted"),
+    (r"count[s]? any more", "superseded, deleted"),
     (r"is no mor[e](?! than)", "is deleted"),
     (r"take[n]? apart", "parse, split"),
     (r"hang[s]? together", "overlap"),
+    (r"deal[t]", "assigned"),
+    (r"let[s]? go o[f]|letting go o[f]", "expire, delete, release"),
+    (r"(?:put|puts|putting) togethe[r]", "merge, assemble"),
+    (r"(?:tell|tells|told) apar[t]", "distinguish"),
+    (r"(?:commit|write) stand[s]", "is committed"),
+    (r"time is (?:ove[r]|pas[t])", "expired"),
+    (r"(?:about|at most|just|keep|of|only) so man[y]", "the number's name"),
 )
 # A line may end inside a phrase, and the next one begin with the mark of a comment.
 RIDDLE_PATTERNS = tuple(
-    (re.compile(rf"\b{phrase}\b".replace(" ", r"\s+(?:#\s+)?"), re.IGNORECASE), better) for phrase, better in RIDDLES
+    (re.compile(rf"\b(?:{phrase})\b".replace(" ", r"\s+(?:#\s+)?"), re.IGNORECASE), better)
+    for phrase, better in RIDDLES
 )
 
 

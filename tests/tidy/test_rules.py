@@ -75,6 +75,13 @@ def test_left_alone_in_code(rule: TreeRule, code: str) -> None:
         (rules.riddles, "Rows that do not cou|nt any more."),
         (rules.riddles, "A table that is no mo|re."),
         (rules.riddles, "The statement, tak|en apart."),
+        (rules.riddles, "Tasks that are dea|lt to executors."),
+        (rules.riddles, "Letting go o|f old snapshots."),
+        (rules.riddles, "Manifests that are put\n# togeth|er."),
+        (rules.riddles, "Rows that are told apa|rt."),
+        (rules.riddles, "Once the commit stan|ds."),
+        (rules.riddles, "Tags whose time is ov|er."),
+        (rules.riddles, "Batches of at most so ma|ny rows."),
     ],
 )
 def test_found_in_text(rule: TextRule, text: str) -> None:
@@ -87,7 +94,7 @@ def test_found_in_text(rule: TextRule, text: str) -> None:
         (rules.too_long, "\n" * 500),
         (rules.unfinished, "todos los días"),
         (rules.riddles, "Files that are added; it does not matter, of course, how many. Anything more counts."),
-        (rules.riddles, "A window that is no more than a batch."),
+        (rules.riddles, "A window that is no more than a batch. Dealing with so many rows is slow."),
         (rules.machine_details, "s3://bucket/work/orders, $HOME/work/x, ~/.cache, --no-emit-index|-url"),
     ],
 )
