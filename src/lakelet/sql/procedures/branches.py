@@ -49,7 +49,9 @@ BRANCHING = (
             TABLE_ARGUMENT,
             _BRANCH,
             Argument("tag", TEXT, "The tag that it begins with.", aliases=("tag_name",)),
-            Argument("ignore_if_exists", FLAG, "Lets a branch of that name be.", aliases=("ignoreIfExists",)),
+            Argument(
+                "ignore_if_exists", FLAG, "Does nothing if a branch of that name exists.", aliases=("ignoreIfExists",)
+            ),
             Argument("snapshot_id", NUMBER, "The snapshot that it begins with.", aliases=("snapshot",)),
         ),
         _NAMES,
@@ -75,7 +77,7 @@ BRANCHING = (
     ),
     Procedure(
         "fast_forward",
-        "Lets the main branch be what a branch is.",
+        "Fast-forwards the main branch to a branch.",
         (TABLE_ARGUMENT, _BRANCH),
         (Column("snapshot_id", pa.int64()),),
         fast_forward,

@@ -32,7 +32,13 @@ def _late(name: str) -> Callable[[Call], Done]:
 
 
 def _create(name: str, meaning: str) -> Procedure:
-    arguments = (_TABLE, _NAME, _SNAPSHOT, _KEPT, Argument("if_not_exists", FLAG, "Lets one of that name be."))
+    arguments = (
+        _TABLE,
+        _NAME,
+        _SNAPSHOT,
+        _KEPT,
+        Argument("if_not_exists", FLAG, "Does nothing if one of that name exists."),
+    )
     return Procedure(name, meaning, arguments, _REF, _late(name))
 
 
@@ -44,7 +50,7 @@ def _drop(name: str, meaning: str) -> Procedure:
 ICEBERG = (
     Procedure(
         "iceberg_expire_snapshots",
-        "Expires old snapshots of an Iceberg table, and expired branches and tags, and removes the files that only they had.",
+        "Removes old snapshots and expired branches and tags of an Iceberg table, and the files that only they needed.",
         (
             _TABLE,
             Argument(
@@ -73,7 +79,7 @@ ICEBERG = (
         (
             _TABLE,
             Argument("older_than", AGE, "Those last changed before this; by default three days ago."),
-            Argument("dry_run", FLAG, "Only says what would go."),
+            Argument("dry_run", FLAG, "Only reports what would be removed."),
         ),
         (Column("path", pa.string()),),
         _late("iceberg_remove_orphan_files"),
@@ -104,11 +110,11 @@ ICEBERG = (
         (Column("snapshot_id", pa.int64()), Column("rewritten_manifests", pa.int64())),
         _late("iceberg_rewrite_manifests"),
     ),
-    _create("iceberg_create_branch", "Lets a branch of an Iceberg table begin at a snapshot."),
+    _create("iceberg_create_branch", "Creates a branch of an Iceberg table at a snapshot."),
     _drop("iceberg_drop_branch", "Removes a branch of an Iceberg table; its snapshots stay until they expire."),
     Procedure(
         "iceberg_fast_forward",
-        "Lets a branch of an Iceberg table stand where another one, which grew out of it, stands.",
+        "Fast-forwards a branch of an Iceberg table to another one, which descends from it.",
         (
             _TABLE,
             Argument("branch", TEXT, "The branch that moves.", required=True),
@@ -121,7 +127,7 @@ ICEBERG = (
     _drop("iceberg_drop_tag", "Removes a tag of an Iceberg table."),
     Procedure(
         "iceberg_rollback_to_snapshot",
-        "Lets an Iceberg table stand at a snapshot that it has had; later ones stay until they expire.",
+        "Rolls an Iceberg table back to an earlier snapshot; later ones stay until they expire.",
         (
             _TABLE,
             Argument("snapshot_id", NUMBER, "The snapshot.", required=True, aliases=("snapshot",)),

@@ -81,7 +81,7 @@ BRINGING_IN = (
                 NAMES,
                 "Types of the partition columns that folders name, such as `dt DATE,h INT`; by default they are text.",
             ),
-            Argument("parallelism", NUMBER, "Not heeded."),
+            Argument("parallelism", NUMBER, "Ignored."),
         ),
         (Column("snapshot_id", pa.int64()), Column("file_count", pa.int64()), Column("record_count", pa.int64())),
         migrate_folder,

@@ -26,7 +26,7 @@ from lakelet.sql.procedures.values import AGE, FLAG, NUMBER, OPTIONS, TABLE, TEX
 from lakelet.table import Table
 
 _OPTIONS = Argument("options", OPTIONS, "Options that take the place of the table's for this once.")
-_DRY_RUN = Argument("dry_run", FLAG, "Only says what would go.")
+_DRY_RUN = Argument("dry_run", FLAG, "Only reports what would be removed.")
 _MODES = ("local", "distributed")
 
 
@@ -126,13 +126,13 @@ def _shown(partition: Mapping[str, str | None]) -> str:
 EXPIRING = (
     Procedure(
         "expire_snapshots",
-        "Expires old snapshots and deletes the files that only they need. Tags and consumers keep what they hold.",
+        "Expires old snapshots and deletes the files that only they need. Tags and consumers protect their snapshots.",
         (
             TABLE_ARGUMENT,
             Argument("retain_max", NUMBER, "The most snapshots that stay."),
             Argument("retain_min", NUMBER, "The least snapshots that stay."),
             Argument("older_than", AGE, "Only those that were replaced before this."),
-            Argument("max_deletes", NUMBER, "The most that go."),
+            Argument("max_deletes", NUMBER, "The most that are removed."),
             _OPTIONS,
             _DRY_RUN,
         ),
@@ -154,7 +154,7 @@ EXPIRING = (
             Argument("timestamp_formatter", TEXT, "How the time is written in partition values."),
             Argument("timestamp_pattern", TEXT, "Which partition columns make up the time, such as `$dt`."),
             Argument("expire_strategy", TEXT, "`values-time` or `update-time`."),
-            Argument("max_expires", NUMBER, "The most that go."),
+            Argument("max_expires", NUMBER, "The most that are removed."),
             _OPTIONS,
             _DRY_RUN,
         ),
@@ -168,7 +168,7 @@ EXPIRING = (
             Argument("table", TABLE, "The table, or `database.*` for all of a database.", required=True),
             Argument("older_than", AGE, "Only files last changed before this; by default a day ago."),
             _DRY_RUN,
-            Argument("parallelism", NUMBER, "Not heeded."),
+            Argument("parallelism", NUMBER, "Ignored."),
             Argument("mode", TEXT, "`local` or `distributed`; both mean the same here."),
         ),
         (
@@ -187,7 +187,7 @@ EXPIRING = (
         (
             Argument("table", TABLE, "The table, or `database.*` for all of a database.", required=True),
             _DRY_RUN,
-            Argument("parallelism", NUMBER, "Not heeded."),
+            Argument("parallelism", NUMBER, "Ignored."),
         ),
         (Column("table_name", pa.string()), Column("file_path", pa.string()), Column("snapshot_id", pa.int64())),
         remove_unexisting_files,

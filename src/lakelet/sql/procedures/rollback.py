@@ -41,7 +41,7 @@ def _back(call: Call, request: Rollback) -> Done:
 ROLLING_BACK = (
     Procedure(
         "rollback",
-        "Makes an older version the newest one; later ones are no more. One of version, snapshot and tag is given.",
+        "Makes an older version the newest one; later ones are deleted. One of version, snapshot and tag is given.",
         (
             TABLE_ARGUMENT,
             Argument("version", VERSION, "The snapshot or tag to go back to."),

@@ -91,7 +91,13 @@ TAGGING = (
     Procedure(
         "create_tag",
         "Gives a snapshot a name, under which its rows stay readable after it expires.",
-        (TABLE_ARGUMENT, _TAG, _SNAPSHOT, _RETAINED, Argument("if_not_exists", FLAG, "Lets a tag of that name be.")),
+        (
+            TABLE_ARGUMENT,
+            _TAG,
+            _SNAPSHOT,
+            _RETAINED,
+            Argument("if_not_exists", FLAG, "Does nothing if a tag of that name exists."),
+        ),
         _TAGGED,
         create_tag,
     ),
@@ -116,7 +122,7 @@ TAGGING = (
     ),
     Procedure(
         "replace_tag",
-        "Lets a tag that exists stand for another snapshot, or stay for another time.",
+        "Replaces the snapshot or the retention time of an existing tag.",
         (
             TABLE_ARGUMENT,
             _TAG,
