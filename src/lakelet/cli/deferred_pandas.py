@@ -19,18 +19,18 @@ _PANDAS = "pandas"
 
 def defer_pandas() -> None:
     """Keep pyarrow from loading pandas; does nothing where it is loaded already."""
-    if _PANDAS in sys.modules or any(isinstance(finder, _Watch) for finder in sys.meta_path):
+    if _PANDAS in sys.modules or any(isinstance(finder, _PandasFinder) for finder in sys.meta_path):
         return
-    watch = _Watch()
-    sys.meta_path.insert(0, watch)
+    finder = _PandasFinder()
+    sys.meta_path.insert(0, finder)
     import pyarrow as pa  # noqa: PLC0415 - what is loaded before may be all that a command needs.
 
     # The first call looks for pandas and caches that it is missing.
     pa.scalar(0)
-    watch.is_hidden = False
+    finder.is_hidden = False
 
 
-class _Watch(MetaPathFinder):
+class _PandasFinder(MetaPathFinder):
     """An import hook that hides pandas at first, and makes pyarrow look for it again when it is imported."""
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class _Watch(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Telling(spec.loader)
+            spec.loader = _PandasLoader(spec.loader)
         return spec
 
 
-class _Telling(Loader):
+class _PandasLoader(Loader):
     """A loader that imports pandas and makes pyarrow look for it again."""
 
     def __init__(self, inner: Loader) -> None:

@@ -30,7 +30,7 @@ class SqlProfile:
 
     `statements` are first words of statements, `functions` and `table_functions` those a query may call, `settings` those
     that SET and RESET may change. `file_access`: files, addresses and DuckDB's own catalog tables may be named. `variables`:
-    data frames of the calling code may be named; those handed over as `frames` always may. `system_tables`: tables about
+    data frames of the calling code may be named; those passed as `frames` always may. `system_tables`: tables about
     tables, which show paths. `catalogs`: tables of Iceberg catalogs, which are elsewhere.
     """
 

@@ -35,7 +35,7 @@ from lakelet.storage.spill_folder import engine_folder
 
 BATCH_ROWS = 122_880
 _SETTINGS = {
-    # Tables come from the lake and from frames that are handed over; Python's variables are looked at by the session.
+    # Tables come from the lake and from frames passed by the caller; the session resolves variables of the calling code.
     "python_enable_replacements": "false",
     "errors_as_json": "true",
 }

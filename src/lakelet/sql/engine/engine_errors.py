@@ -76,7 +76,7 @@ def lakelet_error(error: BaseException, placed: Placed | None = None, *, shift: 
     if isinstance(error, OSError) and _PREFIX.match(str(error)):
         # An error after the first rows is raised by the Arrow stream, as a text.
         return lakelet_error(_inner(error), placed, shift=shift)
-    message, place = _told(str(error))
+    message, place = _parsed_message(str(error))
     for theirs, ours in _KINDS:
         if isinstance(error, theirs):
             if isinstance(error, duckdb.IOException) and "No files found" in message:
@@ -104,7 +104,7 @@ def parser_error(tree: dict[str, object], placed: Placed) -> LakeletError:
     return InvalidError(message)
 
 
-def _told(text: str) -> tuple[str, int | None]:
+def _parsed_message(text: str) -> tuple[str, int | None]:
     """Parse the message and the position, in bytes, from DuckDB's error text, which holds JSON."""
     bare = _PREFIX.sub("", text)
     if bare.startswith("{"):

@@ -16,7 +16,9 @@ _CANDIDATES = (",", "\t", ";", "|")
 _READ_CHARACTERS = 1 << 20
 
 
-def told_delimiter(path: str, is_record: Callable[[Sequence[str]], bool], *, quote: str, encoding: str) -> str | None:
+def detected_delimiter(
+    path: str, is_record: Callable[[Sequence[str]], bool], *, quote: str, encoding: str
+) -> str | None:
     """The delimiter with which `is_record` accepts the first record; None without one, or if the file cannot be read."""
     if "://" in path:
         return None

@@ -16,7 +16,7 @@ from lakelet.catalog.names import DEFAULT_DATABASE, matching, split_name
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.sql.engine.duck_types import duck_type
-from lakelet.sql.files.csv_delimiter import told_delimiter
+from lakelet.sql.files.csv_delimiter import detected_delimiter
 from lakelet.sql.files.file_formats import Source, Tell
 from lakelet.sql.files.text_values import read_type, value_sql
 from lakelet.sql.lexer.errors import nearest
@@ -63,7 +63,7 @@ def import_files(session: Session, target: Table | str, request: ImportFiles, te
     lake, source, count = session.context.lake, request.source, _Count()
     table = target if isinstance(target, Table) else _created(session, target, request.new, source)
     try:
-        batches = _batches(session, source, table.schema, count, tell or _untold)
+        batches = _batches(session, source, table.schema, count, tell or _ignore_progress)
         snapshot = table.write(batches, mode=request.mode, missing=request.missing)
     except BaseException:
         if request.new is not None:
@@ -72,7 +72,7 @@ def import_files(session: Session, target: Table | str, request: ImportFiles, te
     return Imported(table.name, len(source.paths), count.rows, snapshot.id if snapshot else None)
 
 
-def _untold(done: float, total: float | None, rows: int) -> None:
+def _ignore_progress(done: float, total: float | None, rows: int) -> None:
     """Ignore progress."""
 
 
@@ -127,7 +127,7 @@ def _batches(
         source = original.separated_by(_delimiter(original, path, schema))
         row_bytes = source.row_bytes(path)
         rows = 0
-        with _told_briefly(path), session.run(_query(session, source, path, schema)) as result:
+        with _short_csv_errors(path), session.run(_query(session, source, path, schema)) as result:
             for batch in result.to_batches():
                 rows += batch.num_rows
                 count.rows += batch.num_rows
@@ -139,7 +139,7 @@ def _batches(
 
 
 @contextmanager
-def _told_briefly(path: str) -> Iterator[None]:
+def _short_csv_errors(path: str) -> Iterator[None]:
     """Shorten DuckDB's errors in CSV, which list all its settings, to the file, the line and the value."""
     try:
         yield
@@ -164,7 +164,7 @@ def _delimiter(source: Source, path: str, schema: TableSchema) -> str | None:
             return len(record) == len(there)
         return all(matching(name, there) is not None for name in record)
 
-    return told_delimiter(path, is_record, quote=source.quote, encoding=source.encoding)
+    return detected_delimiter(path, is_record, quote=source.quote, encoding=source.encoding)
 
 
 def _query(session: Session, source: Source, path: str, schema: TableSchema) -> str:

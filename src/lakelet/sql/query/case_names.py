@@ -34,14 +34,16 @@ def check_columns_apart(names: Sequence[str], table: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class UniqueNames:
     """Edits that replace table names by unique ones, and the written name of each replacement."""
 
     edits: tuple[Edit, ...]
     stand_ins: Mapping[str, tuple[str, ...]]
 
 
-def told_apart(groups: Iterable[Sequence[tuple[Reference, Hashable]]], words: Sequence[Word], placed: Placed) -> Apart:
+def unique_names(
+    groups: Iterable[Sequence[tuple[Reference, Hashable]]], words: Sequence[Word], placed: Placed
+) -> UniqueNames:
     """Give each table of a query a unique name. A group has the uses of a name in any case, each with what it resolves to."""
     edits: list[Edit] = []
     stand_ins: dict[str, tuple[str, ...]] = {}
@@ -57,7 +59,7 @@ def told_apart(groups: Iterable[Sequence[tuple[Reference, Hashable]]], words: Se
             stand_ins.setdefault(name, use.parts)
             called = "" if use.node.get("alias") else f" AS {quoted(use.parts[-1])}"
             edits.append((words[at].start, words[_last(words, at)].end, f"{quoted(name)}{called}"))
-    return Apart(tuple(edits), stand_ins)
+    return UniqueNames(tuple(edits), stand_ins)
 
 
 def _last(words: Sequence[Word], at: int) -> int:

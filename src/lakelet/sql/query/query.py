@@ -33,7 +33,7 @@ from lakelet.sql.iceberg.query_names import (
 )
 from lakelet.sql.lexer.errors import UnknownNameError
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.query.case_names import check_columns_apart, told_apart
+from lakelet.sql.query.case_names import check_columns_apart, unique_names
 from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.incremental import Incremental, incrementals
 from lakelet.sql.query.parse_tree import Node, Reference, functions, references
@@ -92,7 +92,7 @@ class Query:
     # Whether the query reads a listing of tables.
     _lists: bool = field(init=False, default=False)
     # The written names of tables that were given unique names.
-    _apart: Mapping[str, tuple[str, ...]] = field(init=False, default_factory=dict)
+    _written_names: Mapping[str, tuple[str, ...]] = field(init=False, default_factory=dict)
 
     def prepare(self) -> None:
         """Registers every table in a new space, which the caller closes."""
@@ -108,7 +108,7 @@ class Query:
                 # Start over with the view's query in the text, which may name further tables.
                 self.text = named.put_in(view, self.uses.values(), self.placed, self.space)
                 self.space.close()
-                self.views, self.uses, self._iceberg, self._apart = [], {}, {}, {}
+                self.views, self.uses, self._iceberg, self._written_names = [], {}, {}, {}
             except BaseException as error:
                 self.space.close()
                 told = named.placed_error(error)
@@ -138,7 +138,7 @@ class Query:
             self._iceberg = {folded((schema_name(parts), parts[-1])): parts for parts in iceberg}
             self._iceberg |= {(schema_name(parts), parts[-1]): parts for parts in iceberg}
         self._find_uses(words)
-        self._tell_apart(words, replaced)
+        self._make_unique(words, replaced)
         self.space.use(self.context.database)
         for travel in found:
             self._add_travel(travel)
@@ -191,7 +191,7 @@ class Query:
         for reference in references(self._tree):
             self._use(reference)
 
-    def _tell_apart(self, words: Sequence[Word], replaced: list[tuple[int, int, str]]) -> None:
+    def _make_unique(self, words: Sequence[Word], replaced: list[tuple[int, int, str]]) -> None:
         """Gives tables whose names differ in case alone unique names."""
         groups = []
         for uses in self._same_tables(()):
@@ -202,13 +202,13 @@ class Query:
                 if len({meaning for _, meaning in meant if meaning is not None}) > (0 if listed else 1):
                     groups.append(meant)
         if groups:
-            apart = told_apart(groups, words, self.placed)
+            unique = unique_names(groups, words, self.placed)
             replaced[:] = [
-                edit for edit in replaced if not any(start <= edit[0] < end for start, end, _ in apart.edits)
+                edit for edit in replaced if not any(start <= edit[0] < end for start, end, _ in unique.edits)
             ]
-            replaced += apart.edits
+            replaced += unique.edits
             self._parse(words, replaced)
-            self._apart = apart.stand_ins
+            self._written_names = unique.stand_ins
             self.uses.clear()
             self._find_uses(words)
 
@@ -272,7 +272,7 @@ class Query:
     def _add(self, uses: Sequence[Reference]) -> None:
         """Resolves a name and registers it in DuckDB."""
         shown = uses[0].parts
-        written = self._apart.get(shown[-1], shown)
+        written = self._written_names.get(shown[-1], shown)
         relation: object | None = None
         if len(written) == 1:
             relation = _folded(self.relations, written[0])
