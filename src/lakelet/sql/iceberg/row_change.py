@@ -92,12 +92,12 @@ class _ChangeRun:
             for batch in result.to_batches():
                 self.rows += batch.num_rows
                 return_rows(self.returned, self.change, schema, found.names, batch)
-                self._apply(rows, schema, found.names, batch)
+                self._apply_batch(rows, schema, found.names, batch)
         if self.change.source is not None and rows.changes_twice():
             raise several_match(self.change)
         rows.rest_on(None if again.views else target.where)
 
-    def _apply(self, rows: RowChange, schema: TableSchema, names: InternalNames, batch: pa.RecordBatch) -> None:
+    def _apply_batch(self, rows: RowChange, schema: TableSchema, names: InternalNames, batch: pa.RecordBatch) -> None:
         """Removes the old rows of a batch and adds the new ones."""
         actions = np.array([clause.action.value for clause in self.change.clauses])[
             batch.column(names.clause).to_numpy()
