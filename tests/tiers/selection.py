@@ -36,8 +36,8 @@ BOUNDED_FOLDERS = (
 )
 TEST_SECONDS = 2.0
 # What a case, and all cases of a function together, may cost in `make check`; the rest waits for `make test`.
-CASE_SECONDS = 0.12
-FUNCTION_SECONDS = 0.08
+CASE_SECONDS = 0.1
+FUNCTION_SECONDS = 0.06
 
 Wanted = Callable[[pytest.Item], bool]
 
