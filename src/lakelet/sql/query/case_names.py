@@ -17,6 +17,7 @@ from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.query.parse_tree import Reference
+from lakelet.sql.query.stand_in import stand_in
 
 Edit = tuple[int, int, str]
 
@@ -55,7 +56,7 @@ def unique_names(
             if at is None:
                 spelled = sorted({".".join(other.parts) for other, _ in group})
                 raise InvalidError(f"{' and '.join(spelled)} differ in case alone: name them in a FROM of their own")
-            name = made.setdefault(meaning, f"{use.parts[-1]}#{len(stand_ins) + 1}")
+            name = made.setdefault(meaning, stand_in(use.parts[-1], "#", words, stand_ins))
             stand_ins.setdefault(name, use.parts)
             called = "" if use.node.get("alias") else f" AS {quoted(use.parts[-1])}"
             edits.append((words[at].start, words[_last(words, at)].end, f"{quoted(name)}{called}"))

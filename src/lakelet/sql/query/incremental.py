@@ -19,6 +19,7 @@ from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word, words_of
 from lakelet.sql.query.relation import Rows
+from lakelet.sql.query.stand_in import stand_in
 
 if TYPE_CHECKING:
     from lakelet.table import Table
@@ -75,9 +76,9 @@ def incrementals(
         if reader.place > 1 and words[reader.place - 2].keyword not in ("FROM", "JOIN", ",", "LATERAL"):
             continue
         arguments = [value_of(one) for one in reader.listed(lambda: reader.expression(","))]
-        stand_in = f"{begin.text.lower()}@{len(found) + 1}"
-        found.append(_checked(arguments, stand_in, begin, text))
-        edits.append((begin.start, words[reader.place - 1].end, quoted(stand_in)))
+        name = stand_in(f"{begin.text.lower()}()", "@", words, [call.stand_in for call in found])
+        found.append(_checked(arguments, name, begin, text))
+        edits.append((begin.start, words[reader.place - 1].end, quoted(name)))
     return found, edits
 
 

@@ -19,6 +19,7 @@ from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
+from lakelet.sql.query.stand_in import stand_in
 
 _VERSIONS = ("VERSION", "SYSTEM_VERSION")
 _TIMES = ("TIMESTAMP", "SYSTEM_TIME")
@@ -76,17 +77,17 @@ def travels(
         if name_from == name_behind:
             raise SqlError("a version stands behind the name of a table", text, words[start].start)
         parts = tuple(word.text for word in words[name_from:name_behind] if word.is_name)
-        stand_in = f"{parts[-1]}@{len(found) + 1}"
+        name = stand_in(parts[-1], "@", words, [travel.stand_in for travel in found])
         value = _checked(value_of(expression), unit, text, words[start].start)
         if unit == "VERSION":
-            found.append(Travel(parts, stand_in, version=value))  # type: ignore[arg-type]
+            found.append(Travel(parts, name, version=value))  # type: ignore[arg-type]
         else:
-            found.append(Travel(parts, stand_in, timestamp=value))
+            found.append(Travel(parts, name, timestamp=value))
         behind = words[reader.place - 1].end
         called = text[words[name_behind].start : words[start - 1].end] if alias else ""
         if not called and not alias_follows(reader):
             called = f"AS {quoted(parts[-1])}"
-        new = f"{quoted(stand_in)} {called}".rstrip()
+        new = f"{quoted(name)} {called}".rstrip()
         edits.append((words[name_from].start, behind, new))
     return found, edits
 
