@@ -161,33 +161,34 @@ def test_an_expression_is_decided_by_our_reader(spark: SparkSession, lake: Lake,
 
 
 def test_deleted_rows(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
-    """Few deletes are looked up by Spark, many are left to our reader, in one frame."""
+    """Rows are left out by bitmaps, whatever share of a file they are; a file of which no row is left is not read."""
     table = lake.create_table("d.t", [("id", "BIGINT"), ("_metadata", "STRING")], options={"file.block-size": "1 kb"})
     for first in (0, 1000, 2000, 3000):
         _numbers(table, first, first + 1000, _metadata=[str(number % 7) for number in range(1000)])
     names = [file.name for _, file in table.files()]
-    gone = {names[0]: [0, 97, 999], names[1]: [5], names[2]: list(range(100, 1000))}
+    gone = {names[0]: [0, 97, 999], names[1]: list(range(1000)), names[2]: list(range(100, 1000))}
     delete_rows(table, gone)
     frame = assert_reads_like_scan(spark, str(tmp_path), table)
-    assert frame.count() == 4000 - 904
+    assert frame.count() == 4000 - 1903
     assert "BroadcastHashJoin" in plan_text(frame)
-    assert "MapInArrow" in plan_text(frame)
+    assert "MapInArrow" not in plan_text(frame)
+    assert len(frame.inputFiles()) == 3
     with settings(spark, {"spark.sql.sources.useV1SourceList": "csv"}):
         assert_reads_like_scan(spark, str(tmp_path), table, columns=["_metadata"], where="id BETWEEN 90 AND 1010")
 
 
-def test_many_deleted_rows_are_looked_up_too(
-    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("driver_bytes", [1 << 40, -1])
+def test_deleted_rows_of_files_of_one_size(
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver_bytes: int
 ) -> None:
-    """What is too long for a plan comes from a task; of files of one size only one is looked up."""
-    monkeypatch.setattr("lakelet.spark.read.deleted_rows._FEW_POSITIONS", 3)
-    monkeypatch.setattr("lakelet.spark.read.deleted_rows._MOST_SHARE", 1.0)
+    """Rows are told apart by the size of their file: files that share one are read by other frames, or by our reader."""
+    monkeypatch.setattr("lakelet.spark.read.marked_files._DRIVER_BYTES", driver_bytes)
     table = lake.create_table("d.t", [("id", "BIGINT")])
-    for first in (0, 1000, 2000):
+    for first in range(0, 7000, 1000):
         _numbers(table, first, first + 1000)
     names = [file.name for _, file in table.files()]
     assert len({file.size for _, file in table.files()}) < 3
-    delete_rows(table, {names[0]: list(range(0, 1000, 3)), names[1]: [1, 2, 999], names[2]: list(range(500))})
+    delete_rows(table, {name: list(range(number, 1000, 3 + number)) for number, name in enumerate(names)})
     assert_reads_like_scan(spark, str(tmp_path), table)
 
 
@@ -234,15 +235,17 @@ def test_rule_20_a_vanished_file_is_an_error(spark: SparkSession, lake: Lake, tm
         for _ in range(2):
             _numbers(table, 0, 3)
     with settings(spark, {"spark.sql.files.ignoreMissingFiles": "true", "spark.sql.files.ignoreCorruptFiles": "true"}):
-        frames = [read(spark, tmp_path, name) for name in ("d.t", "d.k")]
+        # Conditions on the key are decided by our reader.
+        frames = [read(spark, tmp_path, "d.t"), read(spark, tmp_path, "d.k", where="id >= 0")]
         for table in (plain, keyed):
             os.remove(tmp_path / table.files()[0][0])
         with pytest.raises(Exception, match="FILE_NOT_EXIST"):
             frames[0].collect()
         with pytest.raises(PySparkException, match="is missing, although snapshot 2 names it"):
             frames[1].collect()
-        with pytest.raises(lakelet.CorruptionError, match="is missing, although snapshot 2 names it"):
-            read(spark, tmp_path, "d.t")
+        for name in ("d.t", "d.k"):
+            with pytest.raises(lakelet.CorruptionError, match="is missing, although snapshot 2 names it"):
+                read(spark, tmp_path, name)
 
 
 def test_rule_13_conditions_that_spark_pushes_down_by_itself(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:

@@ -144,12 +144,17 @@ def _options(data: st.DataObject) -> dict[str, str]:
     return options
 
 
+def _choose_otherwise(data: st.DataObject, patch: pytest.MonkeyPatch) -> None:
+    """Find hidden rows on the driver or by tasks, and take bitmaps for more or fewer of them: files are small here."""
+    patch.setattr("lakelet.spark.read.marked_files._DRIVER_BYTES", data.draw(st.sampled_from([1 << 40, -1])))
+    patch.setattr("lakelet.spark.read.marked_files._MOST_SUPERSEDED", data.draw(st.sampled_from([0.1, 0.66, 1.0])))
+
+
 @_SETTINGS
 @given(data=st.data())
 def test_append_tables(spark: SparkSession, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as warehouse, pytest.MonkeyPatch.context() as patch:
-        # Files are small here, and one row is a large share.
-        patch.setattr("lakelet.spark.read.deleted_rows._MOST_SHARE", data.draw(st.sampled_from([0.02, 0.5, 1.0])))
+        _choose_otherwise(data, patch)
         partitions = data.draw(st.lists(st.sampled_from(strategies.PARTITION_TYPES), max_size=2), label="partitions")
         others: list[Type] = data.draw(st.lists(strategies.types(), min_size=1, max_size=4), label="types")
         columns = [Column("id", Leaf("BIGINT"))]
@@ -171,7 +176,8 @@ def test_append_tables(spark: SparkSession, data: st.DataObject) -> None:
 @_SETTINGS
 @given(data=st.data())
 def test_primary_key_tables(spark: SparkSession, data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as warehouse:
+    with tempfile.TemporaryDirectory() as warehouse, pytest.MonkeyPatch.context() as patch:
+        _choose_otherwise(data, patch)
         layout = data.draw(keyed_strategies.layouts(), label="layout")
         if "op" in [column.name for column in layout.columns]:
             layout.columns = [column for column in layout.columns if column.name != "op"]

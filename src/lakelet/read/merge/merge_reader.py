@@ -158,6 +158,15 @@ class MergeReader:
                     found[source.file.path] = gone
         return found
 
+    def outdated_bytes(self, split: Split) -> int | None:
+        """About how much memory `outdated` takes; None where it finds nothing."""
+        if not self._spec.engine.shortcuts.positions:
+            return None
+        pieces = [piece for piece in self._cutter.pieces(split, self._budget) if piece.split is None]
+        if not all(self._is_held(piece, self._budget) for piece in pieces):
+            return None
+        return sum(piece.decoded_bytes for piece in pieces)
+
     def _all(self, piece: Piece, workers: ThreadPoolExecutor, budget: int) -> list[pa.RecordBatch]:
         if self._is_held(piece, budget):
             return self._merge(piece, workers, whole=True)

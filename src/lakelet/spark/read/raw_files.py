@@ -8,7 +8,7 @@ as we do. Everything else goes through our reader, which is slower by a third at
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakelet.errors import InvalidError
 from lakelet.format.data.parquet_file import NAME as PARQUET
@@ -18,7 +18,9 @@ from lakelet.model.split import Split
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 from lakelet.read.evolve import same_layout
 from lakelet.read.split_files import SplitFile, files_of
-from lakelet.spark.read.deleted_rows import looked_up
+from lakelet.spark.read.bitmap_filter import RESERVED
+from lakelet.spark.read.marked_files import MarkedFiles, choose
+from lakelet.spark.read.row_bitmaps import RowBitmaps
 
 _MICRO = 6
 _GLOB = frozenset("{}[]*?\\")
@@ -27,61 +29,70 @@ _COPYING = "._COPYING_"
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The files for Spark's reader, by the schema they were written under and whether rows of them are deleted, and the
-    splits for ours."""
+    """The files for Spark's reader, those read whole by the schema they were written under, and the splits for ours."""
 
-    native: dict[tuple[int, bool], list[SplitFile]]
+    native: dict[int, list[SplitFile]]
+    marked: list[MarkedFiles]
     ours: list[Split]
 
 
-def assign(
-    splits: Sequence[Split],
-    needed: Sequence[Field],
-    schema_of: Callable[[int], TableSchema],
-    location: str | None,
-    *,
-    any_name: bool = True,
-) -> Assigned:
+@dataclass(frozen=True, slots=True)
+class FileAssigner:
     """Assigns the files of a plan to the two readers. `location` is the root under which Spark finds them, None where it cannot
     reach them; `any_name` says that it finds files of any name."""
-    ours: list[Split] = []
-    able: dict[int, bool] = {}
-    candidates: list[tuple[Split, SplitFile]] = []
-    reachable = location is not None and not _GLOB & set(location) and (any_name or location.isascii())
-    for split in splits:
-        if split.needs_merge or not reachable:
-            ours.append(split)
-            continue
-        for single, file in zip(split.single_files(), files_of([split]), strict=True):
-            number = file.data.schema_id
-            if number not in able:
-                able[number] = spark_reads(schema_of(number), needed)
-            named = _plain_path(file) and (any_name or file.path.isascii())
-            if able[number] and file.data.write_columns is None and named:
-                candidates.append((single, file))
+
+    needed: Sequence[Field]
+    schema_of: Callable[[int], TableSchema]
+    location: str | None
+    bitmaps: RowBitmaps
+    any_name: bool = True
+    _able: dict[int, bool] = field(default_factory=dict)
+
+    def assign(self, splits: Sequence[Split]) -> Assigned:
+        """Assign the files of splits to the readers."""
+        native: dict[int, list[SplitFile]] = {}
+        ours: list[Split] = []
+        partly: list[Split] = []
+        location = self.location
+        reachable = location is not None and not _GLOB & set(location) and (self.any_name or location.isascii())
+        for split in splits:
+            if not reachable or split.branch is not None:
+                ours.append(split)
+            elif split.needs_merge:
+                (partly if all(map(self._reads, files_of([split]))) else ours).append(split)
             else:
-                ours.append(single)
-    found = looked_up([file for _, file in candidates if file.vector is not None])
-    native: dict[tuple[int, bool], list[SplitFile]] = {}
-    for single, file in candidates:
-        if file.vector is None or file.path in found:
-            native.setdefault((file.data.schema_id, file.vector is not None), []).append(file)
-        else:
-            ours.append(single)
-    return Assigned(native, ours)
+                for single, file in zip(split.single_files(), files_of([split]), strict=True):
+                    if not self._reads(file):
+                        ours.append(single)
+                    elif file.vector is not None:
+                        partly.append(single)
+                    else:
+                        native.setdefault(file.data.schema_id, []).append(file)
+        chosen = choose(self.bitmaps, partly)
+        for file in chosen.whole:
+            native.setdefault(file.data.schema_id, []).append(file)
+        return Assigned(native, chosen.marked, ours + chosen.ours)
+
+    def _reads(self, file: SplitFile) -> bool:
+        """Whether Spark reads a file as we do."""
+        number = file.data.schema_id
+        if number not in self._able:
+            self._able[number] = spark_reads(self.schema_of(number), self.needed)
+        named = _plain_path(file) and (self.any_name or file.path.isascii())
+        return self._able[number] and file.data.write_columns is None and named
 
 
 def spark_reads(stored: TableSchema, needed: Sequence[Field]) -> bool:
     """Whether Spark reads these columns from files of that schema as we do."""
-    names = [field.name.lower() for field in stored.fields]
+    names = [one.name.lower() for one in stored.fields]
     if stored.primary_keys:
         names += [name.lower() for name in SPECIAL_NAMES]
         names += [f"{KEY_PREFIX}{name}".lower() for name in stored.primary_keys]
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names) or RESERVED & set(names):
         # Spark finds columns of a file regardless of case unless told otherwise.
         return False
-    by_id = {field.id: field for field in stored.fields}
-    return all(_reads(by_id[field.id].type, field.type) for field in needed if field.id in by_id)
+    by_id = {one.id: one for one in stored.fields}
+    return all(_reads(by_id[one.id].type, one.type) for one in needed if one.id in by_id)
 
 
 def _reads(stored: DataType, wanted: DataType) -> bool:
@@ -104,8 +115,8 @@ def _known(data_type: DataType) -> bool:
         case Multiset():
             return False
         case Row(fields):
-            folded = {field.name.lower() for field in fields}
-            return len(folded) == len(fields) and all(_known(field.type) for field in fields)
+            folded = {one.name.lower() for one in fields}
+            return len(folded) == len(fields) and all(_known(one.type) for one in fields)
 
 
 def _widens(stored: Atomic, wanted: Atomic) -> bool:

@@ -6,7 +6,7 @@ renames and widens them by field id to the schema that is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -17,12 +17,14 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Atomic, DataType, Field, Kind
 from lakelet.predicate.tree import Predicate
 from lakelet.read.split_files import SplitFile, naming
-from lakelet.spark.read.deleted_rows import without_deleted
+from lakelet.spark.read.bitmap_filter import local_bitmaps, task_bitmaps, without_hidden
+from lakelet.spark.read.marked_files import MarkedFiles
 from lakelet.spark.read.parquet_frame import jvm, parquet_frame, read_as, shielded
 from lakelet.spark.read.predicate_expression import spark_condition
 from lakelet.spark.session import is_connect
 from lakelet.spark.types import spark_schema, spark_type
 from lakelet.storage.home import TableHome
+from lakelet.table.read.table_scan import TableScan
 
 _FIRST_API = "spark.sql.sources.useV1SourceList"
 _S3A = "spark.lakelet.s3a"
@@ -64,20 +66,30 @@ class RawScan:
     """Reads columns of files with Spark's reader, filtered. `needed` are the columns asked for and those of the condition."""
 
     spark: SparkSession
-    home: TableHome
+    scan: TableScan
     location: str
     wanted: tuple[Field, ...]
     needed: tuple[Field, ...]
     where: Predicate | None
     schema_of: Callable[[int], TableSchema]
 
-    def frame(self, schema_id: int, files: Sequence[SplitFile]) -> DataFrame:
-        """The rows of files written under one schema, in the projected columns; either all have deletion vectors or none has."""
+    def marked_frames(self, marked: MarkedFiles) -> Iterator[DataFrame]:
+        """The rows of files without their hidden rows, a frame for each schema that they were written under."""
+        by_schema: dict[int, list[SplitFile]] = {}
+        for file in marked.files:
+            by_schema.setdefault(file.data.schema_id, []).append(file)
+        found = task_bitmaps(self.spark, self.scan, marked.splits, marked.costs) if marked.splits else None
+        for schema_id, files in by_schema.items():
+            words = {file.data.size: marked.words[file.data.size] for file in files if found is None}
+            yield self.frame(schema_id, files, local_bitmaps(self.spark, words) if found is None else found)
+
+    def frame(self, schema_id: int, files: Sequence[SplitFile], bitmaps: DataFrame | None = None) -> DataFrame:
+        """The rows of files written under one schema, in the projected columns, without those that the bitmaps mark."""
         stored = {field.id: field for field in self.schema_of(schema_id).fields}
         present = [stored[field.id] for field in self.needed if field.id in stored]
         frame = self._read(present, files)
-        if files[0].vector is not None:
-            frame = without_deleted(self.spark, self.home, frame, files)
+        if bitmaps is not None:
+            frame = without_hidden(frame, bitmaps)
         columns = {field.name: (_evolved(stored.get(field.id), field), field.type) for field in self.needed}
         if self.where is not None:
             frame = frame.where(spark_condition(self.where, columns))
@@ -90,7 +102,7 @@ class RawScan:
 
     def _read(self, present: Sequence[Field], files: Sequence[SplitFile]) -> DataFrame:
         paths = [f"{self.location}/{file.path}" for file in files]
-        with naming(self.home, files):
+        with naming(self.scan.home, files):
             return parquet_frame(self.spark, paths, spark_schema(present), _first_api(self.spark))
 
 

@@ -3,8 +3,8 @@
     table(spark, "./warehouse", "shop.orders", columns=["amount"], where="dt = '2026-01-01'")
 
     driver       pin the snapshot ─ plan (partitions, statistics, buckets) ─ assign files to readers
-    Spark        files of plain rows, by its own Parquet reader                                ┐
-    executors    merges, and files that Spark would read differently, by our reader            ┴ union
+    Spark        files by its own Parquet reader, without the superseded and deleted rows of them  ┐
+    executors    merges that fold values, and files that Spark would read differently, by our reader ┴ union
 
 The rows are those of `table.scan()` with the same arguments. The frame reads the snapshot that was the newest when it was made,
 however late it is evaluated; a file that is missing by then is an error.
@@ -31,8 +31,9 @@ from lakelet.spark.read.changes_frame import changes_frame
 from lakelet.spark.read.merge_scan import merge_frame
 from lakelet.spark.read.parquet_frame import takes_any_name
 from lakelet.spark.read.predicate_expression import translates
-from lakelet.spark.read.raw_files import assign
+from lakelet.spark.read.raw_files import FileAssigner
 from lakelet.spark.read.raw_scan import RawScan, spark_location
+from lakelet.spark.read.row_bitmaps import RowBitmaps
 from lakelet.spark.types import spark_schema
 from lakelet.table.read.table_scan import TableScan
 
@@ -79,6 +80,8 @@ def scan_frame(spark: SparkSession, scan: TableScan) -> DataFrame:
     frames, ours = _native(spark, scan, plan.splits, wanted)
     if ours:
         frames.append(merge_frame(spark, scan, ours))
+    if not frames:
+        return spark.createDataFrame([], spark_schema(wanted))
     return reduce(lambda one, other: one.union(other), frames)
 
 
@@ -97,9 +100,13 @@ def _native(
     needed = tuple(scan.schema.field(name) for name in asked)
     schema_of = SchemaVersions(scan.home, {scan.schema.id: scan.schema})
     location = spark_location(spark, scan.home)
-    assigned = assign(splits, needed, schema_of, location, any_name=takes_any_name(spark))
-    raw = RawScan(spark, scan.home, location or "", wanted, needed, condition, schema_of)
-    return [raw.frame(schema_id, files) for (schema_id, _), files in assigned.native.items()], assigned.ours
+    assigner = FileAssigner(needed, schema_of, location, RowBitmaps.of(scan), takes_any_name(spark))
+    assigned = assigner.assign(splits)
+    raw = RawScan(spark, scan, location or "", wanted, needed, condition, schema_of)
+    frames = [raw.frame(schema_id, files) for schema_id, files in assigned.native.items()]
+    for marked in assigned.marked:
+        frames.extend(raw.marked_frames(marked))
+    return frames, assigned.ours
 
 
 def _condition(where: Predicate) -> Predicate | None:
