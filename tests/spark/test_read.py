@@ -181,7 +181,7 @@ def test_deleted_rows(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
 def test_deleted_rows_of_files_of_one_size(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver_bytes: int
 ) -> None:
-    """Rows are told apart by the size of their file: files that share one are read by other frames, or by our reader."""
+    """A row is identified by the size of its file: files that share one are read by other frames, or by our reader."""
     monkeypatch.setattr("lakelet.spark.read.marked_files._DRIVER_BYTES", driver_bytes)
     table = lake.create_table("d.t", [("id", "BIGINT")])
     for first in range(0, 7000, 1000):
