@@ -22,6 +22,9 @@ from lakelet.spark.session import local_session
 from lakelet.spark.source.registration import register
 from lakelet.spark.sql.statement import sql
 from lakelet.spark.sql.views import views
+from lakelet.spark.stream.write.background_compaction import compaction_failures, wait_for_compactions
+from lakelet.spark.stream.write.batch import write_batch
+from lakelet.spark.stream.write.query import write_stream
 from lakelet.spark.write.table_write import write
 from lakelet.sql.engine.execution import EngineInsert, register_engine
 
@@ -33,6 +36,7 @@ __all__ = [
     "bulk_load",
     "checksum",
     "compact",
+    "compaction_failures",
     "copy_table",
     "count",
     "iceberg_table",
@@ -45,7 +49,10 @@ __all__ = [
     "sql",
     "table",
     "views",
+    "wait_for_compactions",
     "write",
+    "write_batch",
+    "write_stream",
 ]
 
 # pyiceberg loads with them, and need not be there.

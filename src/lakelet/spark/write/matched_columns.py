@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
@@ -59,12 +59,7 @@ def matched(
     where that is an error; rows that carry their kinds are checked when they are written. `now_ms` is the current time of
     default values."""
     defaults = ColumnDefaults.of(schema, now_ms)
-    case_sensitive = str(df.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    columns = _Columns(schema, list(df.schema.fields), case_sensitive=case_sensitive)
-    kind_column = columns.take_kinds(kinds)
-    columns.check(fixed, missing)
-    if missing == ERROR and kind_column is None and TableOptions(schema.options).get(ROWKIND_FIELD) is None:
-        columns.check_missing(fixed)
+    columns, kind_column = _checked(df.sparkSession, df.schema, schema, fixed=fixed, kinds=kinds, missing=missing)
     # Positions in place of names: nothing in a name can be misread, and two may differ by case alone.
     positions = [f"c{index}" for index in range(len(df.schema.fields))]
     chosen: list[Column] = []
@@ -89,21 +84,72 @@ def matched(
             chosen.append(literal(_default(field, defaults), field).alias(field.name))
     if kind_column is not None and kind_column.name not in schema.names:
         chosen.append(F.col(positions[kind_column.index]).alias(kind_column.name))
-    if not columns.index_of:
-        raise InvalidError(f"the data has none of the table's columns, which are {', '.join(schema.names)}")
     frame = df.toDF(*positions).select(*chosen)
     return Matched(_converted(frame, narrowed), kind_column.name if kind_column is not None else None)
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The place in the data of each column that is written, in the table's order and with that of row kinds last, and the name of
+    the latter (None: all rows are inserts)."""
+
+    index_of: Mapping[str, int]
+    kinds: str | None
+
+
+def matched_places(
+    spark: SparkSession,
+    found: T.StructType,
+    schema: TableSchema,
+    *,
+    fixed: Mapping[str, object],
+    kinds: str | None,
+    missing: str = DEFAULT,
+) -> Places:
+    """The columns of `matched`, for rows that are taken from the data by the reader of the result."""
+    columns, kind_column = _checked(spark, found, schema, fixed=fixed, kinds=kinds, missing=missing)
+    index_of = {name: columns.index_of[name] for name in schema.names if name in columns.index_of}
+    defaults = ColumnDefaults.of(schema, 0)
+    for name in _routing(schema) - index_of.keys() - fixed.keys():
+        _check_default(schema.field(name), defaults)
+    if kind_column is None:
+        return Places(index_of, None)
+    return Places({**index_of, kind_column.name: kind_column.index}, kind_column.name)
+
+
+def _checked(
+    spark: SparkSession,
+    found: T.StructType,
+    schema: TableSchema,
+    *,
+    fixed: Mapping[str, object],
+    kinds: str | None,
+    missing: str,
+) -> tuple[_Columns, _KindColumn | None]:
+    case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    columns = _Columns(schema, list(found.fields), case_sensitive=case_sensitive)
+    kind_column = columns.take_kinds(kinds)
+    columns.check(fixed, missing)
+    if missing == ERROR and kind_column is None and TableOptions(schema.options).get(ROWKIND_FIELD) is None:
+        columns.check_missing(fixed)
+    if not columns.index_of:
+        raise InvalidError(f"the data has none of the table's columns, which are {', '.join(schema.names)}")
+    return columns, kind_column
+
+
 def _default(field: Field, defaults: ColumnDefaults) -> object:
     """The default of a routing column, the same for all rows."""
+    _check_default(field, defaults)
+    return defaults.array(field, 1)[0].as_py()
+
+
+def _check_default(field: Field, defaults: ColumnDefaults) -> None:
     if defaults.volatile([field]):
         raise InvalidError(
             f"the data lacks column {field.name!r}, by which Spark routes rows of this table, and its default "
             f"{defaults.expressions[field.name]} differs from row to row: give the column, "
             f"df.withColumn({field.name!r}, …)"
         )
-    return defaults.array(field, 1)[0].as_py()
 
 
 @dataclass(frozen=True, slots=True)

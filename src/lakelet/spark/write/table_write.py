@@ -12,7 +12,7 @@ KEY_DYNAMIC           `cross_partition`: joined with the partitions and buckets 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -86,25 +86,58 @@ def write(
 
 def write_frame(df: DataFrame, opened: OpenedTable, request: WriteRequest) -> Snapshot | None:
     """Writes the rows of a batch frame (no stream), as `write` does."""
-    prepare_workers(df.sparkSession)
-    commit, done = _commit(opened, request).look_back()
-    # The snapshot comes first: a schema read after it knows every column of its rows.
-    snapshot = latest_snapshot(opened.home)
+    commit, done = planned_commit(opened, request).look_back()
+    return write_planned(df, opened, request, commit) if done is None else repeated(opened, commit, done)
+
+
+def repeated(opened: OpenedTable, commit: TableCommit, done: Snapshot) -> Snapshot:
+    """The last snapshot of a write that was committed before. No job runs."""
     schema = opened.schema()
     check_usable(schema)
     check_writable(schema)
-    if done is not None:
-        return AfterWrite(opened.home, schema, commit, extra=opened.extra).repeated(done)
+    return AfterWrite(opened.home, schema, commit, extra=opened.extra).repeated(done)
+
+
+def write_planned(
+    df: DataFrame,
+    opened: OpenedTable,
+    request: WriteRequest,
+    commit: TableCommit,
+    watermark_of: Callable[[], int | None] | None = None,
+) -> Snapshot | None:
+    """Writes the rows of a batch frame by tasks, in a commit that was looked for and not found. `watermark_of` is asked for
+    the commit's watermark once all rows are written."""
+    prepare_workers(df.sparkSession)
+    # The snapshot comes first: a schema read after it knows every column of its rows.
+    snapshot = latest_snapshot(opened.home)
+    schema = writable_schema(opened, request)
+    policy = missing_policy(request.missing, schema, replaces=commit.replaces is not None)
+    return _Write(df.sparkSession, opened, schema, commit, snapshot, request, policy, watermark_of).run(df)
+
+
+def writable_schema(opened: OpenedTable, request: WriteRequest) -> TableSchema:
+    """The newest schema of a table that takes such a write; InvalidError for one that does not."""
+    schema = opened.schema()
+    check_usable(schema)
+    check_writable(schema)
     if request.mode == "upsert" and not schema.primary_keys:
         raise InvalidError(
             f"mode 'upsert': {opened.name} has no primary key by which rows would take the place of others"
         )
-    policy = missing_policy(request.missing, schema, replaces=commit.replaces is not None)
-    return _Write(df.sparkSession, opened, schema, commit, snapshot, request, policy).run(df)
+    return schema
 
 
-def _commit(opened: OpenedTable, request: WriteRequest) -> TableCommit:
-    commit = opened.table.new_commit(request.commit_user, request.commit_identifier)
+def one_row_per_key(schema: TableSchema, request: WriteRequest) -> bool:
+    """Whether several rows of one key are refused, since nothing says which of them is the last."""
+    ordered = TableOptions(schema.options).get(SEQUENCE_FIELD)
+    return bool(schema.primary_keys) and not ordered and request.on_duplicate != "any"
+
+
+def planned_commit(opened: OpenedTable, request: WriteRequest) -> TableCommit:
+    """The commit of a write, before it is looked for."""
+    commit = opened.table.new_commit(request.commit_user, request.commit_identifier).properties(request.properties)
+    if request.ignores_empty is not None:
+        commit = commit.ignore_empty(request.ignores_empty)
     if request.mode == "overwrite":
         return commit.overwrite(request.partition or {})
     return commit.overwrite(dynamic=True) if request.mode == "overwrite_partitions" else commit
@@ -122,6 +155,7 @@ class _Write:
         snapshot: Snapshot | None,
         request: WriteRequest,
         missing: str,
+        watermark_of: Callable[[], int | None] | None,
     ) -> None:
         job = opened.home.ids.uuid().replace("-", "")
         home = replace(opened.home, ids=PrefixedIds(job))
@@ -136,10 +170,9 @@ class _Write:
         self._request = request
         self._missing = missing
         self._table_uuid = opened.uuid
-        self._job = WriteJob(spark, home, schema, self._commit, job)
+        self._job = WriteJob(spark, home, schema, self._commit, job, watermark_of)
         self._most = request.parallelism or _TASKS_PER_CORE * default_parallelism(spark)
-        ordered = TableOptions(schema.options).get(SEQUENCE_FIELD)
-        self._one_row_per_key = bool(schema.primary_keys) and not ordered and request.on_duplicate != "any"
+        self._one_row_per_key = one_row_per_key(schema, request)
 
     def run(self, df: DataFrame) -> Snapshot | None:
         """Routes, writes and commits."""
@@ -154,7 +187,8 @@ class _Write:
         )
         made, messages = self._written(rows, base)
         runs_of = base.sequences.runs if base.sequences is not None else lambda _: 0
-        after = AfterWrite(self._home, self._schema, self._commit, self._compactor().compact, self._extra)
+        compact, looks = self._compactor().compact, self._request.looks
+        after = AfterWrite(self._home, self._schema, self._commit, compact, self._extra, looks)
         return after.run(made, messages, runs_of)
 
     def _compactor(self) -> CompactTasks:

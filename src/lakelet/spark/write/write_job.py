@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,13 +65,15 @@ def may_have_lost(spark: SparkSession, outcomes: Sequence[TaskOutcome[Any]]) -> 
 
 @dataclass(frozen=True, slots=True)
 class WriteJob:
-    """A job that writes one commit. The ids of `home` begin with `job`."""
+    """A job that writes one commit. The ids of `home` begin with `job`. `watermark_of` gives the commit's watermark once the
+    tasks are done."""
 
     spark: SparkSession
     home: TableHome
     schema: TableSchema
     commit: TableCommit
     job: str
+    watermark_of: Callable[[], int | None] | None = None
 
     def run(self, frame: DataFrame, task: Task) -> tuple[Snapshot | None, tuple[CommitMessage, ...]]:
         """Writes the rows of a frame, each partition in one task, and commits; returns the snapshot and the messages."""
@@ -89,6 +91,8 @@ class WriteJob:
         again = may_have_lost(self.spark, outcomes)
         remove_leftovers(self.home, self.schema, self.job, messages, expected=again)
         commit = replace(self.commit, fresh=True)
+        if self.watermark_of is not None:
+            commit = commit.watermark(self.watermark_of())
         made = commit_on_top(commit, self.schema, messages, Repetition(self.home, self.schema), self._moved)
         return made, messages
 

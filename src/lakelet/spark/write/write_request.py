@@ -35,6 +35,10 @@ class WriteRequest:
     commit_user: str | None = None
     commit_identifier: int | None = None
     parallelism: int | None = None
+    # A stream adds text for the snapshot, whether a write without rows makes one, and whether it looks for files to compact.
+    properties: Mapping[str, str] | None = None
+    ignores_empty: bool | None = None
+    looks: bool | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:

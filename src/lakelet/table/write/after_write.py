@@ -37,13 +37,15 @@ _MANY = 2**31
 @dataclass(frozen=True, slots=True)
 class AfterWrite:
     """The steps after the commit of a write to a table in its newest schema; compaction may run `elsewhere`, with
-    `extra` options."""
+    `extra` options. `looks` says whether this write looks for files to compact: by default when the table's policy has it due;
+    False leaves them to a later write or to a job, unless readers would not see the rows before."""
 
     home: TableHome
     schema: TableSchema
     commit: TableCommit
     elsewhere: Elsewhere | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    looks: bool | None = None
 
     def run(self, made: Snapshot | None, messages: Sequence[CommitMessage], runs_of: RunsOf) -> Snapshot | None:
         """Run the steps; the last snapshot of the write. `runs_of` gives how many runs a bucket had before."""
@@ -63,13 +65,15 @@ class AfterWrite:
     def _compact(
         self, made: Snapshot, messages: Sequence[CommitMessage], runs_of: RunsOf, options: TableOptions
     ) -> Snapshot:
+        if self.looks is False and not (self.schema.primary_keys and hides_level0(options)):
+            return made
         if not self.schema.primary_keys:
             # Small files accumulate over commits, so that looking for them at every one of them is a waste.
-            is_turn = made.id % options.get(COMPACTION_MIN_FILE_NUM) == 0
+            is_turn = self.looks or made.id % options.get(COMPACTION_MIN_FILE_NUM) == 0
             return self._compacted(made, touched(messages) if is_turn else frozenset())
         policy = UniversalPolicy.of(options)
         is_full = policy.full_delta_commits is not None and self._full_due(policy, made)
-        always = is_full or hides_level0(options) or policy.looks_always
+        always = is_full or hides_level0(options) or policy.looks_always or self.looks is True
         places = frozenset(
             (message.partition, message.bucket)
             for message in messages

@@ -39,7 +39,7 @@ from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.repetition import Repetition
 from lakelet.table.write.table_commit import TableCommit
 from lakelet.table.write.table_write import TableWrite, schema_with_kinds
-from lakelet.table.write.writer import PinnedVersion
+from lakelet.table.write.writer import PinnedVersion, WriterSettings
 
 _ASSIGNED = (BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC)
 _FIRST_ROOM = 1 << 10
@@ -49,13 +49,16 @@ _MOST_ROOM = 1 << 40
 @dataclass(frozen=True, slots=True)
 class CommittedWrite:
     """A write of rows in one commit. `fixed` are the partition columns that the data may leave out, `missing` says how
-    other columns that it lacks are filled (by default what the table's option says)."""
+    other columns that it lacks are filled (by default what the table's option says). `looks` says whether it looks for files to
+    compact afterwards, `one_row_per_key` that rows come in no order, so that several of one key are refused."""
 
     home: TableHome
     schema: TableSchema
     commit: TableCommit
     fixed: Mapping[str, object]
     missing: str | None = None
+    looks: bool | None = None
+    one_row_per_key: bool = False
 
     def run(self, data: Any, kinds: Any = None) -> Snapshot | None:
         """Write and commit; the snapshot made, None where there was nothing to write."""
@@ -94,7 +97,7 @@ class CommittedWrite:
                         raise
                     repetition.again(conflict)
                     continue
-                return AfterWrite(self.home, write.schema, commit).run(made, messages, write.runs)
+                return AfterWrite(self.home, write.schema, commit, looks=self.looks).run(made, messages, write.runs)
         finally:
             rows.close()
 
@@ -108,13 +111,22 @@ class CommittedWrite:
 
     def _replacing(self, commit: TableCommit, now_ms: int | None) -> TableWrite:
         return TableWrite(
-            commit.home, self.schema, self.fixed, replaces=commit.replaces, missing=self.missing, now_ms=now_ms
+            commit.home,
+            self.schema,
+            self.fixed,
+            replaces=commit.replaces,
+            settings=self._settings(),
+            missing=self.missing,
+            now_ms=now_ms,
         )
 
     def _keeping(self, home: TableHome, now_ms: int | None) -> TableWrite:
         # The snapshot comes first: a schema read after it knows every column whose values are to be kept.
         base = PinnedVersion(latest_snapshot(home), table_uuid=table_uuid(home))
-        return TableWrite(home, latest_schema(home), base=base, missing=KEEP, now_ms=now_ms)
+        return TableWrite(home, latest_schema(home), base=base, settings=self._settings(), missing=KEEP, now_ms=now_ms)
+
+    def _settings(self) -> WriterSettings:
+        return WriterSettings(one_row_per_key=self.one_row_per_key)
 
     def _naming_partitions(self, rows: RepeatableInput, now_ms: int | None) -> TableCommit:
         """Where rows may be moved out of partitions that stay, a dynamic overwrite names the ones it replaces."""

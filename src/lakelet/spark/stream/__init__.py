@@ -1,0 +1,1 @@
+"""Streams on Spark: micro-batches into tables, and changes of tables as streams."""

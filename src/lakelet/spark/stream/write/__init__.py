@@ -1,0 +1,1 @@
+"""The sink: batches of a stream into tables, each exactly once."""

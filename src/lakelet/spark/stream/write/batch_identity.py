@@ -1,0 +1,93 @@
+"""The identity of a batch: a commit user and the number of the batch, and the checks that a repeated one is the same batch.
+
+    (user, batch) is in the table ─┬─ Spark repeats the last batch of its query after a failure: nothing is written
+                                   └─ any other batch: another query or checkpoint counts under this user. Skipping its
+                                      rows would lose them, so it is refused unless resuming was asked for.
+
+The id of Spark's query is kept in the snapshot (property `lakelet.streaming-query`): a new checkpoint has a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from lakelet.commit.commit_users import last_identifier
+from lakelet.errors import ConflictError, InvalidError
+from lakelet.model.snapshot import Snapshot
+from lakelet.spark.session import is_connect
+from lakelet.storage.home import TableHome
+
+QUERY_PROPERTY = "lakelet.streaming-query"
+_QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchIdentity:
+    """The user and the number of a batch. `query_id` is that of Spark's query, None where it cannot be known (outside of a
+    query, over Spark Connect). `first` is the first batch of the query's run, None where batches are the caller's own. `marked`
+    says that the user was made by a mark in the checkpoint folder or by the query id, so that a new checkpoint has another."""
+
+    user: str
+    batch_id: int
+    query_id: str | None
+    first: int | None = None
+    marked: bool = True
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.batch_id) or self.batch_id < 0:
+            raise InvalidError(f"batch_id {self.batch_id!r}: expected the number of the batch, from 0 on")
+
+    @property
+    def properties(self) -> dict[str, str] | None:
+        """What the snapshot keeps."""
+        return None if self.query_id is None else {QUERY_PROPERTY: self.query_id}
+
+    def check_repeated(self, home: TableHome, done: Snapshot) -> None:
+        """ConflictError where the batch that the table has under this identity is not this one."""
+        if self.resume:
+            return
+        where = home.where(home.paths.branch_root)
+        own = done.commit_user == self.user
+        written_by = (done.properties or {}).get(QUERY_PROPERTY) if own else None
+        if self.query_id is not None and written_by not in (None, self.query_id):
+            raise ConflictError(
+                f"{where}: batch {self.batch_id} of {self.user!r} is committed by another query ({written_by}; this one is "
+                f"{self.query_id}): {_ADVICE}"
+            )
+        if self.first is None:
+            return
+        last = done.commit_identifier if own else last_identifier(home, self.user)
+        if last is not None and last > self.batch_id:
+            raise ConflictError(
+                f"{where} has batches of {self.user!r} up to {last}, and the checkpoint goes on with {self.batch_id}: it is "
+                f"older than the table, or another query counts under the same user: {_ADVICE}"
+            )
+        if self.batch_id > self.first:
+            raise ConflictError(
+                f"{where}: batch {self.batch_id} of {self.user!r} was committed by another run meanwhile: two queries "
+                f"with one identity: {_ADVICE}"
+            )
+        if not self.marked and written_by is None:
+            raise ConflictError(
+                f"{where} has batch {self.batch_id} of {self.user!r}, and whether it is this one cannot be known, since the "
+                f"checkpoint folder cannot be reached: {_ADVICE}"
+            )
+
+
+_ADVICE = "give each query a commit_user and a checkpoint of its own, or skip batches up to the table's last one with resume=True"
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def query_id_of(df: DataFrame) -> str | None:
+    """The id of the streaming query whose batch a frame is, None where there is none or it cannot be known."""
+    if is_connect(df.sparkSession):
+        return None
+    found: str | None = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    return found

@@ -1,0 +1,114 @@
+"""The mark that a sink leaves in a checkpoint folder: a random id, and the tables that the checkpoint's batches went to.
+
+    <checkpoint>/lakelet/sink.json      {"id": "5f0c…", "tables": {"shop.orders": {"table": "<uuid>", "branch": "main"}}}
+
+It is created if absent before the first batch. The id is part of a commit user that the caller named: with a deleted checkpoint
+it is gone as well, so that batches counted from 0 again are not taken for the earlier ones. The tables tell a checkpoint of
+another table, or of one that was dropped and created again, whose rows of earlier batches would be missing.
+
+A folder that Lakelet's storage cannot reach (hdfs:, dbfs:, …) has no mark. One that it can reach but that fails is an error: a
+query that had the id in one run and lacked it in the next would apply a repeated batch twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from lakelet.errors import CorruptionError, InvalidError, NotFoundError
+from lakelet.ids import Ids
+from lakelet.spark.opened_table import OpenedTable
+from lakelet.storage.open import open_store
+from lakelet.storage.store import ObjectStore
+
+_PATH = "lakelet/sink.json"
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_COMMITS = "commits"
+_ANEW = (
+    "use a new checkpoint folder, which reads the source from its beginning, or go on with resume=True, which leaves out "
+    "the rows of the checkpoint's earlier batches"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMark:
+    """The id of a checkpoint folder, and the identities of the tables that its batches go to, by name."""
+
+    id: str
+    tables: Mapping[str, Mapping[str, str]]
+
+    def check(self, opened: OpenedTable, folder: str) -> None:
+        """InvalidError where the batches of this checkpoint went to another table."""
+        found = self.tables.get(opened.name)
+        if found is None:
+            there = ", ".join(self.tables)
+            raise InvalidError(f"checkpoint {folder} is of a stream into {there}, not into {opened.name}: {_ANEW}")
+        if dict(found) != identity_of(opened):
+            raise InvalidError(
+                f"checkpoint {folder} is of another table {opened.name}: that one was dropped and created again, or is in "
+                f"another place or on another branch: {_ANEW}"
+            )
+
+
+def identity_of(opened: OpenedTable) -> dict[str, str]:
+    """What distinguishes a table from another one of its name."""
+    home = opened.home
+    return {"table": opened.uuid or home.where(home.paths.root), "branch": home.paths.branch}
+
+
+def checkpoint_store(folder: str, default_scheme: str, options: Mapping[str, str]) -> ObjectStore | None:
+    """The store of a checkpoint folder, None where Lakelet's storage cannot reach it."""
+    if not _SCHEME.match(folder):
+        return open_store(folder, {}) if default_scheme == "file" else None
+    parts = urlsplit(folder)
+    if parts.scheme in ("s3", "s3a"):
+        return open_store(folder, {key: text for key, text in options.items() if key.startswith("s3.")})
+    # Hadoop takes what follows the scheme as it is: "%20" is no blank there.
+    local = re.match(r"^file:(?://(?:localhost)?)?(/.*)$", folder)
+    return open_store(local[1], {}) if local else None
+
+
+def marked(
+    store: ObjectStore, opened: Mapping[str, OpenedTable], ids: Ids, *, resume: bool, folder: str
+) -> CheckpointMark:
+    """The mark of a checkpoint folder for a stream into these tables, made if absent; InvalidError for another stream's."""
+    found = _read(store, folder)
+    if found is None:
+        if not resume and store.list_folder(_COMMITS).files:
+            raise InvalidError(
+                f"checkpoint {folder} has batches that another sink wrote, which need not be in {', '.join(opened)}: {_ANEW}"
+            )
+        mark = CheckpointMark(ids.uuid().replace("-", ""), {name: identity_of(one) for name, one in opened.items()})
+        if store.put_if_absent(_PATH, _encoded(mark)):
+            return mark
+        found = _read(store, folder)
+        if found is None:
+            raise NotFoundError(f"{folder}/{_PATH} was removed while the stream started")
+    if resume:
+        known = {name: identity_of(one) for name, one in opened.items()}
+        if {**found.tables, **known} != found.tables:
+            found = CheckpointMark(found.id, {**found.tables, **known})
+            store.put(_PATH, _encoded(found))
+        return found
+    for one in opened.values():
+        found.check(one, folder)
+    return found
+
+
+def _encoded(mark: CheckpointMark) -> bytes:
+    return json.dumps({"id": mark.id, "tables": mark.tables}, ensure_ascii=False, indent=1).encode()
+
+
+def _read(store: ObjectStore, folder: str) -> CheckpointMark | None:
+    try:
+        text = store.get(_PATH)
+    except NotFoundError:
+        return None
+    try:
+        found = json.loads(text)
+        return CheckpointMark(str(found["id"]), {str(name): dict(known) for name, known in found["tables"].items()})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptionError(f"{folder}/{_PATH}: expected the id and the tables of a sink ({error})") from error

@@ -1,0 +1,181 @@
+"""`ls.write_stream`: start a query whose batches go into tables, each exactly once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lakelet.errors import InvalidError
+from lakelet.ids import RandomIds
+from lakelet.spark.session import is_connect
+from lakelet.spark.stream.write.batch import write_tables
+from lakelet.spark.stream.write.batch_identity import BatchIdentity, query_id_of
+from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, marked
+from lakelet.spark.stream.write.event_time import WatermarkRule
+from lakelet.spark.stream.write.sink_request import (
+    COMPACT_EVERY,
+    DRIVER_BYTES,
+    DRIVER_ROWS,
+    RowsOf,
+    SinkRequest,
+    Tables,
+    table_functions,
+)
+from lakelet.spark.stream.write.table_sink import TableSink
+from lakelet.spark.write.table_write import writable_schema
+
+
+def write_stream(
+    df: DataFrame,
+    warehouse: str | os.PathLike[str],
+    table: Tables,
+    *,
+    checkpoint: str | os.PathLike[str],
+    mode: str = "upsert",
+    kinds: str | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    commit_user: str | None = None,
+    query_name: str | None = None,
+    on_duplicate: str = "raise",
+    missing: str | None = None,
+    merge_schema: bool = False,
+    watermark: object = None,
+    compaction: str = "inline",
+    compact_every: int = COMPACT_EVERY,
+    driver_rows: int = DRIVER_ROWS,
+    driver_bytes: int = DRIVER_BYTES,
+    parallelism: int | None = None,
+    resume: bool = False,
+    options: Mapping[str, str] | None = None,
+    branch: str | None = None,
+) -> StreamingQuery:
+    """Starts a query that writes a stream into a table, or into several (a mapping of names to functions of the batch), exactly
+    once: a batch that Spark repeats after a failure is recognised.
+
+    `checkpoint` is the folder of Spark's checkpoint. `trigger` are the arguments of `DataStreamWriter.trigger`, by default
+    {"availableNow": True}: what is there now, then the query ends. Commits are those of `commit_user`, joined with a random id
+    that is kept in the checkpoint folder; by default of the query's id, which over Spark Connect is not known. The other
+    arguments are those of `write_batch`. Without `watermark` snapshots carry that of the stream (`withWatermark`), where it has
+    one. A checkpoint that is of another table, older than the table or another query's is refused, unless `resume` says to go
+    on with it.
+    """
+    if not df.isStreaming:
+        raise InvalidError("df is no stream: use write, or write_batch for a batch with an identity")
+    request = SinkRequest(
+        mode=mode,
+        kinds=kinds,
+        on_duplicate=on_duplicate,
+        missing=missing,
+        merge_schema=merge_schema,
+        watermark=WatermarkRule.of(watermark),
+        compaction=compaction,
+        compact_every=compact_every,
+        driver_rows=driver_rows,
+        driver_bytes=driver_bytes,
+        parallelism=parallelism,
+        resume=resume,
+    )
+    functions = table_functions(table)
+    spark = df.sparkSession
+    folder = _folder(spark, checkpoint)
+    if commit_user == "" or (commit_user is None and is_connect(spark)):
+        raise InvalidError(
+            "commit_user: over Spark Connect the id of the query is not known to its batches; name a user"
+        )
+    has_watermark = request.watermark is None and _has_watermark(df)
+    sinks = [TableSink(warehouse, name, request, options, branch, has_watermark) for name in functions]
+    sink = _StreamSink(sinks, functions, folder, commit_user, _default_scheme(spark), dict(options or {}))
+    if not is_connect(spark):
+        # Elsewhere the folder may be another machine's, on which the batches run.
+        sink.check()
+    writer = df.writeStream.foreachBatch(sink).option("checkpointLocation", folder)
+    writer = writer.trigger(**(dict(trigger) if trigger is not None else {"availableNow": True}))
+    return (writer if query_name is None else writer.queryName(query_name)).start()
+
+
+@dataclass(slots=True)
+class _StreamSink:
+    """The function of a query's batches; one for each run of the query."""
+
+    sinks: list[TableSink]
+    functions: Mapping[str, RowsOf | None]
+    folder: str
+    commit_user: str | None
+    default_scheme: str
+    options: dict[str, str]
+    mark: CheckpointMark | None = None
+    is_checked: bool = False
+    first: int | None = field(default=None)
+
+    @property
+    def resume(self) -> bool:
+        return self.sinks[0].request.resume
+
+    def check(self) -> None:
+        """Opens the tables and marks the checkpoint folder; InvalidError for a table or a checkpoint that does not fit."""
+        opened = {sink.name: sink.open() for sink in self.sinks}
+        for sink in self.sinks:
+            writable_schema(opened[sink.name], sink.request.of_batch(None, 0, None))
+        store = checkpoint_store(self.folder, self.default_scheme, self.options)
+        if store is not None:
+            self.mark = marked(store, opened, RandomIds(), resume=self.resume, folder=self.folder)
+        self.is_checked = True
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        if not self.is_checked:
+            self.check()
+        if self.first is None:
+            self.first = batch_id
+        query_id = query_id_of(df)
+        identity = BatchIdentity(
+            self._user(query_id),
+            batch_id,
+            query_id,
+            first=self.first,
+            marked=self.mark is not None or self.commit_user is None,
+            resume=self.resume,
+        )
+        planned = []
+        for sink in self.sinks:
+            opened = sink.open()
+            if self.mark is not None:
+                # The table may have been dropped and created again since the query started.
+                self.mark.check(opened, self.folder)
+            planned.append(sink.look_back(opened, identity))
+        write_tables(df, self.sinks, self.functions, identity, planned)
+
+    def _user(self, query_id: str | None) -> str:
+        if self.commit_user is not None:
+            return self.commit_user if self.mark is None else f"{self.commit_user}-{self.mark.id}"
+        if query_id is None:
+            raise InvalidError("commit_user: the id of the query is not known to its batches; name a user")
+        return query_id
+
+
+def _default_scheme(spark: SparkSession) -> str:
+    """The file system that paths without a scheme are of."""
+    if is_connect(spark):
+        return "file"
+    found = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
+    return str(found).partition(":")[0]
+
+
+def _folder(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> str:
+    """The checkpoint folder as Spark is given it; a relative one is of this process's folder, not of the JVM's."""
+    folder = os.fspath(checkpoint)
+    if not folder:
+        raise InvalidError(f"checkpoint {checkpoint!r}: expected the folder of the query's checkpoint")
+    relative = ":" not in folder.split("/", 1)[0] and not folder.startswith("/")
+    local = not is_connect(spark) and _default_scheme(spark) == "file"
+    return os.path.abspath(folder) if relative and local else folder
+
+
+def _has_watermark(df: DataFrame) -> bool:
+    if is_connect(df.sparkSession):
+        return False
+    return "EventTimeWatermark" in str(df._jdf.queryExecution().analyzed().toString())

@@ -1,0 +1,116 @@
+"""Write one batch of a stream into one table: look back, merge schemas, decide by size, write, commit.
+
+look back ─┬─ committed earlier: its snapshot, and no job runs
+           └─ new columns added ─ columns matched ─┬─ small: collected, written and committed by the driver
+                                                   └─ large: `ls.write`'s tasks
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from lakelet.model.snapshot import Snapshot
+from lakelet.spark.opened_table import OpenedTable, open_table
+from lakelet.spark.stream.write.background_compaction import compact_later
+from lakelet.spark.stream.write.batch_identity import BatchIdentity
+from lakelet.spark.stream.write.driver_rows import DriverRows
+from lakelet.spark.stream.write.driver_write import places_of, write_rows
+from lakelet.spark.stream.write.event_time import progress_watermark
+from lakelet.spark.stream.write.schema_merge import merge_schema
+from lakelet.spark.stream.write.sink_request import SinkRequest
+from lakelet.spark.write.table_write import planned_commit, repeated, writable_schema, write_planned
+from lakelet.spark.write.write_request import WriteRequest
+from lakelet.table.write.table_commit import TableCommit
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class TableSink:
+    """Writes batches into one table; what it learned about the size of one batch holds for the next."""
+
+    warehouse: str | os.PathLike[str]
+    name: str
+    request: SinkRequest
+    options: Mapping[str, str] | None = None
+    branch: str | None = None
+    # Whether the query has a watermark of its own, which is asked for after each batch.
+    has_watermark: bool = False
+    driver: DriverRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.driver = DriverRows(self.request.driver_rows, self.request.driver_bytes)
+
+    def open(self) -> OpenedTable:
+        """The table as it is now."""
+        return open_table(self.warehouse, self.name, self.options, self.branch)
+
+    def look_back(self, opened: OpenedTable, identity: BatchIdentity) -> PlannedBatch:
+        """The write of a batch, or the snapshot that the same batch made earlier; no job runs."""
+        request = self.request.of_batch(identity.user, identity.batch_id, identity.properties)
+        commit, done = planned_commit(opened, request).look_back()
+        if done is not None:
+            identity.check_repeated(opened.home, done)
+            _LOG.info("%s: batch %d of %s is committed already", opened.name, identity.batch_id, identity.user)
+            done = repeated(opened, commit, done)
+        return PlannedBatch(opened, request, commit, done)
+
+    def write(self, rows: DataFrame, planned: PlannedBatch, query_id: str | None) -> Snapshot | None:
+        """Writes the rows of a batch that the table does not have yet; None where there were none."""
+        opened, request = planned.opened, planned.request
+        if self.request.merge_schema:
+            merge_schema(rows.sparkSession, rows.schema, opened, request.kinds)
+        schema = writable_schema(opened, request)
+        places = places_of(rows.sparkSession, rows.schema, schema, request, planned.commit)
+        rule = self.request.watermark
+        if rule is not None:
+            rule.check(rows)
+        commit = planned.commit
+        if rule is None and self.has_watermark:
+            commit = commit.watermark(progress_watermark(rows.sparkSession, query_id))
+        collected = None
+        if not _has_void(rows.schema):
+            collected = self.driver.collect(rows, f"collecting rows for {opened.name}")
+        if collected is not None:
+            if rule is not None:
+                commit = commit.watermark(rule.of_rows(collected, rows.columns))
+            made = write_rows(collected, places, opened, schema, request, commit)
+        elif rule is None:
+            made = write_planned(rows, opened, request, commit)
+        else:
+            observed, time = rule.observed(rows)
+            made = write_planned(observed, opened, request, commit, time.watermark)
+        if self.request.compacts_after(int(request.commit_identifier or 0)):
+            compact_later(opened)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """A batch before it is written: `done` is the last snapshot that it made earlier, None where it is new."""
+
+    opened: OpenedTable
+    request: WriteRequest
+    commit: TableCommit
+    done: Snapshot | None
+
+
+def _has_void(found: T.DataType) -> bool:
+    """Whether a type has VOID at any depth: Spark gives such values the table's type, the driver could not."""
+    match found:
+        case T.NullType():
+            return True
+        case T.ArrayType():
+            return _has_void(found.elementType)
+        case T.MapType():
+            return _has_void(found.keyType) or _has_void(found.valueType)
+        case T.StructType():
+            return any(_has_void(field.dataType) for field in found.fields)
+        case _:
+            return False

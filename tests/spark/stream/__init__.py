@@ -1,0 +1,1 @@
+"""Streams on Spark: sinks and sources."""
