@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
-from lakelet.spark.sql.references import Reference, names_something, references
-from lakelet.spark.sql.words import Word
+from lakelet.sql.lexer.spark_references import Reference, names_something, references
+from lakelet.sql.lexer.spark_words import Word
 
 # Database and table in lower case, before them the catalog where it is named.
 TableKey = tuple[str, ...]

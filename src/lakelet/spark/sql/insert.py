@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
-from lakelet.spark.sql.references import Reference, reference_at
-from lakelet.spark.sql.words import Word
+from lakelet.sql.lexer.spark_references import Reference, reference_at
+from lakelet.sql.lexer.spark_words import Word
 
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 

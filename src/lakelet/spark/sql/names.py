@@ -12,7 +12,7 @@ from lakelet.catalog.lake import Lake
 from lakelet.catalog.names import BRANCH, matching
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.near_names import nearest
-from lakelet.spark.sql.references import Reference
+from lakelet.sql.lexer.spark_references import Reference
 
 # First parts of names that Spark resolves itself, without a database of that name.
 _SPARKS_OWN = ("global_temp", "system", "session")

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakelet.spark.sql.references import compares, names_something
-from lakelet.spark.sql.words import Word
+from lakelet.sql.lexer.spark_references import compares, names_something
+from lakelet.sql.lexer.spark_words import Word
 
 # NATURAL joins, pivots and pipes read columns nobody names; IDENTIFIER names them in literals.
 _UNNAMED = ("NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER", "|>", "|")

@@ -37,8 +37,8 @@ from lakelet.spark.sql.insert import Insert, parse_insert
 from lakelet.spark.sql.insert_target import InsertTarget
 from lakelet.spark.sql.names import LakeNames, TableName
 from lakelet.spark.sql.read_columns import read_columns
-from lakelet.spark.sql.references import Reference, references
-from lakelet.spark.sql.words import Word, words_of
+from lakelet.sql.lexer.spark_references import Reference, references
+from lakelet.sql.lexer.spark_words import Word, words_of
 from lakelet.table.read.table_scan import TableScan
 
 _READS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "CREATE", "INSERT")

@@ -6,8 +6,8 @@ import pytest
 
 from lakelet.errors import InvalidError
 from lakelet.spark.sql.aliases import aliases, qualifiers
-from lakelet.spark.sql.references import references
-from lakelet.spark.sql.words import words_of
+from lakelet.sql.lexer.spark_references import references
+from lakelet.sql.lexer.spark_words import words_of
 
 
 def called(text: str, lake: str = "shop two") -> dict[str, str]:

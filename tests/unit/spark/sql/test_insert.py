@@ -6,7 +6,7 @@ import pytest
 
 from lakelet.errors import InvalidError
 from lakelet.spark.sql.insert import Insert, parse_insert
-from lakelet.spark.sql.words import words_of
+from lakelet.sql.lexer.spark_words import words_of
 
 
 def parsed(text: str) -> Insert | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.spark.sql.read_columns import read_columns
-from lakelet.spark.sql.words import words_of
+from lakelet.sql.lexer.spark_words import words_of
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ lake has such a table is for the caller to resolve. Unqualified names, and names
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lakelet.errors import InvalidError
-from lakelet.spark.sql.words import Word
+from lakelet.sql.lexer.spark_words import Word
 
 _QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _ENDS_OF_FROM = (
@@ -24,6 +25,7 @@ _ENDS_OF_FROM = (
 # Keywords that follow the pipe | with a list that is not one of tables.
 _PIPED = ("AGGREGATE", "EXTEND", "DROP")
 _BEFORE_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,15 @@ class _Level:
 
 def references(words: Sequence[Word]) -> list[Reference]:
     """The references of a statement, in their order."""
-    found: list[Reference] = []
+    return tables_read(words, reference_at)
+
+
+def tables_read(
+    words: Sequence[Word], parse: Callable[[Sequence[Word], int, str], tuple[Found | None, int]]
+) -> list[Found]:
+    """What `parse` makes of each place where a statement names a table: it gets the words, the place and the keyword before it,
+    and returns a reference, or None for something else, and the position behind it."""
+    found: list[Found] = []
     levels = [_Level(is_query=True)]
     place = 0
     while place < len(words):
@@ -81,7 +91,7 @@ def references(words: Sequence[Word]) -> list[Reference]:
             if keyword == "LATERAL":
                 level.expects = expected
                 continue
-            reference, place = reference_at(words, place - 1, expected)
+            reference, place = parse(words, place - 1, expected)
             if reference is not None:
                 found.append(reference)
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.spark.sql.references import references
-from lakelet.spark.sql.words import words_of
+from lakelet.sql.lexer.spark_references import references
+from lakelet.sql.lexer.spark_words import words_of
 
 
 def spans(text: str) -> list[str]:

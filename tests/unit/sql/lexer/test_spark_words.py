@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.errors import InvalidError
-from lakelet.spark.sql.words import words_of
+from lakelet.sql.lexer.spark_words import words_of
 
 
 def kinds(text: str, *, quotes_names: bool = False) -> list[tuple[str, str]]:
