@@ -231,7 +231,7 @@ class Lake:
         """
         database, _ = _split(name)
         home = self._home(TablePaths.of(*_split(name)))
-        schema = self._first_schema(columns, primary_key, partitioned_by, options or {}, comment)
+        schema = self.planned_schema(columns, primary_key, partitioned_by, options or {}, comment)
         if database not in self.databases():
             raise self._no_database(database)
         self._check_no_view(name)
@@ -285,7 +285,7 @@ class Lake:
         # The spelling of partition folders stays as it is.
         named = old.options.get(PARTITION_LEGACY_NAME.name, PARTITION_LEGACY_NAME.default_text)
         kept = {PARTITION_LEGACY_NAME.name: named} if old.partition_keys else {}
-        target = self._first_schema(columns, primary_key, partitioned_by, {**kept, **(options or {})}, comment)
+        target = self.planned_schema(columns, primary_key, partitioned_by, {**kept, **(options or {})}, comment)
         if PARTITION_LEGACY_NAME.name not in {*old.options, *(options or {})}:
             unsaid = {key: text for key, text in target.options.items() if key != PARTITION_LEGACY_NAME.name}
             target = replace(target, options=unsaid)
@@ -367,7 +367,7 @@ class Lake:
 
     # ------------------------------------------------------------------ inside
 
-    def _first_schema(
+    def planned_schema(
         self,
         columns: Columns,
         primary_key: Sequence[str],
@@ -375,6 +375,7 @@ class Lake:
         options: Mapping[str, object],
         comment: str | None,
     ) -> TableSchema:
+        """The schema of a table that is created with these arguments, checked; nothing is created."""
         texts = {
             key: ("true" if value else "false") if isinstance(value, bool) else str(value)
             for key, value in options.items()

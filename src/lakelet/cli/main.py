@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from lakelet.cli.commands import data, demo, look, query, upkeep
+from lakelet.cli.commands import data, demo, look, pipeline, query, upkeep
 from lakelet.cli.failures import BROKEN_PIPE, SENSELESS, silence
 
 app = typer.Typer(
@@ -40,6 +40,7 @@ _PANELS = {
 for _panel, _listed in _PANELS.items():
     for _name, _function in _listed.items():
         app.command(_name, rich_help_panel=_panel)(_function)
+app.add_typer(pipeline.app, name="pipeline", rich_help_panel="Ask and change")
 
 
 def _show_version(wanted: bool) -> None:
@@ -62,15 +63,19 @@ def lakelet(
 def commands() -> dict[str, list[str]]:
     """The names of all commands, each with its option names."""
     group: Any = get_command(app)
-    return {
-        name: [
-            option
-            for parameter in found.params
-            for option in (*parameter.opts, *parameter.secondary_opts)
-            if option.startswith("--")
-        ]
-        for name, found in group.commands.items()
-    }
+    return {name: _options(found) for name, found in group.commands.items()}
+
+
+def _options(found: Any) -> list[str]:
+    """The options of a command; of one that has commands of its own, theirs."""
+    own = [
+        option
+        for parameter in found.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--")
+    ]
+    inner = [option for one in getattr(found, "commands", {}).values() for option in _options(one)]
+    return list(dict.fromkeys([*own, *inner]))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,6 +17,7 @@ from lakelet.spark.jobs.copy_table import copy_table
 from lakelet.spark.jobs.count import count
 from lakelet.spark.jobs.migrate import migrate
 from lakelet.spark.jobs.orphans import remove_orphan_files
+from lakelet.spark.pipeline.run import dry_run_pipeline, run_pipeline
 from lakelet.spark.read.table_frame import table
 from lakelet.spark.session import local_session
 from lakelet.spark.source.registration import register
@@ -39,6 +40,7 @@ __all__ = [
     "compaction_failures",
     "copy_table",
     "count",
+    "dry_run_pipeline",
     "iceberg_table",
     "insert_iceberg",
     "local_session",
@@ -46,6 +48,7 @@ __all__ = [
     "register",
     "remove_orphan_files",
     "rescale",
+    "run_pipeline",
     "sql",
     "table",
     "views",

@@ -1,0 +1,89 @@
+"""`lakelet pipeline run|dry-run|graph|…`: their signatures and help."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lakelet.cli.call import Call, command, pairs_of
+
+app = typer.Typer(help="Run declarative pipelines on Spark.", no_args_is_help=True)
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A pipeline in YAML or Python.", show_default=False)]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="The value of a parameter; may be repeated."),
+]
+EnvironmentOption = Annotated[
+    str | None, typer.Option("--env", metavar="NAME", help="The environment whose settings hold.")
+]
+CodeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--code", metavar="FILE", help="A Python file with steps of a YAML pipeline, to load; may be repeated."
+    ),
+]
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select", "-s", metavar="TABLE", help="Only this table or sink; orders+ takes what follows from it."
+    ),
+]
+MasterOption = Annotated[
+    str | None, typer.Option("--master", metavar="URL", help="Spark's master; this machine by default.")
+]
+RemoteOption = Annotated[
+    str | None, typer.Option("--remote", metavar="URL", help="A Spark Connect server: sc://host:15002.")
+]
+ConfOption = Annotated[
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
+]
+
+
+@app.command("run")
+@command
+def run(
+    call: Call,
+    file: FileArgument,
+    param: ParameterOption = None,
+    env: EnvironmentOption = None,
+    select: SelectOption = None,
+    code: CodeOption = None,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    conf: ConfOption = None,
+) -> None:
+    """Run a pipeline once: streaming tables take what is new, materialized views are computed anew where their inputs changed."""
+    from lakelet.cli.pipeline.run_command import PipelineCall, run_command  # noqa: PLC0415 - loaded when it runs, as in all commands.
+
+    run_command(PipelineCall.of(call, file, _pairs(param), env, code, master, remote, _settings(conf)), select or [])
+
+
+@app.command("dry-run")
+@command
+def dry_run(
+    call: Call,
+    file: FileArgument,
+    param: ParameterOption = None,
+    env: EnvironmentOption = None,
+    select: SelectOption = None,
+    code: CodeOption = None,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    conf: ConfOption = None,
+) -> None:
+    """Check names, types, columns and options of a pipeline; nothing is read or written."""
+    from lakelet.cli.pipeline.run_command import PipelineCall, dry_run_command  # noqa: PLC0415
+
+    dry_run_command(
+        PipelineCall.of(call, file, _pairs(param), env, code, master, remote, _settings(conf)), select or []
+    )
+
+
+def _pairs(given: list[str] | None) -> dict[str, str]:
+    return pairs_of(given, "--param", "NAME=VALUE")
+
+
+def _settings(given: list[str] | None) -> dict[str, str]:
+    return pairs_of(given, "--conf", "KEY=VALUE")

@@ -1,0 +1,1 @@
+"""`lakelet pipeline`: run, check, draw and start pipelines."""

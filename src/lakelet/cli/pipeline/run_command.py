@@ -1,0 +1,146 @@
+"""`lakelet pipeline run` and `dry-run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lakelet.cli.call import DEFAULT_WAREHOUSE, Call
+from lakelet.cli.deferred_pandas import defer_pandas
+from lakelet.cli.output.output import Output
+from lakelet.error_codes import codes_of
+from lakelet.errors import InvalidError
+from lakelet.pipeline import Pipeline, load_yaml
+
+if TYPE_CHECKING:
+    from lakelet.spark.pipeline.flow_result import FlowReport, RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineCall:
+    """The arguments that the commands have in common."""
+
+    call: Call
+    pipeline: Pipeline
+    functions: Mapping[tuple[str, str], Any]
+    master: str | None
+    remote: str | None
+    settings: Mapping[str, str]
+
+    @staticmethod
+    def of(
+        call: Call,
+        file: str,
+        parameters: Mapping[str, str],
+        environment: str | None,
+        code: Sequence[str] | None,
+        master: str | None,
+        remote: str | None,
+        settings: Mapping[str, str],
+    ) -> PipelineCall:
+        """The pipeline of a file; nothing runs yet."""
+        if master is not None and remote is not None:
+            raise typer.BadParameter("expected --master or --remote, found both", param_hint="'--remote'")
+        found = load_yaml(file, parameters, environment)
+        return PipelineCall(call, found, {}, master, remote, {**found.spark, **settings})
+
+    @property
+    def warehouse(self) -> str:
+        """The one given, else that of the pipeline."""
+        given = self.call.warehouse
+        return given if given != DEFAULT_WAREHOUSE else self.pipeline.warehouse or given
+
+    def session(self) -> AbstractContextManager[Any]:
+        """The Spark session of a run."""
+        if find_spec("pyspark") is None:
+            raise InvalidError("pipelines run on Spark: pip install 'lakelet[spark]'")
+        defer_pandas()
+        from lakelet.spark.pipeline.session import pipeline_session  # noqa: PLC0415 - it loads pyspark.
+
+        return pipeline_session(self.pipeline.name, self.master, self.remote, self.settings)
+
+
+def run_command(asked: PipelineCall, select: Sequence[str]) -> None:
+    """Runs a pipeline and shows what became of each flow; the exit code is that of the first failure."""
+    output = asked.call.output
+    with asked.session() as spark:
+        from lakelet.spark.pipeline.run import run_pipeline  # noqa: PLC0415
+
+        made = run_pipeline(
+            spark,
+            asked.pipeline,
+            asked.warehouse,
+            select=select,
+            options=asked.call.options,
+            functions=asked.functions,
+            listener=_Shown(output).report,
+        )
+    _show(output, asked.pipeline.name, made)
+    if made.error is not None:
+        raise typer.Exit(codes_of(made.error).exit_status)
+
+
+def dry_run_command(asked: PipelineCall, select: Sequence[str]) -> None:
+    """Checks a pipeline and shows the columns of each flow."""
+    with asked.session() as spark:
+        from lakelet.spark.pipeline.run import dry_run_pipeline  # noqa: PLC0415
+
+        checked = dry_run_pipeline(
+            spark,
+            asked.pipeline,
+            asked.warehouse,
+            select=select,
+            options=asked.call.options,
+            functions=asked.functions,
+        )
+    rows = [
+        (
+            one.flow.name,
+            one.flow.target,
+            one.flow.kind.value,
+            ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in one.columns),
+        )
+        for one in checked
+    ]
+    asked.call.output.rows(f"{asked.pipeline.name}: nothing was written", ("flow", "target", "kind", "columns"), rows)
+
+
+def _show(output: Output, name: str, made: RunResult) -> None:
+    columns = ("flow", "target", "outcome", "rows", "unmet expectations", "attempts", "seconds")
+    rows = [
+        (
+            one.flow,
+            one.target,
+            one.outcome.value,
+            one.rows,
+            ", ".join(f"{key}: {count}" for key, count in one.unmet.items() if count) or None,
+            one.attempts,
+            round(one.seconds, 2),
+        )
+        for one in made.flows
+    ]
+    output.rows(f"{name}, run {made.run_id}", columns, rows)
+
+
+class _Shown:
+    """Reports of a run as lines."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def report(self, report: FlowReport) -> None:
+        """One line for each report; errors as those of commands."""
+        if report.result is not None and report.result.error is not None:
+            self._output.error(type(report.result.error).__name__, str(report.result.error))
+        elif report.event == "started":
+            self._output.note(f"{_plain(report.flow)} …")
+
+
+def _plain(text: str) -> str:
+    """Text in which Rich finds no markup."""
+    return text.replace("[", "\\[")

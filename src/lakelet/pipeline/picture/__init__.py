@@ -1,0 +1,1 @@
+"""Pictures of the graph: text for a terminal, Mermaid, SVG."""

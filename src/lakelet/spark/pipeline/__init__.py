@@ -1,0 +1,1 @@
+"""The runner of declarative pipelines: definitions of `lakelet.pipeline` on DataFrames and structured streaming."""
