@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lakelet.options import CONNECTION_OPTIONS, TABLE_OPTIONS, Effect, Option
+from lakelet.options import CONNECTION_OPTIONS, STREAM_OPTIONS, TABLE_OPTIONS, Effect, Option
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 
@@ -53,6 +53,10 @@ def render() -> str:
     parts = [INTRODUCTION]
     for effect, title, text in SECTIONS:
         parts.append(f"## {title}\n\n{text}\n\n" + _table(o for o in TABLE_OPTIONS if o.effect is effect))
+    parts.append(
+        "## Streams\n\nThese are given to one stream (docs/streaming-reads.md), in any case, and never stored in a table.\n\n"
+        + _table(STREAM_OPTIONS)
+    )
     parts.append(
         "## Connections\n\nThese are given to `lakelet.connect` and never stored in a table.\n\n"
         + _table(CONNECTION_OPTIONS)

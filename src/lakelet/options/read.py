@@ -1,10 +1,9 @@
-"""Options of reads: time travel, splits, scans and streams."""
+"""Options of reads: time travel, splits and scans. Those of streams are in `stream`."""
 
 from typing import Any
 
 from lakelet.options.kinds import (
     BOOL,
-    DURATION,
     FILE_NAME_PART,
     LONG,
     POSITIVE,
@@ -75,9 +74,6 @@ READING_OPTIONS: tuple[Option[Any], ...] = (
     SOURCE_SPLIT_OPEN_FILE_COST,
     READ_BATCH_SIZE,
     declare("scan.watermark", LONG, None, "Watermark whose first snapshot is read.", REFUSED),
-    declare("scan.bounded.watermark", LONG, None, "Watermark at which a stream ends.", REFUSED),
-    declare("scan.creation-time-millis", LONG, None, "Creation time from which a stream takes files.", REFUSED),
-    declare("scan.file-creation-time-millis", LONG, None, "Creation time before which files are left out.", REFUSED),
     declare(
         "scan.fallback-snapshot-branch", STRING, None, "Branch of full states for partitions that are absent.", REFUSED
     ),
@@ -107,26 +103,6 @@ READING_OPTIONS: tuple[Option[Any], ...] = (
         "Files that only a compaction or monitoring stream should read.",
         REFUSED,
     ),
-    declare("streaming-read-overwrite", BOOL, "false", "Whether a stream sees the changes of overwrites.", REFUSED),
-    declare(
-        "streaming-read-append-overwrite",
-        BOOL,
-        "false",
-        "Whether a stream of an append table sees the rows of overwrites.",
-        REFUSED,
-    ),
-    declare("streaming.read.snapshot.delay", DURATION, None, "How long a stream holds back a new snapshot."),
-    declare("continuous.discovery-interval", DURATION, "PT10S", "Pause between two looks of a stream for snapshots."),
-    declare("consumer-id", STRING, None, "Name under which a stream stores how far it has read.", REFUSED),
-    declare(
-        "consumer.mode",
-        one_of("exactly-once", "at-least-once"),
-        "exactly-once",
-        "Whether a named stream stores its progress at checkpoints or as it goes.",
-    ),
-    declare("consumer.ignore-progress", BOOL, "false", "Whether a new stream disregards stored progress."),
-    declare("incremental-between", STRING, None, "Two snapshots or tags between which changes are read.", REFUSED),
-    declare("incremental-between-timestamp", STRING, None, "Two times between which changes are read.", REFUSED),
     declare(
         "incremental-between-scan-mode",
         one_of("auto", "delta", "changelog", "diff"),

@@ -14,6 +14,7 @@ from lakelet.options.merge import MERGING_OPTIONS
 from lakelet.options.option import Option
 from lakelet.options.read import READING_OPTIONS
 from lakelet.options.retention import RETENTION_OPTIONS
+from lakelet.options.stream import STREAMED_TABLE_OPTIONS
 from lakelet.options.versions import VERSION_OPTIONS
 from lakelet.options.write import WRITING_OPTIONS
 
@@ -23,6 +24,7 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
         + FILE_OPTIONS
         + WRITING_OPTIONS
         + READING_OPTIONS
+        + STREAMED_TABLE_OPTIONS
         + VERSION_OPTIONS
         + RETENTION_OPTIONS
         + MERGING_OPTIONS

@@ -23,6 +23,7 @@ from lakelet.spark.session import local_session
 from lakelet.spark.source.registration import register
 from lakelet.spark.sql.statement import sql
 from lakelet.spark.sql.views import views
+from lakelet.spark.stream.read.stream_frame import read_stream
 from lakelet.spark.stream.write.background_compaction import compaction_failures, wait_for_compactions
 from lakelet.spark.stream.write.batch import write_batch
 from lakelet.spark.stream.write.query import write_stream
@@ -45,6 +46,7 @@ __all__ = [
     "insert_iceberg",
     "local_session",
     "migrate",
+    "read_stream",
     "register",
     "remove_orphan_files",
     "rescale",

@@ -8,7 +8,7 @@ orders.scan(where="dt = '2026-01-01'").to_arrow()
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -28,17 +28,17 @@ from lakelet.compact.background import BackgroundCompaction
 from lakelet.compact.buckets.rescale import RescaleElsewhere
 from lakelet.compact.progress import Cancel, Progress
 from lakelet.errors import InvalidError
-from lakelet.model.arrow.given_type import TypeLike
 from lakelet.model.damage import CheckReport
 from lakelet.model.data_file import DataFile
 from lakelet.model.schema import TableSchema
-from lakelet.model.schema_change.evolution import Path
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.table_statistics import TableStatistics
 from lakelet.storage.home import TableHome
 from lakelet.storage.paths import MAIN_BRANCH
+from lakelet.table.change.alterable_table import AlterableTable
 from lakelet.table.change.deletion import delete_rows
-from lakelet.table.change.schema_change import SchemaChanges
+from lakelet.table.follow.change_stream import Cancel as StopFollowing
+from lakelet.table.follow.change_stream import ChangeStream, follow_table
 from lakelet.table.read.changes import changes_schema, read_changes
 from lakelet.table.read.condition import Condition
 from lakelet.table.read.description import described, live_data_files
@@ -65,7 +65,7 @@ from lakelet.table.write.table_write import TableWrite
 from lakelet.table.write.write_arguments import CommitArguments, RowArguments, write_rows
 
 
-class Table:
+class Table(AlterableTable):
     """A table of a lake, on one of its branches. Cheap to make: nothing is read until it is used."""
 
     def __init__(self, name: str, home: TableHome) -> None:
@@ -210,6 +210,25 @@ class Table:
         last = change_bound(self._home, end) if end is not None else latest.id if latest else 0
         return read_changes(self._home, self.schema, change_bound(self._home, start), last)
 
+    def follow(
+        self,
+        start: VersionLike | None = None,
+        end: VersionLike | None = None,
+        *,
+        offset: Mapping[str, Any] | None = None,
+        changelog: bool = True,
+        options: Mapping[str, str] | None = None,
+        cancel: StopFollowing | None = None,
+    ) -> ChangeStream:
+        """A stream of the changes after `start`, batch by batch, as they are committed; it waits for more unless it has an `end`.
+
+        Both are named as for `changes`. Without `start` the stream begins where the option `scan.mode` says: with the rows of the
+        newest version, unless it is given. `offset` goes on where a batch of an earlier stream ended (`batch.end`). Without
+        `changelog` the inserted and updated rows come without their kinds. `options` are those of streams
+        (docs/streaming-reads.md); `cancel`, asked before every batch, stops the stream.
+        """
+        return follow_table(self._home, start, end, offset=offset, changelog=changelog, options=options, cancel=cancel)
+
     # ------------------------------------------------------------------ metadata
 
     def latest_snapshot(self) -> Snapshot | None:
@@ -231,72 +250,6 @@ class Table:
     def files(self, *, version: int | None = None) -> list[tuple[str, DataFile]]:
         """The live data files with their paths, also those whose rows are visible only after compaction."""
         return live_data_files(self.scan(version=version))
-
-    # ------------------------------------------------------------------ schema changes
-
-    def add_column(
-        self,
-        name: Path,
-        data_type: TypeLike,
-        *,
-        default: object | None = None,
-        comment: str | None = None,
-        after: str | None = None,
-        first: bool = False,
-    ) -> TableSchema:
-        """Adds a nullable column; rows written before read NULL, rows written without it take the default."""
-        return SchemaChanges(self._home).add_column(
-            name, data_type, default=default, comment=comment, after=after, first=first
-        )
-
-    def rename_column(self, name: Path, new_name: str) -> TableSchema:
-        """Renames a column; its values stay."""
-        return SchemaChanges(self._home).rename_column(name, new_name)
-
-    def drop_column(self, name: Path) -> TableSchema:
-        """Drops a column; a later one of the same name does not get its values back."""
-        return SchemaChanges(self._home).drop_column(name)
-
-    def change_type(self, name: Path, data_type: TypeLike) -> TableSchema:
-        """Widens a column's type."""
-        return SchemaChanges(self._home).change_type(name, data_type)
-
-    def change_nullability(self, name: Path, *, nullable: bool) -> TableSchema:
-        """Make a NOT NULL column nullable."""
-        return SchemaChanges(self._home).change_nullability(name, nullable=nullable)
-
-    def change_column_comment(self, name: Path, comment: str | None) -> TableSchema:
-        """Sets a column's comment."""
-        return SchemaChanges(self._home).change_column_comment(name, comment)
-
-    def change_default(self, name: Path, default: object | None) -> TableSchema:
-        """Sets a column's default for rows written from now on."""
-        return SchemaChanges(self._home).change_default(name, default)
-
-    def move_column(self, name: Path, *, after: str | None = None, first: bool = False) -> TableSchema:
-        """Moves a column among its siblings."""
-        return SchemaChanges(self._home).move_column(name, after=after, first=first)
-
-    def set_options(self, options: Mapping[str, object]) -> TableSchema:
-        """Sets options."""
-        return SchemaChanges(self._home).set_options(options)
-
-    def reset_options(self, names: Sequence[str]) -> TableSchema:
-        """Reset options to their defaults."""
-        return SchemaChanges(self._home).reset_options(names)
-
-    def change_comment(self, comment: str | None) -> TableSchema:
-        """Sets the table's comment."""
-        return SchemaChanges(self._home).change_comment(comment)
-
-    def alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
-        """Apply several changes as one new version: `change` maps the schema before all of them to the one after. It is made of
-        the functions of `model.evolution` and of `with_options`, and is called again after a concurrent change."""
-        return SchemaChanges(self._home).alter(change)
-
-    def with_options(self, schema: TableSchema, changes: Mapping[str, str | None]) -> TableSchema:
-        """A schema with options set, or reset to their defaults for None, if this table allows that."""
-        return SchemaChanges(self._home).with_options(schema, changes)
 
     # ------------------------------------------------------------------ compaction
 

@@ -20,7 +20,13 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from lakelet.model.split import Split
@@ -30,6 +36,7 @@ from lakelet.spark.read.merge_scan import small_batches
 from lakelet.spark.source.given_options import chosen_columns
 from lakelet.spark.source.options import SourceOptions
 from lakelet.spark.source.writer import SourceWriter
+from lakelet.spark.stream.read.stream_reader import LakeletStreamReader, stream_schema, stream_settings
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.spark.workers import told_plainly
 from lakelet.table.read.table_scan import TableScan
@@ -46,8 +53,12 @@ class LakeletDataSource(DataSource):
         return "lakelet"
 
     def schema(self) -> StructType:
-        """The columns that will be read; from here on the snapshot is fixed."""
+        """The columns that will be read; from here on the snapshot is fixed, unless options say that this is a stream."""
         with told_plainly():
+            options = SourceOptions.of(self.options)
+            if options.streams:
+                settings, schema = stream_settings(options)
+                return stream_schema(schema, settings, options.given.columns)
             self._pinned = _scan(self.options)
             return spark_schema(_fields(self._pinned))
 
@@ -56,6 +67,11 @@ class LakeletDataSource(DataSource):
         with told_plainly():
             scan = self._pinned or _scan(self.options)
             return _Reader(replace(scan, columns=chosen_columns(schema, spark_schema(_fields(scan)))))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The reader of `spark.readStream`."""
+        with told_plainly():
+            return LakeletStreamReader.of(SourceOptions.of(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """The writer, for tables whose rows need no routing."""

@@ -3,6 +3,7 @@
     warehouse                            the folder or bucket, required
     table, branch, version …             as `given_options` has them
     commit-user, commit-identifier       idempotency key: a write repeated under both is applied once
+    read.stream.…, read.changelog …      how a stream reads (`table/follow/settings`)
 
 Everything else is an option of the connection (`s3.endpoint`) or of the table, for this job alone; unknown names are refused.
 """
@@ -13,10 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakelet.errors import InvalidError
+from lakelet.options import STREAMED_TABLE_OPTIONS, stream_option
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.source.given_options import GivenOptions, lower_case
+from lakelet.table.follow.settings import is_stream_option
 
 _WRITE = ("commit-user", "commit-identifier")
+_STREAMED = frozenset(option.name for option in STREAMED_TABLE_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class SourceOptions:
     warehouse: str
     table: str
     given: GivenOptions
+    # What a stream out of the table is given.
+    stream: Mapping[str, str]
     # Credentials may be among them.
     others: Mapping[str, str] = field(repr=False)
 
@@ -44,11 +50,29 @@ class SourceOptions:
         if len(own.tables) > 1:
             raise InvalidError(f"the lakelet source reads one table; found {' and '.join(own.tables)}")
         others = {name: text for name, text in lower_case(given).items() if name not in own.values}
-        return SourceOptions(warehouse, own.tables[0], own, others)
+        stream = {name: text for name, text in others.items() if is_stream_option(name)}
+        return SourceOptions(warehouse, own.tables[0], own, stream, others)
 
     def open(self) -> OpenedTable:
         """The table, on the branch."""
-        return open_table(self.warehouse, self.table, self.others, self.given.get("branch"))
+        return open_table(self.warehouse, self.table, self._batch_options(), self.given.get("branch"))
+
+    @property
+    def streams(self) -> bool:
+        """Whether options are given that mean nothing but to a stream."""
+        return any(stream_option(name) is not None or name in _STREAMED for name in self.stream)
+
+    def open_stream(self) -> OpenedTable:
+        """The table, on the branch, for a stream, which has options of its own."""
+        others = {name: text for name, text in self.others.items() if name not in self.stream}
+        return open_table(self.warehouse, self.table, others, self.given.get("branch"))
+
+    def _batch_options(self) -> Mapping[str, str]:
+        """The options of connection and table; InvalidError for those that mean nothing but to a stream."""
+        wrong = sorted(option.name for name in self.stream if (option := stream_option(name)) is not None)
+        if wrong:
+            raise InvalidError(f"option {wrong[0]!r} is for streams (spark.readStream) and means nothing to a batch")
+        return self.others
 
     @property
     def commit_identity(self) -> tuple[str | None, int | None]:

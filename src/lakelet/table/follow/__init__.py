@@ -1,0 +1,1 @@
+"""Follow the changes of a table as they are committed."""

@@ -1,0 +1,256 @@
+"""Plan the changes of snapshots as units.
+
+A snapshot of an append table records its own changes: the files it added and removed, and the deletion vectors it replaced. Those
+of a primary-key table are in its changelog files, where it has any. Otherwise two versions are compared by key, bucket by bucket;
+buckets whose files are the same in both are left out.
+
+    changelog-producer    a snapshot with a changelog    one without
+    none                  its changelog                  compared with the one before
+    input                 its changelog                  compared with the one before
+    lookup, full-         its changelog                  nothing, for the compaction that follows has the changelog;
+      compaction                                         an OVERWRITE has none and is compared with the one before
+
+A snapshot that only compacts changes no row, except where compaction is what makes rows visible (deletion vectors, first-row,
+postponed buckets) or what drops them (`record-level.expire-time`). Consecutive snapshots without a changelog are compared once,
+the first state with the last.
+
+Keys stay in their bucket, so that buckets are compared one by one, with two exceptions: a partition whose number of buckets
+changed, or whose dynamic buckets were overwritten, is compared whole, and so is a table whose keys may move between partitions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import TypeAlias
+
+from lakelet.commit.metadata.manifests import read_manifest_list
+from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.errors import InvalidError
+from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
+from lakelet.model.manifest import EntryKind
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.model.split import Split
+from lakelet.options import (
+    BUCKET,
+    CHANGELOG_PRODUCER,
+    RECORD_LEVEL_EXPIRE_TIME,
+    SOURCE_SPLIT_OPEN_FILE_COST,
+    SOURCE_SPLIT_TARGET_SIZE,
+    TableOptions,
+)
+from lakelet.scan.plan import Planner
+from lakelet.scan.tree import hides_level0
+from lakelet.storage.home import TableHome
+from lakelet.table.read.change_unit import WHOLE_TABLE, ChangeUnit, Cost, Lane, UnitKind, cost_of
+
+_COMPACTED_LATER = ("lookup", "full-compaction")
+_FileState: TypeAlias = tuple[str, object]
+
+
+class OverwritePolicy(Enum):
+    """What the snapshots of overwrites, and of deletes from append tables, contribute."""
+
+    CHANGES = "their changes"
+    ADDED = "the rows that they add"
+    NOTHING = "nothing"
+    REFUSED = "an error"
+
+
+class _Effect(Enum):
+    """What a snapshot of a primary-key table without a changelog does to visible rows."""
+
+    CHANGES = "changes them"
+    NOTHING = "nothing"
+    LATER = "a later changelog reports it"
+
+
+class ChangePlanner:
+    """Plans changes of one table, to be read in `schema`."""
+
+    def __init__(
+        self, home: TableHome, schema: TableSchema, overwrites: OverwritePolicy = OverwritePolicy.CHANGES
+    ) -> None:
+        self._home = home
+        self._schema = schema
+        self._overwrites = overwrites
+        self._schema_of = SchemaVersions(home, {schema.id: schema})
+        # The order of units must not depend on options that may be changed between two plans of the same versions.
+        fixed = {SOURCE_SPLIT_TARGET_SIZE.name: None, SOURCE_SPLIT_OPEN_FILE_COST.name: None}
+        self._planner = Planner(home, schema, self._schema_of, TableOptions(schema.options).with_values(fixed))
+
+    def initial(self, snapshot: Snapshot, since_ms: int | None = None) -> tuple[ChangeUnit, ...]:
+        """The visible rows of a version; of files created from `since_ms` on only, where it is given."""
+        found: list[ChangeUnit] = []
+        for split in self._planner.plan(snapshot).splits:
+            lane = (split.partition, split.bucket)
+            for part in [split] if split.needs_merge else split.single_files():
+                if since_ms is None or any((file.creation_ms or 0) >= since_ms for file in part.files):
+                    found.append(ChangeUnit(UnitKind.INITIAL, snapshot.id, lane, (), (part,), cost_of([part])))
+        return tuple(found)
+
+    def changes(self, before: Snapshot | None, snapshots: Sequence[Snapshot]) -> tuple[ChangeUnit, ...]:
+        """The changes of consecutive snapshots; `before` is the one before them, None where there never was any."""
+        found = self._keyed(before, snapshots) if self._schema.primary_keys else self._appended(before, snapshots)
+        return tuple(found)
+
+    # ------------------------------------------------------------------ append tables
+
+    def _appended(self, before: Snapshot | None, snapshots: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
+        for snapshot in snapshots:
+            if snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE) and self._sees(snapshot):
+                yield from self._delta(before, snapshot)
+            before = snapshot
+
+    def _delta(self, before: Snapshot | None, snapshot: Snapshot) -> Iterator[ChangeUnit]:
+        manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
+        added = self._planner.plan_entries(snapshot, manifests, EntryKind.ADD)
+        removed = self._planner.plan_entries(before, manifests, EntryKind.DELETE) if before else ()
+        if before is not None:
+            were, are = self._with_other_vectors(before, snapshot)
+            removed, added = (*removed, *were), (*added, *are)
+        if snapshot.commit_kind is CommitKind.OVERWRITE and self._overwrites is OverwritePolicy.ADDED:
+            removed = ()
+        # A row that is on both sides is in one partition: values of partition columns are part of it.
+        changed = {split.partition for split in removed} & {split.partition for split in added}
+        for kind, splits in ((UnitKind.REMOVED, removed), (UnitKind.ADDED, added)):
+            for split in splits:
+                if split.partition not in changed:
+                    yield from _single_files(kind, snapshot.id, split)
+        for partition in sorted(changed):
+            was = tuple(split for split in removed if split.partition == partition)
+            now = tuple(split for split in added if split.partition == partition)
+            cost = cost_of([*was, *now])
+            yield ChangeUnit(UnitKind.REPLACED, snapshot.id, (partition, None), was, now, cost)
+
+    def _with_other_vectors(self, before: Snapshot, snapshot: Snapshot) -> tuple[tuple[Split, ...], tuple[Split, ...]]:
+        """The files that are in both snapshots but with different deletion vectors, before and after."""
+        if before.index_manifest == snapshot.index_manifest:
+            return (), ()
+        old, new = self._planner.deletion_vectors(before), self._planner.deletion_vectors(snapshot)
+        changed = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+        if not changed:
+            return (), ()
+        were, are = (
+            {one.files[0].name: one for split in self._planner.plan(version).splits for one in split.single_files()}
+            for version in (before, snapshot)
+        )
+        both = sorted(changed & were.keys() & are.keys())
+        return tuple(were[name] for name in both), tuple(are[name] for name in both)
+
+    # ------------------------------------------------------------------ primary-key tables
+
+    def _keyed(self, before: Snapshot | None, snapshots: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
+        base, run, counts = before, list[Snapshot](), False
+        for snapshot in snapshots:
+            effect = None if snapshot.changelog_manifest_list else self._effect(snapshot)
+            if effect in (_Effect.CHANGES, _Effect.NOTHING):
+                run.append(snapshot)
+                counts = counts or effect is _Effect.CHANGES
+                continue
+            if counts:
+                yield from self._compared(base, run)
+            if snapshot.changelog_manifest_list and self._sees(snapshot):
+                yield from self._logged(snapshot, snapshot.changelog_manifest_list)
+            base, run, counts = snapshot, [], False
+        if counts:
+            yield from self._compared(base, run)
+
+    def _effect(self, snapshot: Snapshot) -> _Effect:
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            return _Effect.CHANGES if self._sees(snapshot) else _Effect.LATER
+        # The options in effect are those of the schema under which the snapshot was made.
+        options = TableOptions(self._schema_of(snapshot.schema_id).options)
+        appends = snapshot.commit_kind is CommitKind.APPEND
+        if options.get(CHANGELOG_PRODUCER) in _COMPACTED_LATER:
+            return _Effect.LATER if appends else _Effect.NOTHING
+        shows = hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
+        drops = options.get(RECORD_LEVEL_EXPIRE_TIME) is not None
+        return _Effect.CHANGES if appends or shows or drops else _Effect.NOTHING
+
+    def _logged(self, snapshot: Snapshot, changelog: str) -> Iterator[ChangeUnit]:
+        """The changelog files of a snapshot."""
+        manifests = read_manifest_list(self._home, changelog)
+        for split in self._planner.plan_entries(snapshot, manifests, EntryKind.ADD):
+            for unit in _single_files(UnitKind.LOGGED, snapshot.id, split):
+                yield _in_lane(unit, WHOLE_TABLE) if self._schema.crosses_partitions else unit
+
+    def _compared(self, before: Snapshot | None, run: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
+        """The state before a run of snapshots, compared with the one after, in the order of partitions and buckets."""
+        after = run[-1]
+        old = self._planner.plan(before).splits if before is not None else ()
+        new = self._planner.plan(after).splits
+        were, are = _by_bucket(old), _by_bucket(new)
+        states = [{bucket: _state(splits) for bucket, splits in side.items()} for side in (were, are)]
+        changed = [place for place in {*were, *are} if states[0].get(place) != states[1].get(place)]
+        overwritten = any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in run)
+        moved = self._moved_partitions((*old, *new), overwritten)
+        lanes: dict[Lane, list[tuple[bytes, int]]] = {}
+        for partition, bucket in sorted(changed):
+            lane: Lane = (partition, None if partition in moved else bucket)
+            lanes.setdefault(WHOLE_TABLE if self._schema.crosses_partitions else lane, []).append((partition, bucket))
+        for lane, places in lanes.items():
+            cost = sum((_compared_cost(were.get(place, ()), are.get(place, ())) for place in places), Cost())
+            was = tuple(split for place in places for split in were.get(place, ()))
+            now = tuple(split for place in places for split in are.get(place, ()))
+            yield ChangeUnit(UnitKind.COMPARED, after.id, lane, was, now, cost)
+
+    def _moved_partitions(self, splits: Sequence[Split], overwritten: bool) -> set[bytes]:
+        """The partitions in which a key may be in another bucket than before."""
+        if overwritten and bucket_mode(self._schema) is BucketMode.HASH_DYNAMIC:
+            return {split.partition for split in splits}
+        counts = {(split.partition, split.total_buckets) for split in splits}
+        numbers = Counter(partition for partition, _ in counts)
+        return {partition for partition, number in numbers.items() if number > 1}
+
+    def _sees(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot contributes changes, as far as the policy of overwrites decides."""
+        if snapshot.commit_kind is not CommitKind.OVERWRITE:
+            return True
+        if self._overwrites is OverwritePolicy.REFUSED:
+            raise InvalidError(
+                f"snapshot {snapshot.id} of {self._home.where(self._home.paths.branch_root)} overwrites or deletes rows, which a "
+                "stream of inserted rows cannot show: read it with row kinds (read.changelog), or say what overwrites "
+                "contribute by 'streaming-read-overwrite' or 'streaming-read-append-overwrite' = 'true' or 'false'"
+            )
+        return self._overwrites is not OverwritePolicy.NOTHING
+
+
+def _single_files(kind: UnitKind, snapshot_id: int, split: Split) -> Iterator[ChangeUnit]:
+    for one in split.single_files():
+        was, now = ((one,), ()) if kind is UnitKind.REMOVED else ((), (one,))
+        yield ChangeUnit(kind, snapshot_id, (split.partition, split.bucket), was, now, cost_of([one]))
+
+
+def _in_lane(unit: ChangeUnit, lane: Lane) -> ChangeUnit:
+    return ChangeUnit(unit.kind, unit.snapshot_id, lane, unit.before, unit.after, unit.cost)
+
+
+def _by_bucket(splits: Sequence[Split]) -> dict[tuple[bytes, int], tuple[Split, ...]]:
+    found: dict[tuple[bytes, int], list[Split]] = {}
+    for split in splits:
+        found.setdefault((split.partition, split.bucket), []).append(split)
+    return {place: tuple(group) for place, group in found.items()}
+
+
+def _state(splits: Sequence[Split]) -> frozenset[_FileState]:
+    """Everything that determines the rows of a bucket: its files and the places of their deletion vectors."""
+    return frozenset(
+        (file.name, vector)
+        for split in splits
+        for file, vector in zip(split.files, split.deletion_vectors, strict=True)
+    )
+
+
+def _compared_cost(was: Sequence[Split], now: Sequence[Split]) -> Cost:
+    """The files that are in one of two versions only; the rows are those of the later one."""
+    same = _state(was) & _state(now)
+    found = Cost()
+    for side, counts_rows in ((was, False), (now, True)):
+        for split in side:
+            for file, vector in zip(split.files, split.deletion_vectors, strict=True):
+                if (file.name, vector) not in same:
+                    found += Cost(1, file.size, file.row_count if counts_rows else 0)
+    return found

@@ -1,0 +1,116 @@
+"""Streams out of tables: `ls.read_stream` and `readStream.format("lakelet")`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import lakelet
+import lakelet.spark as ls
+from lakelet import InvalidError, Lake, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+pytestmark = [pytest.mark.spark]
+
+COLUMNS = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    found = lakelet.connect(str(tmp_path / "lake"))
+    found.create_database("d")
+    return found
+
+
+@pytest.fixture
+def keyed(lake: Lake) -> Table:
+    return lake.create_table("d.k", COLUMNS, primary_key=["id"], options={"bucket": "2"})
+
+
+def put(table: Table, *ids: int, v: str = "a") -> None:
+    table.write([{"id": number, "v": v} for number in ids])
+
+
+class Run:
+    """Runs a query until it has read what there is, again and again from its checkpoint, and keeps the rows of each batch."""
+
+    def __init__(self, frame: Callable[[], DataFrame], checkpoint: Path) -> None:
+        self._frame = frame
+        self._checkpoint = checkpoint
+
+    def __call__(self) -> list[Rows]:
+        found: list[Rows] = []
+        self.query = self._started(found)
+        self.query.awaitTermination()
+        return found
+
+    def _started(self, found: list[Rows]) -> StreamingQuery:
+        def take(batch: DataFrame, _: int) -> None:
+            found.append(sorted(tuple(row) for row in batch.collect()))
+
+        writer = self._frame().writeStream.foreachBatch(take).trigger(availableNow=True)
+        return writer.option("checkpointLocation", str(self._checkpoint)).start()
+
+
+def test_first_the_rows_and_then_the_changes(spark: SparkSession, lake: Lake, keyed: Table, tmp_path: Path) -> None:
+    put(keyed, 1, 2)
+    run = Run(lambda: ls.read_stream(spark, lake.location, "d.k", changelog=True, consumer_id="c"), tmp_path / "c")
+    assert run() == [[("+I", 1, "a"), ("+I", 2, "a")]]
+    put(keyed, 2, 3, v="b")
+    keyed.delete([{"id": 1}])
+    assert run() == [[("+I", 3, "b"), ("+U", 2, "b"), ("-D", 1, "a"), ("-U", 2, "a")]]
+    assert run() == []
+    progress = json.loads(run.query.lastProgress.json) if run.query.lastProgress else {}
+    assert [consumer.id for consumer in keyed.consumers.list()] == ["c"]
+    assert progress == {} or progress["sources"]
+
+
+def test_sparks_own_api_with_limits(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    table = lake.create_table("d.a", COLUMNS)
+    for number in range(3):
+        put(table, number)
+
+    def frame() -> DataFrame:
+        reader = spark.readStream.format("lakelet").option("warehouse", lake.location)
+        return (
+            reader.option("scan.mode", "from-snapshot")
+            .option("scan.snapshot-id", "1")
+            .options(**{"read.stream.maxFilesPerTrigger": "2"})
+            .load("d.a")
+        )
+
+    run = Run(frame, tmp_path / "c")
+    assert run() == [[(0, "a"), (1, "a")], [(2, "a")]]
+    put(table, 7)
+    assert run() == [[(7, "a")]]
+
+
+def test_a_rollback_under_the_stream_stops_it(spark: SparkSession, lake: Lake, keyed: Table, tmp_path: Path) -> None:
+    put(keyed, 1)
+    put(keyed, 2)
+    run = Run(lambda: ls.read_stream(spark, lake.location, "d.k"), tmp_path / "c")
+    assert run() == [[(1, "a"), (2, "a")]]
+    keyed.rollback(1)
+    put(keyed, 3)
+    with pytest.raises(
+        StreamingQueryException, match="snapshot 2, which is another one now, since the table was rolled back"
+    ):
+        run()
+
+
+def test_wrong_options_are_refused_on_the_driver(spark: SparkSession, lake: Lake, keyed: Table) -> None:
+    with pytest.raises(InvalidError, match=r"scan\.mode"):
+        ls.read_stream(spark, lake.location, "d.k", scan_mode="nonsense")
+    with pytest.raises(InvalidError, match="as an argument of read_stream, too"):
+        ls.read_stream(spark, lake.location, "d.k", options={"Consumer-Id": "c"}, consumer_id="d")
+    with pytest.raises(InvalidError, match=r"no\.such"):
+        ls.read_stream(spark, lake.location, "d.k", options={"no.such": "c"})

@@ -1,0 +1,248 @@
+"""A stream of a table's changes in one process: where it begins, what it sees, and what happens to its position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from lakelet import InvalidError, Lake, NotFoundError, Table
+from lakelet.errors import ConflictError
+from lakelet.storage.memory import MemoryStore
+from lakelet.table.follow.change_stream import ChangeBatch, ChangeStream
+
+COLUMNS = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
+
+
+@pytest.fixture
+def lake() -> Lake:
+    found = Lake(MemoryStore())
+    found.create_database("d")
+    return found
+
+
+@pytest.fixture
+def keyed(lake: Lake) -> Table:
+    return lake.create_table("d.k", COLUMNS, primary_key=["id"], options={"bucket": "2"})
+
+
+@pytest.fixture
+def appended(lake: Lake) -> Table:
+    return lake.create_table("d.a", COLUMNS)
+
+
+def put(table: Table, *ids: int, v: str = "a") -> None:
+    table.write([{"id": number, "v": v} for number in ids])
+
+
+def polled(stream: ChangeStream) -> list[ChangeBatch]:
+    """The batches that there are by now."""
+    return list(iter(stream.poll, None))
+
+
+def shown(batches: Iterable[ChangeBatch]) -> list[list[tuple[Any, ...]]]:
+    return [sorted(tuple(row.values()) for row in batch.to_arrow().to_pylist()) for batch in batches]
+
+
+def test_rows_of_the_newest_version_come_first_and_then_changes(keyed: Table) -> None:
+    put(keyed, 1, 2)
+    stream = keyed.follow()
+    put(keyed, 2, 3, v="b")
+    keyed.delete([{"id": 1}])
+    assert shown(polled(stream)) == [
+        [("+I", 1, "a"), ("+I", 2, "a")],
+        [("+I", 3, "b"), ("+U", 2, "b"), ("-D", 1, "a"), ("-U", 2, "a")],
+    ]
+    assert stream.poll() is None
+    assert stream.behind == 0
+
+
+def test_a_stream_ends_where_it_is_told_to(appended: Table) -> None:
+    for number in range(4):
+        put(appended, number)
+    assert shown(appended.follow(1, 3)) == [[("+I", 1, "a"), ("+I", 2, "a")]]
+    assert shown(appended.follow(0, 0)) == []
+    with pytest.raises(InvalidError, match="the later one"):
+        list(appended.follow(3, 1))
+
+
+def test_an_empty_table_is_followed_from_its_first_snapshot(appended: Table) -> None:
+    stream = appended.follow()
+    assert stream.poll() is None
+    put(appended, 1)
+    assert shown(polled(stream)) == [[("+I", 1, "a")]]
+
+
+def test_limits_cut_a_version_between_its_files(lake: Lake) -> None:
+    table = lake.create_table("d.p", [*COLUMNS, ("p", "INT")], partitioned_by=["p"])
+    table.write([{"id": number, "v": "a", "p": number % 3} for number in range(6)])
+    table.write([{"id": 9, "v": "a", "p": 0}])
+    whole = [[row[1] for row in rows] for rows in shown(polled(table.follow(0)))]
+    for limit, expected in (("maxFilesPerTrigger", 4), ("maxRowsPerTrigger", 4), ("maxBytesPerTrigger", 4)):
+        parts = shown(polled(table.follow(0, options={f"read.stream.{limit}": "1"})))
+        assert len(parts) == expected
+        assert sorted(row[1] for rows in parts for row in rows) == whole[0]
+
+
+@pytest.mark.parametrize("name", ["k", "a"])
+def test_a_stream_goes_on_from_any_position(lake: Lake, keyed: Table, appended: Table, name: str) -> None:
+    table = lake.table(f"d.{name}")
+    for number in range(4):
+        put(table, number, number + 1)
+    options = {"read.stream.maxFilesPerTrigger": "1"}
+    batches = polled(table.follow(0, options=options))
+    assert len(batches) >= 4
+    every = shown(batches)
+    for place, batch in enumerate(batches):
+        assert shown(polled(table.follow(offset=batch.end, options=options))) == every[place + 1 :]
+
+
+def test_without_row_kinds_inserted_and_updated_rows_come(keyed: Table) -> None:
+    put(keyed, 1, 2)
+    put(keyed, 2, v="b")
+    keyed.delete([{"id": 1}])
+    assert shown(polled(keyed.follow(1, changelog=False))) == [[(2, "b")]]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "an error"),
+        ({"streaming-read-overwrite": "false"}, [[(7, "a")], [(9, "a")]]),
+        ({"streaming-read-append-overwrite": "true"}, [[(7, "a")], [(5, "b")], [(9, "a")]]),
+        ({"streaming-read-overwrite": "true"}, [[(7, "a")], [(5, "b")], [(9, "a")]]),
+    ],
+)
+def test_an_overwrite_shows_what_the_options_say(appended: Table, options: Mapping[str, str], expected: Any) -> None:
+    put(appended, 7)
+    appended.write([{"id": 5, "v": "b"}], mode="overwrite")
+    put(appended, 9)
+    found = (
+        [
+            rows
+            for start in (0, 1, 2)
+            for rows in shown(appended.follow(start, start + 1, changelog=False, options=options))
+            if rows
+        ]
+        if options
+        else "an error"
+    )
+    if not options:
+        with pytest.raises(InvalidError, match=r"snapshot 2 .* overwrites or deletes rows"):
+            polled(appended.follow(0, changelog=False))
+    assert found == expected
+
+
+def test_compaction_alone_changes_nothing(keyed: Table) -> None:
+    put(keyed, 1)
+    put(keyed, 1, v="b")
+    stream = keyed.follow(2)
+    keyed.compact(full=True)
+    assert [batch.units for batch in polled(stream)] == [()]
+
+
+def test_a_rollback_behind_the_position_is_an_error(keyed: Table) -> None:
+    for number in range(3):
+        put(keyed, number)
+    stream, behind = keyed.follow(2), keyed.follow(0, options={"read.stream.maxFilesPerTrigger": "1"})
+    assert behind.poll() is not None
+    polled(stream)
+    keyed.rollback(1)
+    with pytest.raises(ConflictError, match="snapshot 3, which is gone, since the table was rolled back"):
+        stream.poll()
+    put(keyed, 8)
+    put(keyed, 9)
+    with pytest.raises(ConflictError, match="snapshot 3, which is another one now"):
+        stream.poll()
+    # The position of the other stream is still one of the table's.
+    assert sorted(row[1] for rows in shown(polled(behind)) for row in rows) == [8, 9]
+
+
+def test_a_table_created_again_is_another_one(lake: Lake, appended: Table) -> None:
+    put(appended, 1)
+    stream = appended.follow()
+    polled(stream)
+    lake.drop_table("d.a")
+    with pytest.raises(NotFoundError):
+        stream.poll()
+    put(lake.create_table("d.a", COLUMNS), 1)
+    with pytest.raises(ConflictError, match="dropped and created again"):
+        stream.poll()
+
+
+def test_an_expired_position_is_an_error_or_begins_anew(keyed: Table) -> None:
+    put(keyed, 1)
+    stream, anew = keyed.follow(), keyed.follow(options={"on-expired": "restart"})
+    polled(stream), polled(anew)
+    for number in (2, 3, 4):
+        put(keyed, number)
+    keyed.expire_snapshots(retain_last=1)
+    with pytest.raises(NotFoundError, match="snapshot 1, which has expired; snapshots 4 to 4 exist"):
+        stream.poll()
+    assert shown(polled(anew)) == [[("+I", number, "a") for number in (1, 2, 3, 4)]]
+    put(keyed, 5)
+    assert shown(polled(anew)) == [[("+I", 5, "a")]]
+    with pytest.raises(NotFoundError, match="4 is the oldest that exists"):
+        keyed.follow(0)
+
+
+def test_a_consumer_holds_its_snapshots_and_resumes(keyed: Table) -> None:
+    put(keyed, 1)
+    named = {"consumer-id": "c"}
+    stream = keyed.follow(options=named)
+    polled(stream)
+    for number in (2, 3):
+        put(keyed, number)
+    keyed.expire_snapshots(retain_last=1)
+    assert [snapshot.id for snapshot in keyed.snapshots()] == [1, 2, 3]
+    again = keyed.follow(options=named)
+    assert shown(polled(again)) == [[("+I", 2, "a"), ("+I", 3, "a")]]
+    keyed.expire_snapshots(retain_last=1)
+    assert [snapshot.id for snapshot in keyed.snapshots()] == [3]
+    assert len(polled(keyed.follow(options={**named, "consumer.ignore-progress": "true"}))) == 1
+    again.release()
+    assert keyed.consumers.list() == []
+
+
+def test_a_consumer_set_by_hand_reads_the_snapshot_it_names(keyed: Table) -> None:
+    for number in (1, 2, 3):
+        put(keyed, number)
+    keyed.consumers.set("c", 3)
+    assert shown(polled(keyed.follow(options={"consumer-id": "c"}))) == [[("+I", 3, "a")]]
+
+
+def test_added_columns_stop_a_stream_or_are_left_out(appended: Table) -> None:
+    put(appended, 1)
+    stream, merging = appended.follow(), appended.follow(options={"merge-schema": "true"})
+    appended.add_column("note", "STRING")
+    put(appended, 2)
+    polled(merging)
+    with pytest.raises(ConflictError, match="column 'note' was added since the stream began"):
+        polled(stream)
+    appended.rename_column("v", "w")
+    put_renamed = [{"id": 3, "w": "c", "note": "n"}]
+    appended.write(put_renamed)
+    with pytest.raises(ConflictError, match="column 'v' was renamed to 'w'"):
+        merging.poll()
+    assert appended.follow(offset=merging.offset).poll().to_arrow().column_names == ["_row_kind", "id", "w", "note"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scan.mode": "from-snapshot"}, "needs one option 'scan.snapshot-id'"),
+        ({"scan.mode": "latest", "scan.snapshot-id": "1"}, "does not take the option 'scan.snapshot-id'"),
+        ({"scan.snapshot-id": "1", "scan.timestamp-millis": "1"}, "begins at one point"),
+        ({"scan.mode": "nonsense"}, "scan.mode"),
+        ({"read.stream.minRowsPerTrigger": "3"}, "go together"),
+        ({"read.stream.maxRowsPerTrigger": "0"}, "maxRowsPerTrigger"),
+        ({"no.such": "1"}, "unknown option 'no.such' of a stream"),
+        ({"scan.file-creation-time-millis": "1"}, "superseded rows of a primary-key"),
+        ({"incremental-between": "1"}, "two versions"),
+    ],
+)
+def test_wrong_options_are_refused(keyed: Table, options: Mapping[str, str], message: str) -> None:
+    put(keyed, 1)
+    with pytest.raises(InvalidError, match=message):
+        keyed.follow(options=options)
