@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import lakelet.spark.extra  # noqa: F401 - first, for it says what is missing.
+from lakelet.spark.cdc.sync import sync_cdc
 from lakelet.spark.jobs.bulk_load import bulk_load
 from lakelet.spark.jobs.checksum import checksum
 from lakelet.spark.jobs.compact import compact, rescale
@@ -52,6 +53,7 @@ __all__ = [
     "rescale",
     "run_pipeline",
     "sql",
+    "sync_cdc",
     "table",
     "views",
     "wait_for_compactions",

@@ -1,0 +1,1 @@
+"""The envelopes of change events: each brought into the same columns."""

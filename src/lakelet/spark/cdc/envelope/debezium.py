@@ -1,0 +1,130 @@
+"""Debezium's envelope: `{"before": …, "after": …, "source": …, "op": …}`, alone or under `{"schema": …, "payload": …}`.
+
+The schema part is several times longer than the rest. It is cut off as text, which costs a fifth of reading it as JSON; whether
+the cut was right is seen on the driver, where each distinct schema is read once (`layout_of` raises `CutError`), and then the
+batch is read again with `exact`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, is_object, names_of, padded, reasons
+from lakelet.spark.cdc.value.debezium_types import debezium_field
+from lakelet.spark.cdc.value.type_rules import TypeRules
+from lakelet.spark.cdc.value.wire_field import WireField
+
+_START, _MIDDLE = '{"schema":', ',"payload":'
+_SOURCE = (
+    "db:string, schema:string, `table`:string, ts_ms:bigint, lsn:string, file:string, pos:bigint, row:bigint, "
+    "change_lsn:string, event_serial_no:bigint, scn:string"
+)
+_PAYLOAD = (
+    "before string, after string, op string, ts_ms bigint, status string, ddl string, broken string, "
+    f"source struct<{_SOURCE}>"
+)
+_OPERATIONS = {"c": "i", "r": "i", "u": "u", "d": "d", "t": "t"}
+UNAVAILABLE = "__debezium_unavailable_value"
+
+
+class CutError(Exception):
+    """The text before the payload is no JSON: the payload begins elsewhere."""
+
+
+def events(frame: DataFrame, *, exact: bool) -> DataFrame:
+    """The events of a frame with the columns of `event_columns`."""
+    text = F.col("text")
+    before_payload, after_payload = F.substring_index(text, _MIDDLE, 1), F.substring_index(text, _MIDDLE, -1)
+    together = F.octet_length(before_payload) + F.octet_length(after_payload) + len(_MIDDLE)
+    cut = text.startswith(_START + "{") & (together == F.octet_length(text)) & F.lit(not exact)
+    wrapped = F.from_json(text, "schema string, payload string")
+    simple = ~text.rlike(r'^\s*\{\s*"(schema|payload)"\s*:')
+    schema = F.when(cut, before_payload).when(~simple, wrapped["schema"])
+    # The brace that closes the event stays behind the payload: the parser ends with the object that it began.
+    payload = F.when(cut, after_payload).when(simple, text).otherwise(wrapped["payload"])
+    parsed = (
+        arrived(frame)
+        .withColumn("schema_text", schema)
+        .withColumn("e", F.from_json(payload, _PAYLOAD, {"columnNameOfCorruptRecord": "broken"}))
+        .withColumn("key_text", _key_payload(F.col("message_key").cast("string")))
+    )
+    return _columns(parsed)
+
+
+def _key_payload(text: Column) -> Column:
+    wrapped = text.rlike(r'^\s*\{\s*"(schema|payload)"\s*:')
+    return F.when(wrapped, F.get_json_object(text, "$.payload")).when(is_object(text), text)
+
+
+def _columns(parsed: DataFrame) -> DataFrame:
+    event = F.col("e")
+    op, before, after = event["op"], event["before"], event["after"]
+    # REPLICA IDENTITY DEFAULT and the like leave `before` out; the key alone says which row was deleted.
+    image = F.when(op == "d", F.coalesce(before, F.col("key_text"))).otherwise(after)
+    no_row = before.isNull() & after.isNull() & event["source"].isNull()
+    skipped = (
+        F.col("text").isNull()
+        | (op == "m")
+        | (
+            op.isNull()
+            & (event["ddl"].isNotNull() | event["status"].isNotNull() | (no_row & event["ts_ms"].isNotNull()))
+        )
+    )
+    operation = F.coalesce(*(F.when(op == name, F.lit(mine)) for name, mine in _OPERATIONS.items()))
+    reason = reasons(
+        [
+            (skipped & event["broken"].isNull(), F.lit(None).cast("string")),
+            (~F.is_valid_utf8(F.col("text")), "the event is no UTF-8"),
+            (event.isNull() | event["broken"].isNotNull(), "the event is no JSON object of Debezium's"),
+            (operation.isNull(), F.concat(F.lit("unknown op "), F.coalesce(op, F.lit("(none)")))),
+            (event["source"]["table"].isNull(), "source.table is missing"),
+            (
+                operation.isin("i", "u", "d") & ~F.coalesce(is_object(image), F.lit(False)),
+                F.concat(F.lit("op "), op, F.lit(" without a row")),
+            ),
+        ]
+    )
+    schema = F.when(is_object(F.col("schema_text")), F.col("schema_text"))
+    return event_frame(
+        parsed,
+        operation=F.when(skipped | reason.isNotNull(), None).otherwise(operation),
+        reason=reason,
+        database_name=event["source"]["db"],
+        schema_name=event["source"]["schema"],
+        table_name=event["source"]["table"],
+        image=image,
+        old=F.when(op == "u", before),
+        layout=F.coalesce(schema, names_of(image)),
+        key_names=names_of(F.col("key_text")),
+        op_millis=F.coalesce(event["source"]["ts_ms"], event["ts_ms"]),
+        position=_position(event["source"]),
+    )
+
+
+def _position(source: Column) -> Column:
+    """The place in the log of PostgreSQL (lsn), MySQL (file, pos, row), SQL Server or Oracle. Never `ts_ms`, which ties."""
+    return F.coalesce(
+        padded(source["lsn"]),
+        F.concat(
+            source["file"], F.lit(":"), padded(source["pos"]), F.lit(":"), padded(F.coalesce(source["row"], F.lit(0)))
+        ),
+        F.concat(source["change_lsn"], F.lit(":"), padded(F.coalesce(source["event_serial_no"], F.lit(0)))),
+        F.when(source["scn"].rlike(r"^\d+$"), padded(source["scn"])),
+    )
+
+
+def layout_of(text: str, mapping: TypeRules) -> tuple[WireField, ...]:
+    """The columns that a layout tells: those of the row in a schema, else names without types."""
+    try:
+        found: Any = json.loads(text + "}")["schema"] if text.startswith(_START) else json.loads(text)
+    except ValueError as error:
+        raise CutError from error
+    if isinstance(found, list):
+        return tuple(WireField(str(name)) for name in found)
+    sides = {side.get("field"): side.get("fields") for side in found.get("fields") or ()}
+    fields = sides.get("after") or sides.get("before") or ()
+    return tuple(debezium_field(field, mapping) for field in fields)

@@ -1,0 +1,107 @@
+"""The columns that every envelope is brought into: one row for each changed row of an event.
+
+raw           BINARY   the event as it came, for the quarantine
+message_key   BINARY   Kafka's key as it came
+origin        STRING   where the event came from: topic/partition/offset, else the SHA-256 of its text
+row_index     INT      which of its rows (Canal's events hold several)
+operation     STRING   i, u, d (a row), t (truncate); NULL: nothing to do, or poison
+reason        STRING   why the event cannot be applied; NULL: it can
+database_name, schema_name, table_name  STRING
+image         STRING   JSON of the row, after the change or deleted
+old           STRING   JSON of what the row was before, all or some columns of it
+layout        STRING   what tells its columns: schema, mysqlType, or the list of its names
+key_names     STRING   JSON list of the key's columns where the event tells them
+op_millis     BIGINT   when the source made the change
+position      STRING   place in the source's log; sorts as text
+topic, partition, offset, kafka_timestamp   those of Kafka, else NULL
+arrival       BIGINT   order in the frame, the last resort
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.errors import InvalidError
+
+UNKNOWN_SCHEMA = "unknown"
+_KAFKA = {"topic": "string", "partition": "int", "offset": "bigint", "timestamp": "timestamp"}
+_WIDTH = 20
+
+
+def arrived(frame: DataFrame) -> DataFrame:
+    """The frame's `value` as text, with Kafka's columns where it has them; InvalidError where it has no value."""
+    found = {field.name: field.dataType for field in frame.schema.fields}
+    if not isinstance(found.get("value"), (T.StringType, T.BinaryType)):
+        shown = ", ".join(f"{name} {kind.simpleString()}" for name, kind in found.items())
+        raise InvalidError(f"change events: expected a column value of STRING or BINARY, found {shown or 'no column'}")
+    kafka = {
+        name: (F.col(name) if name in found else F.lit(None)).cast(kind).alias(_kafka_name(name))
+        for name, kind in _KAFKA.items()
+    }
+    key = F.col("key").cast("binary") if "key" in found else F.lit(None).cast("binary")
+    raw = F.col("value").cast("binary")
+    place = F.sha2(F.coalesce(raw, key, F.lit(b"")), 256)
+    if {"topic", "partition", "offset"} <= found.keys():
+        # NULL where one of them is: an event of a quarantine that came from a file.
+        place = F.coalesce(F.concat("topic", F.lit("/"), "partition", F.lit("/"), "offset"), place)
+    return frame.select(
+        raw.alias("raw"),
+        key.alias("message_key"),
+        F.col("value").cast("string").alias("text"),
+        place.alias("origin"),
+        *kafka.values(),
+        F.monotonically_increasing_id().alias("arrival"),
+    )
+
+
+def _kafka_name(name: str) -> str:
+    return "kafka_timestamp" if name == "timestamp" else name
+
+
+def padded(number: Column) -> Column:
+    """A number as text that sorts like it."""
+    return F.lpad(number.cast("string"), _WIDTH, "0")
+
+
+def is_object(text: Column) -> Column:
+    """Whether the text is that of a JSON object."""
+    return text.startswith("{")
+
+
+def names_of(text: Column) -> Column:
+    """The names in a JSON object, as a JSON list."""
+    return F.to_json(F.json_object_keys(text))
+
+
+def reasons(cases: Sequence[tuple[Column, Column | str]]) -> Column:
+    """The first reason whose condition holds."""
+    found = F.lit(None).cast("string")
+    for condition, text in reversed(cases):
+        found = F.when(condition, F.lit(text) if isinstance(text, str) else text).otherwise(found)
+    return found
+
+
+def event_frame(frame: DataFrame, **columns: Column) -> DataFrame:
+    """The columns of this module: those given and those that `arrived` made."""
+    kept = ("raw", "message_key", "origin", "topic", "partition", "offset", "kafka_timestamp", "arrival")
+    strings = (
+        "operation",
+        "reason",
+        "database_name",
+        "schema_name",
+        "table_name",
+        "image",
+        "old",
+        "layout",
+        "key_names",
+        "position",
+    )
+    null = F.lit(None)
+    made = {name: columns.pop(name, null).cast("string") for name in strings}
+    made["row_index"] = columns.pop("row_index", F.lit(0)).cast("int")
+    made["op_millis"] = columns.pop("op_millis", null).cast("bigint")
+    return frame.select(*kept, *(column.alias(name) for name, column in made.items()))

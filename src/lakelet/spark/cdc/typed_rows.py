@@ -1,0 +1,187 @@
+"""Events of one table and one layout as rows in the table's types, with their row kinds or the reason why not.
+
+kind STRING ─ reason STRING ─ place STRUCT (the order) ─ event columns for the quarantine ─ the table's columns as c0, c1 …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import Field
+from lakelet.spark.cdc.column_rule import ColumnRule
+from lakelet.spark.cdc.envelope.debezium import UNAVAILABLE
+from lakelet.spark.cdc.value.value_expression import value_expression
+from lakelet.spark.cdc.value.wire_field import WireField
+from lakelet.spark.types import spark_type
+
+KIND, REASON, PLACE = "kind", "reason", "place"
+EVENT = ("raw", "message_key", "origin", "row_index", "topic", "partition", "offset", "kafka_timestamp", "position")
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """What turns events of a table into rows: its schema, the spelling of events without types, the columns made besides."""
+
+    schema: TableSchema
+    style: str
+    order: str
+    made: Mapping[str, ColumnRule] = field(default_factory=dict)
+
+    def columns(self, layouts: Sequence[Sequence[WireField]]) -> tuple[Field, ...]:
+        """The table's columns that some event has or that are made; others are left to the write."""
+        told = {one.name for layout in layouts for one in layout} | set(self.made) | set(self.schema.primary_keys)
+        return tuple(column for column in self.schema.fields if column.name in told)
+
+
+def typed_rows(events: DataFrame, shape: RowShape, layout: Sequence[WireField], columns: Sequence[Field]) -> DataFrame:
+    """The rows of events of one layout: `columns` of the table as c0, c1 …"""
+    names = shape.schema.names
+    fields = [one for one in layout if one.name in names]
+    keys = [one for one in fields if one.name in shape.schema.primary_keys]
+    texts = {one.name: f"t{place}" for place, one in enumerate(fields)}
+    priors = {one.name: f"p{place}" for place, one in enumerate(keys)}
+    parsed = events.select(
+        "*",
+        F.from_json("image", _texts_of([one.name for one in fields])).alias("_image"),
+        F.from_json("old", _texts_of([one.name for one in keys])).alias("_old"),
+    )
+    # By position: names may differ by case alone, which `getField` would take for one.
+    spread = parsed.select(*events.columns, "_image.*", "_old.*") if fields else parsed.drop("_image", "_old")
+    spread = spread.toDF(*events.columns, *texts.values(), *(priors.values() if fields else ()))
+    target = {one.name: shape.schema.field(one.name).type for one in fields}
+    values = {one.name: value_expression(F.col(texts[one.name]), one, target[one.name], shape.style) for one in fields}
+    before = {one.name: value_expression(F.col(priors[one.name]), one, target[one.name], shape.style) for one in keys}
+    typed = spread.select(
+        *events.columns,
+        *(values[one.name].alias(f"v{place}") for place, one in enumerate(fields)),
+        *(before[one.name].alias(f"b{place}") for place, one in enumerate(keys)),
+        *texts.values(),
+        *priors.values(),
+    )
+    return _with_kinds(_Typed(typed, fields, keys), shape, columns)
+
+
+def _texts_of(names: Sequence[str]) -> T.StructType:
+    return T.StructType([T.StructField(name, T.StringType()) for name in names])
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    frame: DataFrame
+    fields: Sequence[WireField]
+    keys: Sequence[WireField]
+
+    def value(self, name: str) -> Column | None:
+        place = next((place for place, one in enumerate(self.fields) if one.name == name), None)
+        return None if place is None else F.col(f"v{place}")
+
+    def before(self, name: str) -> Column | None:
+        place = next((place for place, one in enumerate(self.keys) if one.name == name), None)
+        return None if place is None else F.col(f"b{place}")
+
+
+def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> DataFrame:
+    retracts = F.col("operation") == "d"
+    moved = F.lit(False)
+    for name in shape.schema.primary_keys:
+        value, before = typed.value(name), typed.before(name)
+        if value is not None and before is not None:
+            moved = moved | F.coalesce(before != value, F.lit(False))
+    moved = (F.col("operation") == "u") & moved
+    kinds = F.when(retracts, F.array(F.lit("-D"))).when(F.col("operation") == "i", F.array(F.lit("+I")))
+    kinds = kinds.when(moved, F.array(F.lit("-U"), F.lit("+U"))).otherwise(F.array(F.lit("+U")))
+    made = {name: rule.expression(typed.value) for name, rule in shape.made.items()}
+    found = {column.name: _found(typed, made, column) for column in columns}
+    reason = _reason(typed, shape, columns, found)
+    kept = [*EVENT, "arrival", "operation"]
+    flat = typed.frame.select(
+        *kept,
+        F.coalesce(F.col("reason"), reason).alias(REASON),
+        kinds.alias("kinds"),
+        *(found[column.name].alias(f"c{place}") for place, column in enumerate(columns)),
+        *(F.col(f"b{place}") for place in range(len(typed.keys))),
+    )
+    exploded = flat.select("*", F.explode("kinds").alias(KIND))
+    chosen = [
+        _retracting(exploded, column, place, shape, typed).alias(f"c{place}") for place, column in enumerate(columns)
+    ]
+    return exploded.select(KIND, REASON, order(shape.order).alias(PLACE), *EVENT, *chosen)
+
+
+def order(by: str) -> Column:
+    """The order of changes: Kafka's places, or those in the source's log; within an event its rows, the old key first."""
+    inner = [F.col("row_index"), F.col(KIND) != "-U"]
+    first = [F.col("partition"), F.col("offset")] if by == "kafka" else [F.col("position"), F.col("arrival")]
+    return F.struct(*(column.alias(f"o{place}") for place, column in enumerate([*first, *inner])))
+
+
+def _found(typed: _Typed, made: Mapping[str, Column], column: Field) -> Column:
+    value = made.get(column.name)
+    value = typed.value(column.name) if value is None else value
+    return (F.lit(None) if value is None else value).cast(spark_type(column.type))
+
+
+def _retracting(frame: DataFrame, column: Field, place: int, shape: RowShape, typed: _Typed) -> Column:
+    """The column of a row; a row that retracts has the old key, and a NOT NULL column of it that the event lacks anything."""
+    value = F.col(f"c{place}")
+    before = typed.before(column.name)
+    if before is not None:
+        return F.when(F.col(KIND) == "-U", F.coalesce(before, value)).otherwise(value)
+    if column.type.nullable or column.name in shape.schema.primary_keys:
+        return value
+    filler = _zero(column)
+    return value if filler is None else F.when(F.col(KIND).isin("-U", "-D"), F.coalesce(value, filler)).otherwise(value)
+
+
+def _zero(column: Field) -> Column | None:
+    kind = spark_type(column.type)
+    match kind:
+        case T.StringType() | T.BinaryType():
+            return F.lit("").cast(kind)
+        case T.BooleanType():
+            return F.lit(False)
+        case T.DateType() | T.TimestampType() | T.TimestampNTZType():
+            return F.lit("1970-01-01").cast(kind)
+        case T.NumericType():
+            return F.lit(0).cast(kind)
+        case _:
+            return None
+
+
+def _reason(typed: _Typed, shape: RowShape, columns: Sequence[Field], found: Mapping[str, Column]) -> Column:
+    """Why a row cannot be written: every column whose text is no value of its type, and NULLs where there must be none."""
+    wrong: list[Column] = []
+    for place, one in enumerate(typed.fields):
+        text, kind = F.col(f"t{place}"), shape.schema.field(one.name).type
+        unfit = text.isNotNull() & F.col(f"v{place}").isNull()
+        said = F.concat(F.lit(f"column {one.name}: "), F.substring(text, 1, _SHOWN), F.lit(f" is no {kind}"))
+        wrong.append(F.when(unfit & ~_is_key_only(shape, one), said))
+        if shape.style.startswith("debezium"):
+            lost = F.lit(f"column {one.name}: the event leaves its value out (REPLICA IDENTITY FULL sends it)")
+            wrong.append(F.when(text == UNAVAILABLE, lost))
+    for place, one in enumerate(typed.keys):
+        text = F.col(f"p{place}")
+        unfit = text.isNotNull() & F.col(f"b{place}").isNull()
+        wrong.append(
+            F.when(unfit, F.concat(F.lit(f"key column {one.name} before the change: "), F.substring(text, 1, _SHOWN)))
+        )
+    for column in columns:
+        if column.name in shape.schema.primary_keys:
+            wrong.append(F.when(found[column.name].isNull(), F.lit(f"key column {column.name} is missing")))
+        elif not column.type.nullable:
+            unset = found[column.name].isNull() & (F.col("operation") != "d")
+            wrong.append(F.when(unset, F.lit(f"column {column.name} is NULL, which the table forbids")))
+    joined = F.concat_ws("; ", *wrong) if wrong else F.lit("")
+    return F.when(joined != "", joined)
+
+
+def _is_key_only(shape: RowShape, field: WireField) -> Column:
+    """Whether the column of a deleted row does not matter: only its key does."""
+    return F.lit(False) if field.name in shape.schema.primary_keys else F.col("operation") == "d"
