@@ -44,9 +44,9 @@ class SplitTasks:
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         scan: TableScan = unpacked(self.scan)
-        for split in unpacked(self.parts[number]):
-            for rows in scan.read(split):
-                yield to_spark_arrow(rows, self.fields)
+        # One reader for all splits: it reads files of several of them at once.
+        for rows in scan.batches_of(unpacked(self.parts[number])):
+            yield to_spark_arrow(rows, self.fields)
 
 
 def merge_frame(spark: SparkSession, scan: TableScan, splits: Sequence[Split]) -> DataFrame:

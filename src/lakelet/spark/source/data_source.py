@@ -101,10 +101,10 @@ class _Reader(DataSourceReader):
         """The rows of a task in batches that the JVM takes one at a time."""
         assert isinstance(partition, _Part)
         fields = _fields(self._scan)
-        for split in partition.splits:
-            for batch in self._scan.read(split):
-                for piece in small_batches(batch):
-                    yield to_spark_arrow(piece, fields)
+        # One reader for all splits: it reads files of several of them at once, and what it learns of them only once.
+        for batch in self._scan.batches_of(partition.splits):
+            for piece in small_batches(batch):
+                yield to_spark_arrow(piece, fields)
 
 
 def _scan(given: Any) -> TableScan:

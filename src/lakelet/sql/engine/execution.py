@@ -1,6 +1,6 @@
 """Other engines that can run the query of an INSERT: `SET execution.engine = 'spark'`.
 
-A layer above registers itself here when it is imported, so that this one does not depend on it:
+A layer above registers itself in `lakelet.insert_engines` when it is imported, so that this one does not depend on it:
 
     import lakelet.spark        registers "spark", which runs on the Spark session that is active
 
@@ -10,11 +10,12 @@ snapshot created and the number of inserted rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from lakelet.errors import InvalidError
+from lakelet.insert_engines import ENGINES
 from lakelet.sql.statement import Params
 
 if TYPE_CHECKING:
@@ -43,13 +44,10 @@ class EngineInsert:
     branch: str | None = None
 
 
-class InsertEngine(Protocol):
-    """Runs the query and inserts its rows; returns the snapshot id, None where none was needed, and the row count."""
+InsertEngine: TypeAlias = Callable[[EngineInsert], tuple[int | None, int]]
+"""Runs the query and inserts its rows; returns the snapshot id, None where none was needed, and the row count."""
 
-    def __call__(self, insert: EngineInsert) -> tuple[int | None, int]: ...
-
-
-_ENGINES: dict[str, InsertEngine] = {}
+_ENGINES: dict[str, InsertEngine] = ENGINES
 _TO_LOAD = {"spark": "import lakelet.spark first, and have a Spark session"}
 
 

@@ -15,8 +15,10 @@ from lakelet.model.split import Split
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.spark.read.merge_scan import SplitTasks, balanced, packed, unpacked
-from lakelet.spark.read.raw_files import assign, spark_reads
+from lakelet.spark.read.raw_files import Assigned, FileAssigner, spark_reads
+from lakelet.spark.read.row_bitmaps import RowBitmaps
 from lakelet.storage.memory import MemoryStore
+from lakelet.table.read.table_scan import TableScan
 from tests.unit.lsm.engine.column_fold import sums_by_name
 
 
@@ -90,9 +92,13 @@ def _table(**options: str) -> Table:
     return table
 
 
+def _assigned(scan: TableScan, location: str | None) -> Assigned:
+    assigner = FileAssigner(scan.schema.fields, SchemaVersions(scan.home), location, RowBitmaps.of(scan))
+    return assigner.assign(scan.plan().splits)
+
+
 def _native_files(table: Table, location: str | None) -> int:
-    scan = table.scan()
-    found = assign(scan.plan().splits, scan.schema.fields, SchemaVersions(scan.home), location)
+    found = _assigned(table.scan(), location)
     return sum(len(files) for files in found.native.values())
 
 
@@ -135,8 +141,9 @@ def test_rows_of_a_fold_engine_are_merged_by_tasks(tmp_path: Path, monkeypatch: 
     table.write(pa.table({"id": [1, 2], "sum_a": [5, 7], "text": ["x", "y"]}))
     table.write(pa.table({"id": [1], "sum_a": [10], "text": pa.array([None], pa.string())}))
     scan = table.scan(where="sum_a = 15")
-    found = assign(scan.plan().splits, scan.schema.fields, SchemaVersions(scan.home), "file:///a")
+    found = _assigned(scan, "file:///a")
     assert found.native == {}
+    assert found.marked == []
     tasks = SplitTasks(packed(scan), (packed(found.ours),), tuple(scan.schema.fields))
     assert [row for batch in pickle.loads(pickle.dumps(tasks))(0) for row in batch.to_pylist()] == [
         {"id": 1, "sum_a": 15, "text": "x"}
