@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import uuid
 from typing import Protocol
@@ -21,12 +22,21 @@ class Ids(Protocol):
         ...
 
 
+def _random_uuid() -> str:
+    """The text of a version 4 UUID; `str(uuid.uuid4())` takes five times as long, and a commit needs a dozen."""
+    bits = bytearray(os.urandom(16))
+    bits[6] = bits[6] & 0x0F | 0x40
+    bits[8] = bits[8] & 0x3F | 0x80
+    text = bits.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
 class RandomIds:
     """Names from the operating system's randomness."""
 
     def uuid(self) -> str:
         """A random UUID."""
-        return str(uuid.uuid4())
+        return _random_uuid()
 
     def jitter(self) -> float:
         """A number between 0 and 1."""

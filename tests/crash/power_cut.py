@@ -51,7 +51,7 @@ class VolatileStore(MemoryStore):
                 self._whole.add(path)
         return made
 
-    def sync(self, paths: Sequence[str]) -> None:
+    def sync(self, paths: Sequence[str], creating: tuple[str, bytes] | None = None) -> None:
         for path in paths:
             if path in self.unsynced and self.head(path) is None:
                 raise NotFoundError(f"{self.location}/{path} was written deferred and is gone")

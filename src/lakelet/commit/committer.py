@@ -215,32 +215,33 @@ def _attempt(
         index_manifest = carry_index_manifest(
             home, latest, changes.removed, files, messages=request.messages, replaced=changes.replaced
         )
-        _sync(home, request, schema, [*delta.written, *files.written])
+        before = 0 if latest is None else latest.total_record_count or 0
+        same_schema = latest is not None and latest.schema_id == schema.id
+        snapshot = Snapshot(
+            id=1 if latest is None else latest.id + 1,
+            schema_id=schema.id,
+            base_manifest_list=base_list,
+            base_manifest_list_size=base_size,
+            delta_manifest_list=delta_list,
+            delta_manifest_list_size=delta_size,
+            index_manifest=index_manifest,
+            commit_user=request.user,
+            commit_identifier=request.identifier,
+            commit_kind=request.kind,
+            time_ms=max(home.clock.now_ms(), 0 if latest is None else latest.time_ms),
+            total_record_count=before + changes.record_delta,
+            delta_record_count=changes.record_delta,
+            watermark=_watermark(request, latest),
+            statistics=request.statistics or (latest.statistics if latest is not None and same_schema else None),
+            properties=dict(request.properties) or None,
+            next_row_id=0 if latest is None else latest.next_row_id or 0,
+        )
+        path, data = home.paths.snapshot(snapshot.id), encode_snapshot(snapshot)
+        _sync(home, request, schema, [*delta.written, *files.written], creating=(path, data))
     except LakeletError:
         files.remove()
         raise
-    before = 0 if latest is None else latest.total_record_count or 0
-    same_schema = latest is not None and latest.schema_id == schema.id
-    snapshot = Snapshot(
-        id=1 if latest is None else latest.id + 1,
-        schema_id=schema.id,
-        base_manifest_list=base_list,
-        base_manifest_list_size=base_size,
-        delta_manifest_list=delta_list,
-        delta_manifest_list_size=delta_size,
-        index_manifest=index_manifest,
-        commit_user=request.user,
-        commit_identifier=request.identifier,
-        commit_kind=request.kind,
-        time_ms=max(home.clock.now_ms(), 0 if latest is None else latest.time_ms),
-        total_record_count=before + changes.record_delta,
-        delta_record_count=changes.record_delta,
-        watermark=_watermark(request, latest),
-        statistics=request.statistics or (latest.statistics if latest is not None and same_schema else None),
-        properties=dict(request.properties) or None,
-        next_row_id=0 if latest is None else latest.next_row_id or 0,
-    )
-    outcome = _create(home, snapshot, latest, files)
+    outcome = _create(home, snapshot, data, latest, files)
     if outcome is _Outcome.LOST:
         files.remove()
         return None
@@ -248,10 +249,17 @@ def _attempt(
     return snapshot if outcome is _Outcome.MADE else None
 
 
-def _sync(home: TableHome, request: CommitRequest, schema: TableSchema, manifests: Sequence[str]) -> None:
+def _sync(
+    home: TableHome,
+    request: CommitRequest,
+    schema: TableSchema,
+    manifests: Sequence[str],
+    *,
+    creating: tuple[str, bytes],
+) -> None:
     """Makes every file durable that the snapshot will be the first to name."""
     statistics = [] if request.statistics is None else [home.paths.statistics(request.statistics)]
-    home.store.sync([*manifests, *new_paths(home, schema, request.messages), *statistics])
+    home.store.sync([*manifests, *new_paths(home, schema, request.messages), *statistics], creating)
 
 
 def _has_other_work(request: CommitRequest, changes: Changes, schema: TableSchema) -> bool:
@@ -265,13 +273,13 @@ def _watermark(request: CommitRequest, latest: Snapshot | None) -> int | None:
     return max(known, default=None)
 
 
-def _create(home: TableHome, snapshot: Snapshot, base: Snapshot | None, files: ManifestFiles) -> _Outcome:
-    """Create the snapshot file on top of `base`, and determine whether it is ours and committed.
+def _create(home: TableHome, snapshot: Snapshot, data: bytes, base: Snapshot | None, files: ManifestFiles) -> _Outcome:
+    """Create the snapshot file, of these bytes, on top of `base`, and determine whether it is ours and committed.
 
     From the first call that the store may have carried out on, an error says nothing about the outcome, whatever its kind:
     credentials may expire between the creation and the check.
     """
-    path, data = home.paths.snapshot(snapshot.id), encode_snapshot(snapshot)
+    path = home.paths.snapshot(snapshot.id)
     lost, sent = _Outcome.LOST, False
     trouble: Exception | None = None
     for attempt in range(_UNKNOWN_TRIES):

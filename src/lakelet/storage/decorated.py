@@ -44,9 +44,9 @@ class DecoratedStore:
     def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
         self._around("put", path, lambda: self._store.put(path, data, deferred=deferred))
 
-    def sync(self, paths: Sequence[str]) -> None:
+    def sync(self, paths: Sequence[str], creating: tuple[str, bytes] | None = None) -> None:
         if paths:
-            self._around("sync", ", ".join(paths[:3]), lambda: self._store.sync(paths))
+            self._around("sync", ", ".join(paths[:3]), lambda: self._store.sync(paths, creating))
 
     def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         return self._around("put_if_absent", path, lambda: self._store.put_if_absent(path, data, deferred=deferred))

@@ -73,7 +73,7 @@ class MemoryStore:
             self._objects[path] = (bytes(data), self._clock.now_ms())
             self._note_folders(path)
 
-    def sync(self, paths: Sequence[str]) -> None:
+    def sync(self, paths: Sequence[str], creating: tuple[str, bytes] | None = None) -> None:
         for path in paths:
             checked_path(path)
 

@@ -93,11 +93,17 @@ LIST_SCHEMA = pa.schema(
 )
 
 
+_NO_ENTRIES = ENTRY_SCHEMA.empty_table()
+_ENTRY_TYPE = pa.struct(list(ENTRY_SCHEMA))
+
+
 def entries_to_columns(entries: Sequence[ManifestEntry]) -> pa.Table:
     """The entries as a table of `ENTRY_SCHEMA`."""
-    rows = [_entry_values(entry) for entry in entries]
-    arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(ENTRY_SCHEMA)]
-    return pa.Table.from_arrays(arrays, schema=ENTRY_SCHEMA)
+    if not entries:
+        return _NO_ENTRIES
+    # One conversion for all columns: a conversion for each takes twice as long for the few entries of a usual commit.
+    rows = [dict(zip(ENTRY_SCHEMA.names, _entry_values(entry), strict=True)) for entry in entries]
+    return pa.Table.from_arrays(pa.array(rows, _ENTRY_TYPE).flatten(), schema=ENTRY_SCHEMA)
 
 
 def columns_to_entries(table: pa.Table) -> list[ManifestEntry]:

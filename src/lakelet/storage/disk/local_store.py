@@ -7,16 +7,17 @@ that makes an object appear whole and stay after a power cut. It never overwrite
     put_if_absent   write .tmp-<uuid> · fsync it · link(2) to <name>  · fsync the folder · unlink .tmp-<uuid>
     open_output     the same as put, the first write streamed by the caller
     deferred        the same without the fsyncs, in folders made without them; put_if_absent keeps that of its bytes
-    sync            fsync the files, their folders and the parents of new folders, all at once
+    sync            fsync the files, their folders and the parents of new folders, all at once, and with them the temporary of
+                    the object that is created next
     delete_folder   rename to .deleted-<uuid> beside it · fsync the parent · remove the tree
 
 link(2) fails when the name exists, which makes the create atomic; opening the final name with O_EXCL would
 show an empty file first, and rename(2) replaces silently. A deferred write is renamed all the same: while the
 machine runs, nobody sees half a file under a name. After a power cut its name may be there without its bytes, which is why
 nothing may name it before `sync` has returned; `sync` itself needs no order among its fsyncs, for none of them makes
-anything visible. A crash leaves at most hidden .tmp- and .deleted-
-names, which no listing shows; `remove_leftovers` clears those of a given age. Deletions
-follow no symbolic links: see `storage/disk/links`.
+anything visible. That of a streamed file starts when it is closed, in the background, while its writer goes on. A crash
+leaves at most hidden .tmp- and .deleted- names, which no listing shows; `remove_leftovers` clears those of a given age.
+Deletions follow no symbolic links: see `storage/disk/links`.
 """
 
 import errno
@@ -24,7 +25,7 @@ import os
 import shutil
 import stat
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 
 import pyarrow as pa
 import pyarrow.fs
@@ -33,15 +34,13 @@ from lakelet.errors import (
     AlreadyExistsError,
     CorruptionError,
     InvalidError,
-    LakeletError,
     NotFoundError,
-    PermissionDeniedError,
-    UnavailableError,
 )
 from lakelet.ids import RandomIds
 from lakelet.storage.disk.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
 from lakelet.storage.disk.links import BehindLinkError, deletable, link_above
-from lakelet.storage.disk.parallel_sync import run_parallel
+from lakelet.storage.disk.parallel_sync import BackgroundSync, run_parallel
+from lakelet.storage.disk.system_errors import SystemErrors
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
 
 _ids = RandomIds()
@@ -58,10 +57,12 @@ class LocalStore:
         # Folders whose own entries this process has fsynced, up to the root.
         self._settled: set[str] = set()
         # Files that were written deferred and not synced since, and whether their bytes are to be fsynced too.
-        self._unsynced: dict[str, bool] = {}
+        self._unsynced: dict[str, bool | BackgroundSync] = {}
+        # Fsynced temporaries of objects that are to be created with these bytes.
+        self._staged: dict[tuple[str, bytes], str] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_root": self._root, "_durable": self._durable, "_settled": set(), "_unsynced": {}}
+        return {"_root": self._root, "_durable": self._durable, "_settled": set(), "_unsynced": {}, "_staged": {}}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -72,12 +73,12 @@ class LocalStore:
 
     def get(self, path: str) -> bytes:
         full = self._full(path)
-        with _errors(full), open(full, "rb") as file:
+        with SystemErrors(full), open(full, "rb") as file:
             return file.read()
 
     def get_range(self, path: str, start: int, length: int) -> bytes:
         full = self._full(path)
-        with _errors(full), open(full, "rb", buffering=0) as file:
+        with SystemErrors(full), open(full, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             if start < 0 or length < 0 or start + length > size:
                 raise CorruptionError(f"{full} has {size} bytes; expected {length} bytes from offset {start}")
@@ -93,7 +94,7 @@ class LocalStore:
 
     def head(self, path: str) -> ObjectInfo | None:
         full = self._full(path)
-        with _errors(full):
+        with SystemErrors(full):
             try:
                 status = os.stat(full)
             except (FileNotFoundError, NotADirectoryError):
@@ -104,7 +105,7 @@ class LocalStore:
 
     def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
         full = self._full(path)
-        with _errors(full):
+        with SystemErrors(full):
             temporary = self._write_temporary(full, data, deferred=deferred, synced=not deferred)
             try:
                 self._name(temporary, full, deferred=deferred)
@@ -112,25 +113,48 @@ class LocalStore:
                 _unlink_quietly(temporary)
                 raise
 
-    def sync(self, paths: Sequence[str]) -> None:
+    def sync(self, paths: Sequence[str], creating: tuple[str, bytes] | None = None) -> None:
         files = [full for path in paths if (full := self._full(path)) in self._unsynced]
-        if not files:
-            return
         if self._durable:
             unsettled = {folder for full in files for folder in self._unsettled(os.path.dirname(full))}
             folders = {os.path.dirname(name) for name in (*files, *unsettled)}
-            run_parallel(self._fsync, [*(full for full in files if self._unsynced[full]), *sorted(folders)])
+            left = {full: started for full in files if (started := self._unsynced[full])}
+            own = [full for full, started in left.items() if started is True]
+            staged = [] if creating is None else [self._stage(*creating)]
+            try:
+                run_parallel(self._fsync, [*own, *staged, *sorted(folders)])
+                for full, started in left.items():
+                    if isinstance(started, BackgroundSync) and not started.is_done():
+                        self._fsync(full)
+            except BaseException:
+                self._unstage(creating)
+                raise
             self._settled.update(unsettled)
         for full in files:
             self._unsynced.pop(full, None)
 
+    def _stage(self, path: str, data: bytes) -> str:
+        """Write the temporary of an object that is created next; the caller fsyncs it."""
+        full = self._full(path)
+        with SystemErrors(full):
+            temporary = self._write_temporary(full, data, deferred=False, synced=False)
+        self._staged[full, data] = temporary
+        return temporary
+
+    def _unstage(self, creating: tuple[str, bytes] | None) -> None:
+        if creating is not None and (temporary := self._staged.pop((self._full(creating[0]), creating[1]), None)):
+            _unlink_quietly(temporary)
+
     def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         full = self._full(path)
-        with _errors(full):
-            if os.path.lexists(full):
-                return False
-            temporary = self._write_temporary(full, data, deferred=deferred, synced=True)
+        with SystemErrors(full):
+            temporary = self._staged.pop((full, data), "")
             try:
+                if os.path.lexists(full):
+                    return False
+                # Whoever clears old temporaries may have taken it for one.
+                if not temporary or not os.path.exists(temporary):
+                    temporary = self._write_temporary(full, data, deferred=deferred, synced=True)
                 if not _link(temporary, full):
                     return False
                 if deferred:
@@ -139,7 +163,8 @@ class LocalStore:
                     self._sync_folder(os.path.dirname(full))
                 return True
             finally:
-                _unlink_quietly(temporary)
+                if temporary:
+                    _unlink_quietly(temporary)
 
     def list(self, folder: str) -> Iterator[ObjectInfo]:
         full = self._full_folder(folder)
@@ -167,20 +192,20 @@ class LocalStore:
         touched = set()
         for full in fulls:
             self._unsynced.pop(full, None)
-            with _errors(full), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            with SystemErrors(full), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 os.unlink(full)
                 touched.add(os.path.dirname(full))
         for folder in sorted(touched):
-            with _errors(folder), suppress(FileNotFoundError):
+            with SystemErrors(folder), suppress(FileNotFoundError):
                 self._sync_folder(folder)
         if behind is not None:
             raise behind
 
     def copy(self, source: str, target: str) -> None:
         full_source, full = self._full(source), self._full(target)
-        with _errors(full_source):
+        with SystemErrors(full_source):
             os.stat(full_source)
-        with _errors(full):
+        with SystemErrors(full):
             temporary = self._temporary_for(full, deferred=False)
             try:
                 shutil.copyfile(full_source, temporary)
@@ -191,13 +216,13 @@ class LocalStore:
 
     def make_folder(self, path: str) -> None:
         full = self._full_folder(path)
-        with _errors(full):
+        with SystemErrors(full):
             self._settle(full)
 
     def delete_folder(self, path: str) -> None:
         full = self._full(path)
         doomed = os.path.join(os.path.dirname(full), DELETED + _ids.uuid())
-        with _errors(full):
+        with SystemErrors(full):
             link = link_above(self._root, path)
             if link is not None:
                 raise BehindLinkError.of([full], link)
@@ -215,7 +240,7 @@ class LocalStore:
 
     def remove_empty_folder(self, path: str) -> bool:
         full = self._full(path)
-        with _errors(full):
+        with SystemErrors(full):
             if link_above(self._root, path) is not None:
                 return False
             try:
@@ -247,7 +272,7 @@ class LocalStore:
             raise InvalidError(f"{full_source} cannot be moved into itself, to {full}")
         if os.path.lexists(full):
             raise AlreadyExistsError(f"{full} exists; cannot move {full_source} there")
-        with _errors(full):
+        with SystemErrors(full):
             self._settle(os.path.dirname(full))
             try:
                 os.rename(full_source, full)
@@ -261,7 +286,7 @@ class LocalStore:
 
     def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
         full = self._full(path)
-        with _errors(full):
+        with SystemErrors(full):
             return _LocalOutput(self, self._temporary_for(full, deferred=deferred), full, deferred)
 
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
@@ -271,7 +296,7 @@ class LocalStore:
         self, folder: str, *, older_than_ms: int, keep: Collection[str] = (), dry_run: bool = False
     ) -> tuple[ObjectInfo, ...]:
         full = self._full_folder(folder)
-        with _errors(full):
+        with SystemErrors(full):
             found = tuple(find_leftovers(full, folder, older_than_ms=older_than_ms, keep=keep))
             for info in found if not dry_run else ():
                 remove_leftover(self._full(info.path))
@@ -286,7 +311,7 @@ class LocalStore:
     def _entries(self, full: str, folder: str) -> tuple[tuple[str, ObjectInfo | None, bool], ...]:
         """Visible names with their sizes (None: a folder) and whether they are links, ordered by full path."""
         entries: list[tuple[str, ObjectInfo | None, bool]] = []
-        with _errors(full):
+        with SystemErrors(full):
             try:
                 scanned = os.scandir(full)
             except (FileNotFoundError, NotADirectoryError):
@@ -339,6 +364,8 @@ class LocalStore:
         if self._durable and not deferred:
             _fsync_path(temporary)
         self._name(temporary, full, deferred=deferred)
+        if self._durable and deferred:
+            self._unsynced[full] = BackgroundSync(self._fsync, full)
 
     def _name(self, temporary: str, full: str, *, deferred: bool) -> None:
         """Give a written temporary its final name."""
@@ -376,7 +403,7 @@ class LocalStore:
             folder = os.path.dirname(folder)
 
     def _fsync(self, full: str) -> None:
-        with _errors(full), suppress(PermissionError) if self._is_above_root(full) else nullcontext():
+        with SystemErrors(full), suppress(PermissionError) if self._is_above_root(full) else nullcontext():
             _fsync_path(full)
 
     def _is_above_root(self, folder: str) -> bool:
@@ -410,7 +437,7 @@ class _LocalOutput(pa.OSFile):  # type: ignore[misc]
     def close(self) -> None:
         if self.closed:
             return
-        with _errors(self._full):
+        with SystemErrors(self._full):
             try:
                 super().close()
                 self._store._publish(self._temporary, self._full, deferred=self._deferred)
@@ -425,27 +452,6 @@ class _LocalOutput(pa.OSFile):  # type: ignore[misc]
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.abort() if kind is not None else self.close()
-
-
-@contextmanager
-def _errors(full: str) -> Iterator[None]:
-    """Raise the system's errors as ours, with the path."""
-    try:
-        yield
-    except LakeletError:
-        raise
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{full} does not exist") from error
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{full}: the file system refused access ({error.strerror})") from error
-    except NotADirectoryError as error:
-        raise NotFoundError(f"{full} does not exist: expected a folder, found a file") from error
-    except IsADirectoryError as error:
-        raise NotFoundError(f"{full} is a folder; expected a file") from error
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise InvalidError(f"{full}: a part of the path is longer than the file system allows") from error
-        raise UnavailableError(f"{full}: {error.strerror or error}") from error
 
 
 def _link(temporary: str, full: str) -> bool:

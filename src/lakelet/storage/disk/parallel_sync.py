@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 # More files than these at once gain nothing on a disk.
 _THREADS = 8
@@ -40,6 +41,24 @@ def run_parallel(action: Callable[[str], None], paths: Sequence[str]) -> None:
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+class BackgroundSync:
+    """One fsync that runs while its caller goes on."""
+
+    def __init__(self, action: Callable[[str], None], path: str) -> None:
+        self._process = os.getpid()
+        self._running: Future[None] | None = None
+        # At the end of the interpreter no thread is started any more: then the fsync is left to `is_done`'s caller.
+        with suppress(RuntimeError):
+            self._running = _threads.pool().submit(action, path)
+
+    def is_done(self) -> bool:
+        """Wait for it and raise its error; False where it does not run here, as in a process that was forked since."""
+        if self._running is None or self._process != os.getpid():
+            return False
+        self._running.result()
+        return True
 
 
 class _Threads:

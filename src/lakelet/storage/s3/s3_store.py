@@ -110,7 +110,7 @@ class S3Store:
                 self._client, key, data, use_multipart=len(data) > _PART_BYTES, max_concurrency=_PARTS_IN_FLIGHT
             )
 
-    def sync(self, paths: Sequence[str]) -> None:
+    def sync(self, paths: Sequence[str], creating: tuple[str, bytes] | None = None) -> None:
         """Nothing is left to do: what S3 has answered is durable, deferred or not."""
 
     def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:

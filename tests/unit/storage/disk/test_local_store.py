@@ -49,6 +49,9 @@ class SystemCalls:
 
         monkeypatch.setattr(os, "fsync", fsync)
 
+    def fsyncs(self) -> list[str]:
+        return [call for call in self.seen if call.startswith("fsync")]
+
     def _recorded(self, name: str, real: object) -> object:
         def call(*paths: str, **options: object) -> object:
             self._record(name, *(path for path in paths if isinstance(path, str)))
@@ -109,14 +112,15 @@ def test_deferred_writes_are_synced_together_each_folder_once(durable: LocalStor
     calls.seen.clear()
     for path in ("t/m/1", "t/m/2", "t/p=1/bucket-0/3"):
         durable.put(path, b"1", deferred=True)
-    with durable.open_output("t/p=1/bucket-0/4", deferred=True) as output:
-        output.write(b"2")
     assert not any(call.startswith("fsync") for call in calls.seen), "a deferred write waited for the disk"
     calls.seen.clear()
+    # The fsync of a streamed file runs from here on, in the background.
+    with durable.open_output("t/p=1/bucket-0/4", deferred=True) as output:
+        output.write(b"2")
     durable.sync(["t/m/1", "t/m/2", "t/p=1/bucket-0/3", "t/p=1/bucket-0/4", "t/schema"])
     folders = ["w/t", "w/t/m", "w/t/p=1", "w/t/p=1/bucket-0"]
     files = ["w/t/m/1", "w/t/m/2", "w/t/p=1/bucket-0/3", "w/t/p=1/bucket-0/4"]
-    assert sorted(calls.seen) == sorted(f"fsync {name}" for name in (*folders, *files))
+    assert sorted(calls.fsyncs()) == sorted(f"fsync {name}" for name in (*folders, *files))
     calls.seen.clear()
     durable.sync(["t/m/1", "t/p=1/bucket-0/4"])
     assert calls.seen == []
@@ -148,6 +152,50 @@ def test_a_failing_disk_fails_the_sync_and_names_the_file(durable: LocalStore, c
         durable.sync(["a/1"])
 
 
+def test_a_disk_that_fails_in_the_background_fails_the_sync(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.make_folder("a")
+    calls.failing["fsync"] = OSError(errno.EIO, "Input/output error")
+    with durable.open_output("a/1", deferred=True) as output:
+        output.write(b"1")
+    while calls.failing:
+        os.sched_yield()
+    with pytest.raises(UnavailableError, match=r"a/1.*Input/output error"):
+        durable.sync(["a/1"], ("a/snapshot-1", b"{}"))
+    assert hidden_names(Path(durable.location)) == []
+
+
+def test_an_object_created_after_a_sync_waits_for_its_name_alone(durable: LocalStore, calls: SystemCalls) -> None:
+    durable.make_folder("s")
+    durable.put("m", b"1", deferred=True)
+    calls.seen.clear()
+    durable.sync(["m"], ("s/snapshot-1", b"{}"))
+    assert sorted(calls.seen) == ["fsync w", "fsync w/m", "fsync w/s/.tmp-"]
+    assert durable.head("s/snapshot-1") is None, "it is visible before it is created"
+    calls.seen.clear()
+    assert durable.put_if_absent("s/snapshot-1", b"{}")
+    assert calls.seen == ["link w/s/.tmp- w/s/snapshot-1", "fsync w/s", "unlink w/s/.tmp-"]
+    assert durable.get("s/snapshot-1") == b"{}"
+    assert hidden_names(Path(durable.location)) == []
+
+
+@pytest.mark.parametrize("meanwhile", ["created", "other bytes", "cleared"])
+def test_bytes_written_ahead_are_not_used_for_another_object(
+    durable: LocalStore, tmp_path: Path, meanwhile: str
+) -> None:
+    durable.put("m", b"1", deferred=True)
+    durable.sync(["m"], ("s/snapshot-1", b"ours"))
+    if meanwhile == "created":
+        LocalStore(tmp_path / "w").put("s/snapshot-1", b"theirs")
+    if meanwhile == "cleared":
+        for temporary in (tmp_path / "w/s").iterdir():
+            temporary.unlink()
+    data = b"others" if meanwhile == "other bytes" else b"ours"
+    assert durable.put_if_absent("s/snapshot-1", data) is (meanwhile != "created")
+    assert durable.get("s/snapshot-1") == (b"theirs" if meanwhile == "created" else data)
+    if meanwhile != "other bytes":
+        assert hidden_names(tmp_path) == []
+
+
 def test_a_copy_of_the_store_in_another_process_has_nothing_to_sync(durable: LocalStore, calls: SystemCalls) -> None:
     durable.put("a/1", b"1", deferred=True)
     copy = pickle.loads(pickle.dumps(durable))
@@ -162,12 +210,14 @@ def test_deferred_writes_are_synced_in_a_forked_child(durable: LocalStore) -> No
     for name in ("a", "b", "c"):
         durable.put(name, b"1", deferred=True)
     durable.sync(["a", "b", "c"])
+    with durable.open_output("streamed", deferred=True) as output:
+        output.write(b"1")
     child = os.fork()
     if child == 0:
         try:
             for name in ("d", "e"):
                 durable.put(name, b"1", deferred=True)
-            durable.sync(["d", "e"])
+            durable.sync(["d", "e", "streamed"])
         finally:
             os._exit(0 if not durable._unsynced else 1)
     assert os.waitpid(child, 0)[1] == 0
