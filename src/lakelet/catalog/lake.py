@@ -220,8 +220,8 @@ class Lake:
         name: str,
         columns: Columns | Any,
         *,
-        primary_key: Sequence[str] = (),
-        partitioned_by: Sequence[str] = (),
+        primary_key: Sequence[str] | None = (),
+        partitioned_by: Sequence[str] | None = (),
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         if_not_exists: bool = False,
@@ -252,8 +252,8 @@ class Lake:
         columns: Columns,
         data: Any = None,
         *,
-        primary_key: Sequence[str] = (),
-        partitioned_by: Sequence[str] = (),
+        primary_key: Sequence[str] | None = (),
+        partitioned_by: Sequence[str] | None = (),
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
     ) -> Table:
@@ -370,8 +370,8 @@ class Lake:
     def planned_schema(
         self,
         columns: Columns,
-        primary_key: Sequence[str],
-        partitioned_by: Sequence[str],
+        primary_key: Sequence[str] | None,
+        partitioned_by: Sequence[str] | None,
         options: Mapping[str, object],
         comment: str | None,
     ) -> TableSchema:
@@ -387,8 +387,8 @@ class Lake:
                 f"option {PATH.name!r}: the location of a table follows from its name, found {texts[PATH.name]!r}"
             )
         fields = _fields(columns)
-        partitioned_by = _moved_keys(texts, PARTITION, partitioned_by)
-        primary_key = _moved_keys(texts, PRIMARY_KEY, primary_key)
+        partitioned_by = _moved_keys(texts, PARTITION, _names(partitioned_by))
+        primary_key = _moved_keys(texts, PRIMARY_KEY, _names(primary_key))
         for field in fields:
             if field.default is not None:
                 parse_literal(field.default, field.type, f"default of column {field.name!r}")
@@ -438,6 +438,11 @@ def _split(name: str) -> tuple[str, str]:
     if len(parts) != 2:
         raise InvalidError(f"table name {name!r}: expected database.table")
     return check_name(parts[0], "database"), check_name(parts[1], "table")
+
+
+def _names(given: Sequence[str] | None) -> Sequence[str]:
+    """Column names; one may be given by itself, and None are none."""
+    return (given,) if isinstance(given, str) else given or ()
 
 
 def _moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None], given: Sequence[str]) -> Sequence[str]:

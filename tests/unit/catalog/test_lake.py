@@ -316,3 +316,11 @@ def test_partitions_are_named_after_days_and_times(data_type: str, named: str | 
     given.write([{"id": 1, "p": value}])
     lake.replace_table("d.u", [*columns, ("n", "INT")], partitioned_by=["p"])
     assert (given.options["partition.legacy-name"], len(given.snapshots())) == ("true", 2)
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, ()), ((), ()), ("id", ("id",)), (["id", "s"], ("id", "s"))])
+def test_keys_are_none_one_name_or_several(lake: Lake, given: object, kept: tuple[str, ...]) -> None:
+    by_key = lake.create_table("d.keyed", COLUMNS, primary_key=given)  # type: ignore[arg-type]
+    assert by_key.schema.primary_keys == kept
+    by_partition = lake.create_table("d.partitioned", [*COLUMNS, ("v", "INT")], partitioned_by=given)  # type: ignore[arg-type]
+    assert by_partition.schema.partition_keys == kept

@@ -10,6 +10,7 @@ replaces the partition that PARTITION names in full; otherwise the partitions of
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,7 @@ from lakelet.sql.statements.change.change_values import check_defaults
 from lakelet.sql.statements.change.insert_conflict import run_conflict
 from lakelet.sql.statements.change.returned_rows import ReturnedRows
 from lakelet.sql.statements.change.row_change import check_distinct_keys
-from lakelet.sql.statements.rows.conversions import converted
+from lakelet.sql.statements.rows.conversions import converted, fits_as_is
 from lakelet.sql.statements.rows.insert_values import ValuesQuery
 from lakelet.sql.statements.rows.insert_words import Insert, ValuesRow, read_insert
 from lakelet.sql.statements.text.query_text import QueryText
@@ -160,14 +161,20 @@ class InsertRows:
             raise
 
     def _queried(self, query: QueryText, fixed: Mapping[str, Any]) -> QueriedRows:
-        given = query.schema(self.context)
-        names = self.columns(given.names, fixed)
-        check_defaults(self.schema, self.defaults, dict.fromkeys((*names, *fixed), True))
+        with ExitStack() as opened:
+            literals = opened.enter_context(query.run(self.context)) if query.is_literal else None
+            given = query.schema(self.context) if literals is None else literals.schema
+            names = self.columns(given.names, fixed)
+            check_defaults(self.schema, self.defaults, dict.fromkeys((*names, *fixed), True))
+            fields = [self.schema.field(name) for name in names]
+            if literals is not None and all(
+                fits_as_is(kind, one) for kind, one in zip(given.types, fields, strict=True)
+            ):
+                # Most literals need no conversion by a second query.
+                opened.pop_all()
+                return QueriedRows(names, _widened(literals, fields))
         places = [f"c{place}" for place in range(len(names))]
-        values = [
-            converted(place, kind, self.schema.field(name))
-            for place, kind, name in zip(places, given.types, names, strict=True)
-        ]
+        values = [converted(place, kind, field) for place, kind, field in zip(places, given.types, fields, strict=True)]
         if values != places:
             aliases = f") AS {_ROWS}({', '.join(places)})"
             items = ", ".join(f"{value} AS {place}" for value, place in zip(values, places, strict=True))
@@ -268,6 +275,13 @@ class InsertRows:
 
     def _error(self, message: str, word: Word) -> SqlError:
         return SqlError(message, self.statement.reader.text, word.start)
+
+
+def _widened(rows: SqlResult, fields: Sequence[Field]) -> SqlResult:
+    """Rows whose integers get the widths of their columns."""
+    names = rows.schema.names
+    schema = pa.schema([(name, to_arrow(field.type)) for name, field in zip(names, fields, strict=True)])
+    return SqlResult(schema, lambda: (batch.cast(schema) for batch in rows.to_batches()), close=rows.close)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,3 +114,12 @@ def test_an_error_points_at_the_literal(sql: SqlSession) -> None:
         sql.rows("INSERT INTO t VALUES (1, 'a'), ('x', 'b')")
     assert "'x'" in str(found.value)
     assert sql.rows("SELECT count(*) FROM t") == [(0,)]
+
+
+def test_literals_that_need_no_conversion_are_one_query(sql: SqlSession, spaces: list[bool]) -> None:
+    sql.rows("CREATE TABLE t (a BIGINT, b STRING, c INT)")
+    spaces.clear()
+    sql.rows("INSERT INTO t VALUES (1, 'x', 3), (-2147483648, 'y', 4)")
+    assert spaces == [False], "a second query converts what fits"
+    rows = sql.rows("SELECT * FROM t ORDER BY a")
+    assert rows == [(-2147483648, "y", 4), (1, "x", 3)]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
+from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import (
     BINARIES,
     FLOATS,
@@ -83,6 +84,13 @@ def converted(expression: str, given: pa.DataType, field: Field) -> str:
         shown = f"'''' || {shown} || ''''"
     message = f"{literal(f'column {field.name!r} is {field.type}; ')} || {shown} || ' does not convert to it'"
     return f"COALESCE({value}, CASE WHEN {expression} IS NULL THEN NULL ELSE error({message}) END)"
+
+
+def fits_as_is(given: pa.DataType, field: Field) -> bool:
+    """Whether a value needs no more than a wider integer to be one of the column."""
+    if _TYPES.is_signed_integer(given):
+        return isinstance(field.type, Atomic) and field.type.kind in INTEGERS and _widens(given, field.type)
+    return given == to_arrow(field.type) and duck_name(given) == duck_type(field.type)
 
 
 def duck_name(given: pa.DataType) -> str | None:

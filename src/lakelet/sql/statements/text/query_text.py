@@ -41,8 +41,8 @@ class Span:
 
 
 class QueryText:
-    """A query being assembled. `qualifier` are the parts of a table's full name that may qualify columns, `instead` has
-    replacements for words by their positions."""
+    """A query being assembled. It `is_literal` where it references no names. `qualifier` are the parts of a table's full name
+    that may qualify columns, `instead` has replacements for words by their positions."""
 
     def __init__(
         self, statement: Statement, qualifier: Sequence[str] = (), instead: Mapping[int, str] | None = None
@@ -55,7 +55,7 @@ class QueryText:
         self._given = _named_params(statement, self._names)
         self._pieces: list[_Piece] = []
         self._used: set[str] = set()
-        self._is_literal = False
+        self.is_literal = False
 
     def add(self, text: str) -> Self:
         """Adds generated text."""
@@ -84,7 +84,7 @@ class QueryText:
 
     def of_literals(self) -> Self:
         """Declares that the query references no names, so that none are resolved."""
-        self._is_literal = True
+        self.is_literal = True
         return self
 
     def followed_by(self, text: str) -> QueryText:
@@ -108,7 +108,7 @@ class QueryText:
         """Runs the query; errors point into the statement."""
         params = {name: self._given[name] for name in sorted(self._used)} or None
         try:
-            if self._is_literal:
+            if self.is_literal:
                 result = context.literals(self.text)
             else:
                 result = context.query(self.text, params, self._statement.frames, relations)
