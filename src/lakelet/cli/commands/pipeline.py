@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -49,6 +50,12 @@ def run(
     param: ParameterOption = None,
     env: EnvironmentOption = None,
     select: SelectOption = None,
+    full_refresh: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--full-refresh", metavar="TABLE", help="Empty this table and fill it from the beginning; * for all."
+        ),
+    ] = None,
     code: CodeOption = None,
     master: MasterOption = None,
     remote: RemoteOption = None,
@@ -57,7 +64,11 @@ def run(
     """Run a pipeline once: streaming tables take what is new, materialized views are computed anew where their inputs changed."""
     from lakelet.cli.pipeline.run_command import PipelineCall, run_command  # noqa: PLC0415 - loaded when it runs, as in all commands.
 
-    run_command(PipelineCall.of(call, file, _pairs(param), env, code, master, remote, _settings(conf)), select or [])
+    run_command(
+        PipelineCall.of(call, file, _pairs(param), env, code, master, remote, _settings(conf)),
+        select or [],
+        full_refresh or [],
+    )
 
 
 @app.command("dry-run")
@@ -79,6 +90,56 @@ def dry_run(
     dry_run_command(
         PipelineCall.of(call, file, _pairs(param), env, code, master, remote, _settings(conf)), select or []
     )
+
+
+class Form(StrEnum):
+    """How the graph is drawn."""
+
+    text = "text"
+    mermaid = "mermaid"
+    svg = "svg"
+
+
+@app.command("graph")
+@command
+def graph(
+    call: Call,
+    file: FileArgument,
+    param: ParameterOption = None,
+    env: EnvironmentOption = None,
+    form: Annotated[Form, typer.Option("--form", "-t", help="Text for the terminal, Mermaid, or SVG.")] = Form.text,
+    to: Annotated[str | None, typer.Option("--to", metavar="FILE", help="Write the picture to a file.")] = None,
+) -> None:
+    """Draw what is made of what; nothing runs."""
+    from lakelet.cli.pipeline.graph_command import graph_command  # noqa: PLC0415
+
+    graph_command(call, file, _pairs(param), env, form.value, to)
+
+
+@app.command("status")
+@command
+def status(
+    call: Call,
+    file: FileArgument,
+    param: ParameterOption = None,
+    env: EnvironmentOption = None,
+) -> None:
+    """Show what became of each flow of the last run, from the event log."""
+    from lakelet.cli.pipeline.status_command import status_command  # noqa: PLC0415
+
+    status_command(call, file, _pairs(param), env)
+
+
+@app.command("init")
+@command
+def init(
+    call: Call,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The YAML file to write.")] = "pipeline.yaml",
+) -> None:
+    """Write a small pipeline with raw files that runs as it is."""
+    from lakelet.cli.pipeline.init_command import init_command  # noqa: PLC0415
+
+    init_command(call, file)
 
 
 def _pairs(given: list[str] | None) -> dict[str, str]:

@@ -15,7 +15,8 @@ from lakelet.cli.deferred_pandas import defer_pandas
 from lakelet.cli.output.output import Output
 from lakelet.error_codes import codes_of
 from lakelet.errors import InvalidError
-from lakelet.pipeline import Pipeline, load_yaml
+from lakelet.pipeline import Pipeline, load
+from lakelet.pipeline.python_file import load_functions
 
 if TYPE_CHECKING:
     from lakelet.spark.pipeline.flow_result import FlowReport, RunResult
@@ -46,14 +47,13 @@ class PipelineCall:
         """The pipeline of a file; nothing runs yet."""
         if master is not None and remote is not None:
             raise typer.BadParameter("expected --master or --remote, found both", param_hint="'--remote'")
-        found = load_yaml(file, parameters, environment)
-        return PipelineCall(call, found, {}, master, remote, {**found.spark, **settings})
+        found = load(file, parameters, environment)
+        return PipelineCall(call, found, load_functions(code or []), master, remote, {**found.spark, **settings})
 
     @property
     def warehouse(self) -> str:
         """The one given, else that of the pipeline."""
-        given = self.call.warehouse
-        return given if given != DEFAULT_WAREHOUSE else self.pipeline.warehouse or given
+        return warehouse_of(self.call, self.pipeline)
 
     def session(self) -> AbstractContextManager[Any]:
         """The Spark session of a run."""
@@ -65,7 +65,12 @@ class PipelineCall:
         return pipeline_session(self.pipeline.name, self.master, self.remote, self.settings)
 
 
-def run_command(asked: PipelineCall, select: Sequence[str]) -> None:
+def warehouse_of(call: Call, pipeline: Pipeline) -> str:
+    """The warehouse that is given, else that of the pipeline, else the default one."""
+    return call.warehouse if call.warehouse != DEFAULT_WAREHOUSE else pipeline.warehouse or call.warehouse
+
+
+def run_command(asked: PipelineCall, select: Sequence[str], full_refresh: Sequence[str]) -> None:
     """Runs a pipeline and shows what became of each flow; the exit code is that of the first failure."""
     output = asked.call.output
     with asked.session() as spark:
@@ -76,6 +81,7 @@ def run_command(asked: PipelineCall, select: Sequence[str]) -> None:
             asked.pipeline,
             asked.warehouse,
             select=select,
+            full_refresh=full_refresh,
             options=asked.call.options,
             functions=asked.functions,
             listener=_Shown(output).report,

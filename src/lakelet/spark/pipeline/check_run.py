@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pyspark.sql import types as T
 
-from lakelet.pipeline.definition import Flow, Table
+from lakelet.pipeline.definition import LAKELET, Flow
+from lakelet.spark.pipeline.expectations import Expectations
 from lakelet.spark.pipeline.frames import Frames
 from lakelet.spark.pipeline.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
@@ -20,8 +22,9 @@ class CheckedFlow:
     columns: T.StructType
 
 
-def check_run(work: Workspace, flows: tuple[Flow, ...]) -> list[CheckedFlow]:
-    """The flows with their columns; an error of Lakelet's names the file and the line of the first that does not fit."""
+def check_run(work: Workspace, flows: tuple[Flow, ...], anew: Collection[str] = ()) -> list[CheckedFlow]:
+    """The flows with their columns; an error of Lakelet's names the file and the line of the first that does not fit. Tables of
+    `anew` are filled from the beginning, and may get other columns."""
     planned: dict[str, T.StructType] = {}
     frames = Frames(work, planned)
     found = []
@@ -29,13 +32,11 @@ def check_run(work: Workspace, flows: tuple[Flow, ...]) -> list[CheckedFlow]:
         for flow in flows:
             frame = frames.of_step(flow.step, work.graph.of_flow(flow), f"flow {flow.name!r}")
             table = work.graph.table(flow.target)
-            if table is not None:
-                planned[table.name.lower()] = _columns(work, table, frame)
+            target = table or work.graph.sink(flow.target)
+            Expectations(() if target is None else target.expectations, flow.name).check(frame)
+            if table is not None and table.format == LAKELET:
+                planned[table.name.lower()] = TableTarget(work, table).check(frame, anew=flow.target.lower() in anew)
             found.append(CheckedFlow(flow, frame.schema))
     finally:
         frames.close()
     return found
-
-
-def _columns(work: Workspace, table: Table, frame: object) -> T.StructType:
-    return TableTarget(work, table).check(frame)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """One flow of a run. `rows` are those written, None where they were not counted; `failed` rows by expectation."""
+    """One flow of a run. `rows` are those written, None where they were not counted; `unmet` rows by expectation."""
 
     flow: str
     target: str
@@ -30,6 +30,7 @@ class FlowResult:
     unmet: Mapping[str, int] = field(default_factory=dict)
     attempts: int = 1
     error: LakeletError | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

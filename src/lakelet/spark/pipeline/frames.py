@@ -161,7 +161,7 @@ class Frames:
         given = {**self._work.options, **options}
         if not streaming:
             return table_frame(self._work.spark, self._work.warehouse, name, options=given)
-        raise InvalidError(f"STREAM({name}): streams of Lakelet tables cannot be read yet")
+        return read_stream(self._work.spark, self._work.warehouse, name, options=given)
 
     def _of_iceberg(self, name: str, streaming: bool, options: Mapping[str, str]) -> DataFrame:
         from lakelet.spark.iceberg.table_frame import iceberg_table  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.

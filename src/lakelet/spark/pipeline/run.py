@@ -1,6 +1,6 @@
 """`ls.run_pipeline`: run the flows of a pipeline in order, each after those that fill what it reads.
 
-    check everything ─ for each flow: create its table ─ write ─ report
+    check everything ─ lock ─ for each flow: the generation of its target ─ create its table ─ write, with retries ─ log
 
 A flow that fails ends with its error; flows that read what it fills are skipped, the others run.
 """
@@ -9,35 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakelet.errors import LakeletError
-from lakelet.pipeline.definition import Flow, FlowKind, Pipeline
+from lakelet.errors import InvalidError
+from lakelet.pipeline.definition import Flow, Pipeline
+from lakelet.pipeline.event_log import Event, EventLog
 from lakelet.pipeline.graph import Graph
+from lakelet.pipeline.state import FOLDER, PipelineState
 from lakelet.spark.opened_lake import open_lake
-from lakelet.spark.opened_table import open_table
 from lakelet.spark.pipeline.check_run import CheckedFlow, check_run
 from lakelet.spark.pipeline.flow_result import FlowReport, FlowResult, Listener, Outcome, RunResult
-from lakelet.spark.pipeline.frames import Frames
-from lakelet.spark.pipeline.spark_errors import at_place
-from lakelet.spark.pipeline.table_target import TableTarget
+from lakelet.spark.pipeline.flow_run import FlowRun
 from lakelet.spark.pipeline.workspace import Workspace
-from lakelet.spark.write.table_write import write_frame
-from lakelet.spark.write.write_request import WriteRequest
+from lakelet.spark.workers import prepare_workers
+from lakelet.storage.open import open_store
 
 DEFAULT_WAREHOUSE = "./warehouse"
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What of a pipeline is run."""
-
-    select: tuple[str, ...] = ()
-    dry_run: bool = False
-    functions: Mapping[tuple[str, str], Callable[..., Any]] = field(default_factory=dict)
+Functions = Mapping[tuple[str, str], Callable[..., Any]]
 
 
 def run_pipeline(
@@ -46,18 +36,26 @@ def run_pipeline(
     warehouse: str | os.PathLike[str] | None = None,
     *,
     select: Sequence[str] = (),
+    full_refresh: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
-    functions: Mapping[tuple[str, str], Callable[..., Any]] | None = None,
+    functions: Functions | None = None,
     listener: Listener | None = None,
 ) -> RunResult:
-    """Runs a pipeline once: streaming tables take what is new, materialized views are computed anew.
+    """Runs a pipeline once: streaming tables take what is new, materialized views are computed anew where their inputs changed.
 
-    `select` names tables and sinks; `orders+` takes what is made of orders as well, `+orders` what orders is made of.
+    `select` names tables and sinks; `orders+` takes what is made of orders as well, `+orders` what orders is made of. Those of
+    `full_refresh` (in the same spelling; "*" for all) are emptied and filled from the beginning; without `select` only they run.
+    A failed flow is in the result, and does not raise.
     """
     work = _workspace(spark, pipeline, warehouse, options, functions)
-    flows = work.graph.selected(select)
-    check_run(work, flows)
-    return _Run(work, listener or (lambda report: None)).run(flows)
+    refreshed = [] if "*" in full_refresh else list(full_refresh)
+    flows = work.graph.selected([*select, *refreshed])
+    anew = flows if "*" in full_refresh else work.graph.selected(refreshed) if refreshed else ()
+    check_run(work, flows, {flow.target.lower() for flow in anew})
+    prepare_workers(spark)
+    state = _state(work)
+    with state.locked(f"pipeline {pipeline.name}"):
+        return _Run(work, state, listener).run(flows, {flow.target.lower() for flow in anew})
 
 
 def dry_run_pipeline(
@@ -67,10 +65,11 @@ def dry_run_pipeline(
     *,
     select: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
-    functions: Mapping[tuple[str, str], Callable[..., Any]] | None = None,
+    functions: Functions | None = None,
 ) -> list[CheckedFlow]:
     """Checks names, types, columns and options of a pipeline; nothing is written."""
     work = _workspace(spark, pipeline, warehouse, options, functions)
+    _state(work)
     return check_run(work, work.graph.selected(select))
 
 
@@ -79,57 +78,90 @@ def _workspace(
     pipeline: Pipeline,
     warehouse: str | os.PathLike[str] | None,
     options: Mapping[str, str] | None,
-    functions: Mapping[tuple[str, str], Callable[..., Any]] | None,
+    functions: Functions | None,
 ) -> Workspace:
     where = warehouse if warehouse is not None else pipeline.warehouse or DEFAULT_WAREHOUSE
     given = {**pipeline.options, **(options or {})}
     return Workspace(spark, Graph.of(pipeline), open_lake(where, given), given, functions or {})
 
 
+def _state(work: Workspace) -> PipelineState:
+    """The state folder; InvalidError where there is none that both Spark and this process reach."""
+    folder = work.pipeline.state or f"{work.warehouse}/{FOLDER}/{work.pipeline.name}"
+    if folder.startswith(("s3://", "s3a://")):
+        # Spark's own file systems know buckets as s3a.
+        folder = f"s3a://{folder.split('://', 1)[1]}"
+    elif "://" in folder and not folder.startswith("file://"):
+        raise InvalidError(f"{work.pipeline.place}: state {folder!r}: expected a folder or a bucket")
+    connection = {key: text for key, text in work.options.items() if key.startswith("s3.")}
+    return PipelineState(open_store(folder, connection), work.ids)
+
+
 class _Run:
-    def __init__(self, work: Workspace, listener: Listener) -> None:
+    """One run: flows one after the other, and the log of what became of them."""
+
+    def __init__(self, work: Workspace, state: PipelineState, listener: Listener | None) -> None:
         self._work = work
-        self._tell = listener
+        self._state = state
+        self._tell = listener or (lambda report: None)
         self._run_id = work.ids.uuid()
         self._failed: set[str] = set()
+        self._log = EventLog(work.lake, work.pipeline.database, work.pipeline.name)
+        self._pending: list[Event] = []
 
-    def run(self, flows: tuple[Flow, ...]) -> RunResult:
-        return RunResult(self._run_id, tuple(self._result(flow) for flow in flows))
-
-    def _result(self, flow: Flow) -> FlowResult:
+    def run(self, flows: tuple[Flow, ...], anew: set[str]) -> RunResult:
+        """The result of every flow; an interrupted run is logged as failed."""
         started = self._work.clock.monotonic()
-        self._tell(FlowReport(flow.name, flow.target, "started"))
+        self._log.create()
+        self._log.write(self._run_id, [Event("started", details={"flows": [flow.name for flow in flows]})])
+        made: list[FlowResult] = []
+        try:
+            runs = FlowRun(self._work, self._state, anew, self._report)
+            for flow in flows:
+                made.append(self._result(flow, runs))
+                self._log.write(self._run_id, self._pending)
+                self._pending.clear()
+        except BaseException as error:
+            seconds = self._work.clock.monotonic() - started
+            ended = Event("failed", seconds=seconds, details={"error": type(error).__name__})
+            self._log.write(self._run_id, [*self._pending, ended])
+            raise
+        result = RunResult(self._run_id, tuple(made))
+        event = "completed" if result.error is None else "failed"
+        self._log.write(self._run_id, [Event(event, seconds=self._work.clock.monotonic() - started)])
+        return result
+
+    def _result(self, flow: Flow, runs: FlowRun) -> FlowResult:
+        self._report(FlowReport(flow.name, flow.target, "started"))
         blocked = self._failed & (self._work.graph.upstream(flow.target) | {flow.target.lower()})
         if blocked:
-            made = FlowResult(flow.name, flow.target, Outcome.SKIPPED)
+            reason = f"{', '.join(sorted(blocked))} failed"
+            made = FlowResult(flow.name, flow.target, Outcome.SKIPPED, reason=reason)
         else:
-            made = self._attempt(flow, started)
+            made = runs.run(flow)
         if made.outcome in (Outcome.FAILED, Outcome.SKIPPED):
             self._failed.add(flow.target.lower())
-        self._tell(FlowReport(flow.name, flow.target, made.outcome.value, made.rows, result=made))
+        self._report(FlowReport(flow.name, flow.target, made.outcome.value, made.rows, result=made))
         return made
 
-    def _attempt(self, flow: Flow, started: float) -> FlowResult:
-        try:
-            rows = self._write(flow)
-        except LakeletError as error:
-            seconds = self._work.clock.monotonic() - started
-            return FlowResult(flow.name, flow.target, Outcome.FAILED, seconds, error=error)
-        return FlowResult(flow.name, flow.target, Outcome.COMPLETED, self._work.clock.monotonic() - started, rows)
-
-    def _write(self, flow: Flow) -> int | None:
-        frames = Frames(self._work)
-        try:
-            what = f"flow {flow.name!r}"
-            frame = frames.of_step(flow.step, self._work.graph.of_flow(flow), what)
-            table = self._work.graph.table(flow.target)
-            assert table is not None
-            assert flow.kind is FlowKind.COMPLETE
-            target = TableTarget(self._work, table)
-            target.create(frame)
-            with at_place(flow.place, what):
-                opened = open_table(self._work.warehouse, target.name, self._work.options)
-                made = write_frame(frame, opened, WriteRequest("overwrite"))
-            return None if made is None else made.delta_record_count
-        finally:
-            frames.close()
+    def _report(self, report: FlowReport) -> None:
+        self._tell(report)
+        if report.event == "progress":
+            return
+        details: dict[str, Any] = {} if report.message is None else {"message": report.message}
+        made = report.result
+        if made is not None:
+            details |= {"unmet": dict(made.unmet)} if made.unmet else {}
+            details |= {"reason": made.reason} if made.reason else {}
+            details |= {"error": type(made.error).__name__, "message": str(made.error)} if made.error else {}
+        self._pending.append(
+            Event(
+                report.event,
+                report.flow,
+                report.target,
+                report.rows,
+                None if made is None else made.seconds,
+                None if made is None else made.attempts,
+                details,
+            )
+        )

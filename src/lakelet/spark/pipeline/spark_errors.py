@@ -17,6 +17,8 @@ _LINE = re.compile(r"\bline (\d+)[, ]+pos \d+")
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
 _LONGEST = 600
+# What a plan raises for rows that must not be written: of an expectation, and of a sequence.
+_RAISED = re.compile(r"(expectation '.*|sequence_by \(.*)", re.DOTALL)
 
 
 @contextmanager
@@ -26,11 +28,25 @@ def at_place(place: Place, what: str, *, sql: bool = False) -> Iterator[None]:
         with readable(what):
             yield
     except LakeletError as error:
+        raised = _raised(str(error))
+        if raised is not None:
+            raise InvalidError(f"{place}: {what}: {raised}; nothing of it was written") from None
         if str(error).startswith(place.file):
             raise
         raise type(error)(f"{place}: {what}: {error}") from None
     except PySparkException as error:
+        raised = _raised(str(error))
+        if raised is not None:
+            raise InvalidError(f"{place}: {what}: {raised}; nothing of it was written") from None
         raise _converted(error, place, what, sql) from None
+
+
+def _raised(text: str) -> str | None:
+    """The message of a row that must not be written, from an error of the job that met it."""
+    if "USER_RAISED_EXCEPTION" not in text:
+        return None
+    found = _RAISED.search(text.split("USER_RAISED_EXCEPTION", 1)[1])
+    return None if found is None else _SQLSTATE.sub("", found[1].splitlines()[0]).strip()
 
 
 def _converted(error: PySparkException, place: Place, what: str, sql: bool) -> LakeletError:

@@ -1,0 +1,35 @@
+"""Auto CDC flows: what is new among the changes is applied to the tables of `cdc_rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelet.spark.pipeline.cdc_rows import CdcApply, CdcColumns
+from lakelet.spark.pipeline.flow_write import FlowWrite, Written
+from lakelet.spark.pipeline.stream_flow import finish, start
+from lakelet.spark.read.table_frame import table as table_frame
+
+
+def apply_changes(write: FlowWrite) -> Written:
+    """Applies what is new, and ends."""
+    query = start(write, write.frame, cdc_tables(write), on_duplicate="any")
+    return Written(finish(write, query))
+
+
+def cdc_tables(write: FlowWrite) -> dict[str, Callable[[DataFrame], DataFrame] | None]:
+    """The tables of an auto CDC flow with the functions of a batch, in the order of their commits."""
+    cdc = write.flow.cdc
+    assert cdc is not None
+    target, warehouse, options = write.target, write.work.warehouse, dict(write.work.options)
+
+    def read(spark: SparkSession, name: str) -> DataFrame:
+        return table_frame(spark, warehouse, name, options=options)
+
+    apply = CdcApply(CdcColumns.of(cdc, write.frame), target.name, target.deletes, read)
+    tables: dict[str, Callable[[DataFrame], DataFrame] | None] = {}
+    if cdc.apply_as_deletes is not None:
+        tables[target.deletes] = apply.deletes
+    tables[target.name] = apply.rows
+    return tables

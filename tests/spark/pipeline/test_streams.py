@@ -1,0 +1,165 @@
+"""Streaming tables, expectations, refreshes and auto CDC."""
+
+import pytest
+
+from lakelet.errors import InvalidError
+from tests.spark.pipeline.conftest import Workshop
+
+ORDERS = """\
+name: shop
+database: shop
+sources:
+  raw: {format: json, path: raw, schema: "id BIGINT, country STRING, amount DOUBLE"}
+  countries: {format: csv, path: countries, schema: "country STRING, continent STRING"}
+tables:
+  orders:
+    sql: SELECT r.*, c.continent FROM STREAM(raw) r LEFT JOIN countries c ON c.country = r.country
+    expectations:
+      positive: {condition: amount > 0, action: drop}
+      known: {condition: continent IS NOT NULL, action: quarantine}
+      cheap: amount < 100
+materialized_views:
+  totals: {sql: "SELECT continent, count(*) AS orders, sum(amount) AS amount FROM orders GROUP BY continent"}
+  copies: {sql: SELECT continent FROM totals}
+"""
+
+
+def order(number: int, country: str, amount: float) -> str:
+    return f'{{"id": {number}, "country": "{country}", "amount": {amount}}}\n'
+
+
+def test_what_is_new_is_added_once_and_counted(workshop: Workshop) -> None:
+    workshop.raw("c.csv", "DE,Europe\nJP,Asia\n", "countries")
+    workshop.raw("1.json", order(1, "DE", 5) + order(2, "JP", 500) + order(3, "DE", -1) + order(4, "XX", 7))
+    made = workshop.results(ORDERS)
+    assert {name: one.outcome.value for name, one in made.items()} == dict.fromkeys(
+        ("orders", "totals", "copies"), "completed"
+    )
+    assert (made["orders"].rows, made["orders"].unmet) == (2, {"positive": 1, "known": 1, "cheap": 1})
+    assert [row["id"] for row in workshop.rows("orders", "id")] == [1, 2]
+    (aside,) = workshop.rows("orders_quarantine")
+    assert (aside["flow"], aside["reason"], aside["row"]) == ("orders", "known", '{"id":4,"country":"XX","amount":7.0}')
+
+    assert workshop.run(ORDERS) == {"orders": "completed", "totals": "up to date", "copies": "up to date"}
+    workshop.raw("2.json", order(5, "JP", 8))
+    assert workshop.run(ORDERS) == {"orders": "completed", "totals": "completed", "copies": "completed"}
+    assert workshop.rows("totals", "continent") == [
+        {"continent": "Asia", "orders": 2, "amount": 508.0},
+        {"continent": "Europe", "orders": 1, "amount": 5.0},
+    ]
+    # A definition that changed is computed, though its inputs did not.
+    other = ORDERS.replace("SELECT continent FROM totals", "SELECT upper(continent) AS continent FROM totals")
+    assert workshop.run(other, select=["copies"]) == {"copies": "completed"}
+    events = workshop.rows("pipeline_events")
+    assert {row["event"] for row in events if row["flow"] is None} == {"started", "completed"}
+    assert [row["rows"] for row in events if (row["flow"], row["event"]) == ("orders", "completed")] == [2, 0, 1]
+
+
+def test_a_full_refresh_fills_a_table_from_the_beginning(workshop: Workshop) -> None:
+    workshop.raw("c.csv", "DE,Europe\n", "countries")
+    workshop.raw("1.json", order(1, "DE", 5) + order(2, "JP", 6))
+    workshop.run(ORDERS)
+    assert len(workshop.rows("orders_quarantine")) == 1
+    workshop.raw("c.csv", "DE,Europe\nJP,Asia\n", "countries")
+    workshop.raw("2.json", order(3, "JP", 8))
+    other = ORDERS.replace("r.*, c.continent", "r.*, c.continent, 1 AS added")
+    with pytest.raises(InvalidError, match=r"shop\.yaml:7: table 'orders': .*'added'"):
+        workshop.run(other)
+    assert workshop.run(other, full_refresh=["orders+"]) == dict.fromkeys(("orders", "totals", "copies"), "completed")
+    assert [(row["id"], row["added"]) for row in workshop.rows("orders", "id")] == [(1, 1), (2, 1), (3, 1)]
+    assert workshop.rows("orders_quarantine") == []
+    # A table that was dropped is filled from the beginning as well.
+    workshop.lake.drop_table("shop.orders")
+    workshop.run(other, select=["orders"])
+    assert len(workshop.rows("orders")) == 3
+    # Another one under its name is not.
+    workshop.lake.drop_table("shop.orders")
+    workshop.lake.create_table(
+        "shop.orders", [("id", "BIGINT"), ("country", "STRING"), ("amount", "DOUBLE"), ("continent", "STRING")]
+    )
+    with pytest.raises(InvalidError, match="--full-refresh orders"):
+        workshop.run(ORDERS, select=["orders"])
+
+
+def test_an_expectation_that_fails_commits_nothing_and_is_told(workshop: Workshop) -> None:
+    workshop.raw("c.csv", "DE,Europe\n", "countries")
+    workshop.raw("1.json", order(1, "DE", 5))
+    workshop.run(ORDERS)
+    workshop.raw("2.json", order(2, "DE", 6) + order(3, "DE", -7))
+    strict = ORDERS.replace("action: drop", "action: fail")
+    made = workshop.results(strict)
+    error = made["orders"].error
+    assert isinstance(error, InvalidError)
+    assert "shop.yaml:7: flow 'orders': expectation 'positive' (amount > 0) is not met by {\"id\":3," in str(error)
+    assert [made[name].outcome.value for name in ("totals", "copies")] == ["skipped", "skipped"]
+    assert [row["id"] for row in workshop.rows("orders")] == [1]
+    workshop.run(ORDERS)
+    assert [row["id"] for row in workshop.rows("orders", "id")] == [1, 2]
+
+
+CDC = """\
+name: shop
+database: shop
+sources:
+  changes: {{format: json, path: raw, schema: "id BIGINT, name STRING, op STRING, at INT"}}
+tables:
+  customers: {{}}
+auto_cdc_flows:
+  customer_changes:
+    target: customers
+    source: changes
+    keys: id
+    sequence_by: at
+    apply_as_deletes: op = 'd'
+    except_columns: [op{more}]
+    scd_type: {kind}
+"""
+
+
+def change(number: int, name: str, op: str, at: int) -> str:
+    return f'{{"id": {number}, "name": "{name}", "op": "{op}", "at": {at}}}\n'
+
+
+FIRST = [
+    change(1, "a", "u", 1),
+    change(1, "b", "u", 3),
+    change(2, "x", "u", 1),
+    change(2, "x", "d", 4),
+    change(3, "n", "d", 9),
+]
+LATER = [change(1, "late", "u", 2), change(2, "older", "u", 3), change(2, "back", "u", 6), change(3, "before", "u", 8)]
+
+
+@pytest.mark.parametrize("more", ["", ", at"])
+def test_auto_cdc_keeps_the_newest_row_whatever_the_order(workshop: Workshop, more: str) -> None:
+    text = CDC.format(kind=1, more=more)
+    workshop.raw("1.json", "".join(FIRST))
+    workshop.run(text)
+    assert [(row["id"], row["name"]) for row in workshop.rows("customers", "id")] == [(1, "b")]
+    # Nothing is left of deletions in the table itself.
+    workshop.lake.table("shop.customers").compact(full=True)
+    workshop.raw("2.json", "".join(LATER))
+    workshop.run(text)
+    assert [(row["id"], row["name"]) for row in workshop.rows("customers", "id")] == [(1, "b"), (2, "back")]
+    assert workshop.lake.table("shop.customers").options["sequence.field"] == ("at" if not more else "__sequence")
+
+
+def test_auto_cdc_keeps_every_version_whatever_the_order(workshop: Workshop) -> None:
+    text = CDC.format(kind=2, more=", at")
+    workshop.raw("1.json", "".join(FIRST))
+    workshop.run(text)
+    workshop.raw("2.json", "".join(LATER))
+    workshop.run(text)
+    found = workshop.rows("customers", "id", "__start_at")
+    assert [(row["id"], row["name"], row["__start_at"], row["__end_at"]) for row in found] == [
+        (1, "a", 1, 2),
+        (1, "late", 2, 3),
+        (1, "b", 3, None),
+        (2, "x", 1, 3),
+        (2, "older", 3, 4),
+        (2, "back", 6, None),
+        (3, "before", 8, 9),
+    ]
+    workshop.raw("3.json", change(1, "b", "d", 3) + '{"id": 1, "name": "nothing"}\n')
+    with pytest.raises(InvalidError, match=r"sequence_by \(at\) is NULL"):
+        workshop.run(text)
