@@ -54,8 +54,11 @@ class Mapped:
     def check(self, known: tuple[str, ...], what: str) -> None:
         """InvalidError for the first name that is none of the known ones."""
         for name in self.entries:
-            if name not in known:
-                raise self.keys[name].invalid(f"unknown field {name!r} of {what}{nearest(name, known)}")
+            if name in known:
+                continue
+            cut = " " in name and isinstance(self.entries[name], Scalar)
+            hint = "; a text with commas within {…} needs quotes" if cut else nearest(name, known)
+            raise self.keys[name].invalid(f"unknown field {name!r} of {what}{hint}")
 
 
 Node = Scalar | Listed | Mapped

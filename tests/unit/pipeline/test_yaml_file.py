@@ -82,6 +82,7 @@ def test_an_environment_replaces_settings_and_values_given_replace_both() -> Non
     [
         ("primary_key", "primry_key", 19, "unknown field 'primry_key' of table 'orders'; did you mean primary_key"),
         ("materialized_views", "materialised_views", 23, "did you mean materialized_views"),
+        ('"SELECT * FROM STREAM(raw_orders) WHERE id IS NOT NULL"', "SELECT id, amount FROM x", 15, "needs quotes"),
         ("${raw}", "${rw}", 11, "parameter 'rw' has no value; did you mean raw"),
         ("'${day}' AS day,\n             count(*)", "1,\n             '${dy}'", 27, "'dy' has no value"),
         ("action: drop", "action: dropp", 21, "action 'dropp' of expectation 'positive'"),

@@ -21,6 +21,7 @@ from lakelet.spark.pipeline.spark_errors import at_place
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.read.table_frame import table as table_frame
 from lakelet.spark.sql.statement import query
+from lakelet.spark.stream.read.stream_frame import read_stream
 
 _FILES = ("csv", "json", "parquet", "orc", "text", "xml", "binaryfile", "avro")
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakelet.errors import InvalidError
-from lakelet.pipeline.definition import Flow, Pipeline
+from lakelet.pipeline.definition import Flow, Pipeline, Table
 from lakelet.pipeline.event_log import Event, EventLog
 from lakelet.pipeline.graph import Graph
 from lakelet.pipeline.state import FOLDER, PipelineState
@@ -51,6 +51,7 @@ def run_pipeline(
     refreshed = [] if "*" in full_refresh else list(full_refresh)
     flows = work.graph.selected([*select, *refreshed])
     anew = flows if "*" in full_refresh else work.graph.selected(refreshed) if refreshed else ()
+    _check_refresh(work.graph, {flow.target.lower() for flow in anew})
     check_run(work, flows, {flow.target.lower() for flow in anew})
     prepare_workers(spark)
     state = _state(work)
@@ -71,6 +72,19 @@ def dry_run_pipeline(
     work = _workspace(spark, pipeline, warehouse, options, functions)
     _state(work)
     return check_run(work, work.graph.selected(select))
+
+
+def _check_refresh(graph: Graph, anew: set[str]) -> None:
+    """InvalidError where a table is filled from the beginning and another, which took its rows as a stream, is not."""
+    for flow in graph.pipeline.flows:
+        if flow.target.lower() in anew:
+            continue
+        for one in graph.stored_inputs(flow):
+            if one.streaming and isinstance(one.dataset, Table) and one.dataset.name.lower() in anew:
+                raise InvalidError(
+                    f"{flow.place}: flow {flow.name!r} reads STREAM({one.name}) and would get all rows once more: refresh "
+                    f"{flow.target} as well (--full-refresh {one.dataset.name}+)"
+                )
 
 
 def _workspace(
