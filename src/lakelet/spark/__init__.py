@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lakelet.spark.jobs.count import count
     from lakelet.spark.jobs.migrate import migrate
     from lakelet.spark.jobs.orphans import remove_orphan_files
+    from lakelet.spark.pipeline.backfill import backfill_pipeline
     from lakelet.spark.pipeline.run import dry_run_pipeline, run_pipeline
     from lakelet.spark.read.table_frame import table
     from lakelet.spark.session import local_session
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from lakelet.spark.write.table_write import write
 
 __all__ = [
+    "backfill_pipeline",
     "bulk_load",
     "checksum",
     "compact",
@@ -68,6 +70,7 @@ __all__ = [
 
 # Each is imported at its first use: Spark starts Python processes for every data source and task, and none of them needs all.
 _HOMES = {
+    "backfill_pipeline": "pipeline.backfill",
     "bulk_load": "jobs.bulk_load",
     "checksum": "jobs.checksum",
     "compact": "jobs.compact",

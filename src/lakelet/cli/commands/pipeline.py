@@ -92,6 +92,31 @@ def dry_run(
     )
 
 
+@app.command("backfill")
+@command
+def backfill(
+    call: Call,
+    file: FileArgument,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The table to compute again.", show_default=False)],
+    column: Annotated[str, typer.Option("--column", metavar="NAME", help="The column of the range.")],
+    start: Annotated[str | None, typer.Option("--from", metavar="VALUE", help="The first value of the range.")] = None,
+    end: Annotated[
+        str | None, typer.Option("--until", metavar="VALUE", help="The first value behind the range.")
+    ] = None,
+    param: ParameterOption = None,
+    env: EnvironmentOption = None,
+    code: CodeOption = None,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    conf: ConfOption = None,
+) -> None:
+    """Compute a range of a table again, from all that its sources hold now."""
+    from lakelet.cli.pipeline.run_command import PipelineCall, backfill_command  # noqa: PLC0415
+
+    asked = PipelineCall.of(call, file, _pairs(param), env, code, master, remote, _settings(conf))
+    backfill_command(asked, table, column, start, end)
+
+
 class Form(StrEnum):
     """How the graph is drawn."""
 

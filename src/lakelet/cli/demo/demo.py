@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lakelet.catalog import connect
 from lakelet.catalog.lake import Lake
 from lakelet.cli.demo.demo_engines import Engine, open_engine
+from lakelet.cli.demo.demo_pipeline import show_pipeline
 from lakelet.cli.maintenance import compaction_bar
 from lakelet.cli.output.output import Output
 from lakelet.clock import SystemClock
@@ -42,8 +43,8 @@ class _Demo:
 
 
 def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
-    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, insert into Iceberg,
-    check."""
+    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, insert into Iceberg, run
+    a pipeline, check."""
     with open_engine(engine, warehouse, options, output) as opened:
         _run(warehouse, options, output, rows, opened)
 
@@ -70,7 +71,7 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
     demo = _Demo(lake, orders, output, rows, engine)
     steps = (
         *(_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes),
-        *(_merge, _iceberg, _check),
+        *(_merge, _iceberg, _pipeline, _check),
     )
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
@@ -217,6 +218,17 @@ def _merge(demo: _Demo, number: int) -> str:
     demo.lake.sql(f"CREATE VIEW {DATABASE}.best AS FROM {totals} ORDER BY amount DESC LIMIT 1")
     output.rows("the view", ("country", "amount"), demo.lake.sql(f"FROM {DATABASE}.best").rows())
     return "merge"
+
+
+def _pipeline(demo: _Demo, number: int) -> str:
+    demo.output.note(
+        f"[bold]{number}. Pipeline[/bold]: files become a streaming table, and a view of it; a second run takes what is new"
+    )
+    if demo.engine.pipeline_runner is None:
+        demo.output.note("   left out: pipelines run on Spark")
+    else:
+        show_pipeline(demo.engine.pipeline_runner, DATABASE, demo.output)
+    return "pipeline"
 
 
 def _check(demo: _Demo, number: int) -> str:

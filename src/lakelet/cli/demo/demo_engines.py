@@ -16,9 +16,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lakelet.catalog.lake import Lake
+from lakelet.cli.demo.demo_pipeline import Runner
 from lakelet.cli.output.output import ConsoleOutput, Output
 from lakelet.errors import UnavailableError
 from lakelet.model.snapshot import Snapshot
+from lakelet.pipeline import Pipeline
 from lakelet.table import Table
 
 ENGINES = ("spark", "local")
@@ -42,6 +44,11 @@ class Engine(Protocol):
         """Inserts big orders into a table of the lake's own Iceberg catalog, as one snapshot."""
         ...
 
+    @property
+    def pipeline_runner(self) -> Runner | None:
+        """Runs pipelines; None for an engine that does not."""
+        ...
+
 
 class LocalEngine:
     """Everything in this process."""
@@ -61,6 +68,11 @@ class LocalEngine:
         """Runs an INSERT statement."""
         columns = ", ".join(_ICEBERG_COLUMNS)
         lake.sql(f"INSERT INTO iceberg.{name} SELECT {columns} FROM {orders.name} WHERE {_BIG}")
+
+    @property
+    def pipeline_runner(self) -> Runner | None:
+        """None: pipelines run on Spark."""
+        return None
 
 
 class SparkEngine:
@@ -109,6 +121,22 @@ class SparkEngine:
             insert_iceberg(
                 rows.select(*_ICEBERG_COLUMNS), "iceberg", name, warehouse=self._warehouse, options=self._options
             )
+
+    @property
+    def pipeline_runner(self) -> Runner | None:
+        """Runs a pipeline in the session of the demo."""
+        return self._run_pipeline
+
+    def _run_pipeline(self, pipeline: Pipeline) -> list[tuple[object, ...]]:
+        from lakelet.spark.pipeline.run import run_pipeline  # noqa: PLC0415 - as above.
+
+        made = run_pipeline(self._spark, pipeline, self._warehouse, options=self._options)
+        if made.error is not None:
+            raise made.error
+        return [
+            (one.flow, one.outcome.value, one.rows, ", ".join(f"{name}: {count}" for name, count in one.unmet.items()))
+            for one in made.flows
+        ]
 
     def _watched(self, doing: str) -> AbstractContextManager[object]:
         from lakelet.spark.task_progress import task_progress  # noqa: PLC0415 - as above.

@@ -8,7 +8,7 @@ from pathlib import Path
 from lakelet.cli.call import Call
 from lakelet.errors import InvalidError
 from lakelet.pipeline import Graph, load
-from lakelet.pipeline.picture.drawing import drawing_of
+from lakelet.pipeline.picture.layout import drawing_of
 from lakelet.pipeline.picture.mermaid import mermaid
 from lakelet.pipeline.picture.svg import svg
 from lakelet.pipeline.picture.terminal import terminal

@@ -116,6 +116,26 @@ def dry_run_command(asked: PipelineCall, select: Sequence[str]) -> None:
     asked.call.output.rows(f"{asked.pipeline.name}: nothing was written", ("flow", "target", "kind", "columns"), rows)
 
 
+def backfill_command(asked: PipelineCall, table: str, column: str, start: str | None, end: str | None) -> None:
+    """Computes a range of a table and shows how many rows it has."""
+    with asked.session() as spark:
+        from lakelet.spark.pipeline.backfill import backfill_pipeline  # noqa: PLC0415
+        from lakelet.spark.pipeline.flow_result import RunResult  # noqa: PLC0415
+
+        made = backfill_pipeline(
+            spark,
+            asked.pipeline,
+            table,
+            column=column,
+            start=start,
+            end=end,
+            warehouse=asked.warehouse,
+            options=asked.call.options,
+            functions=asked.functions,
+        )
+    _show(asked.call.output, asked.pipeline.name, RunResult("backfill", (made,)))
+
+
 def _show(output: Output, name: str, made: RunResult) -> None:
     columns = ("flow", "target", "outcome", "rows", "unmet expectations", "attempts", "seconds")
     rows = [

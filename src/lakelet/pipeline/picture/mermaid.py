@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelet.pipeline.graph import Graph
-from lakelet.pipeline.picture.drawing import drawing_of
+from lakelet.pipeline.picture.layout import drawing_of
 
 _SHAPES = {
     "source": ("[/", "/]"),

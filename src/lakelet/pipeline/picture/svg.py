@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from lakelet.pipeline.graph import Graph
-from lakelet.pipeline.picture.drawing import Box, drawing_of
+from lakelet.pipeline.picture.layout import Box, drawing_of
 
 _WIDE, _HIGH, _GAP_X, _GAP_Y, _EDGE = 180, 46, 90, 22, 20
 _MOST_SHOWN = 24

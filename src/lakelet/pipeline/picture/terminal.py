@@ -8,7 +8,7 @@ orders   streaming table
 from __future__ import annotations
 
 from lakelet.pipeline.graph import Graph
-from lakelet.pipeline.picture.drawing import Box, Drawing, drawing_of
+from lakelet.pipeline.picture.layout import Box, Drawing, drawing_of
 
 
 def terminal(graph: Graph) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as T
 
-from lakelet.pipeline.definition import LAKELET, Flow
+from lakelet.pipeline.definition import ICEBERG, LAKELET, Flow
 from lakelet.spark.pipeline.expectations import Expectations
 from lakelet.spark.pipeline.frames import Frames
 from lakelet.spark.pipeline.table_target import TableTarget
@@ -36,6 +36,10 @@ def check_run(work: Workspace, flows: tuple[Flow, ...], anew: Collection[str] = 
             Expectations(() if target is None else target.expectations, flow.name).check(frame)
             if table is not None and table.format == LAKELET:
                 planned[table.name.lower()] = TableTarget(work, table).check(frame, anew=flow.target.lower() in anew)
+            if table is not None and table.format == ICEBERG:
+                from lakelet.spark.pipeline.iceberg_target import IcebergTarget  # noqa: PLC0415 - pyiceberg need not be there.
+
+                planned[table.name.lower()] = IcebergTarget(work, table).check(frame)
             found.append(CheckedFlow(flow, frame.schema))
     finally:
         frames.close()

@@ -90,6 +90,11 @@ class FlowRun:
         sink = self.work.graph.sink(write.flow.target)
         if sink is not None:
             return write_sink(write, sink)
+        table = self.work.graph.table(write.flow.target)
+        if table is not None and table.format == ICEBERG:
+            from lakelet.spark.pipeline.iceberg_target import IcebergTarget  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+
+            return IcebergTarget(self.work, table).write(write)
         match write.flow.kind:
             case FlowKind.COMPLETE:
                 return write_view(write, digest)

@@ -47,14 +47,14 @@ def run_pipeline(
     `full_refresh` (in the same spelling; "*" for all) are emptied and filled from the beginning; without `select` only they run.
     A failed flow is in the result, and does not raise.
     """
-    work = _workspace(spark, pipeline, warehouse, options, functions)
+    work = workspace(spark, pipeline, warehouse, options, functions)
     refreshed = [] if "*" in full_refresh else list(full_refresh)
     flows = work.graph.selected([*select, *refreshed])
     anew = flows if "*" in full_refresh else work.graph.selected(refreshed) if refreshed else ()
     _check_refresh(work.graph, {flow.target.lower() for flow in anew})
     check_run(work, flows, {flow.target.lower() for flow in anew})
     prepare_workers(spark)
-    state = _state(work)
+    state = state_of(work)
     with state.locked(f"pipeline {pipeline.name}"):
         return _Run(work, state, listener).run(flows, {flow.target.lower() for flow in anew})
 
@@ -69,8 +69,8 @@ def dry_run_pipeline(
     functions: Functions | None = None,
 ) -> list[CheckedFlow]:
     """Checks names, types, columns and options of a pipeline; nothing is written."""
-    work = _workspace(spark, pipeline, warehouse, options, functions)
-    _state(work)
+    work = workspace(spark, pipeline, warehouse, options, functions)
+    state_of(work)
     return check_run(work, work.graph.selected(select))
 
 
@@ -87,19 +87,20 @@ def _check_refresh(graph: Graph, anew: set[str]) -> None:
                 )
 
 
-def _workspace(
+def workspace(
     spark: SparkSession,
     pipeline: Pipeline,
     warehouse: str | os.PathLike[str] | None,
     options: Mapping[str, str] | None,
     functions: Functions | None,
 ) -> Workspace:
+    """What a run works with."""
     where = warehouse if warehouse is not None else pipeline.warehouse or DEFAULT_WAREHOUSE
     given = {**pipeline.options, **(options or {})}
     return Workspace(spark, Graph.of(pipeline), open_lake(where, given), given, functions or {})
 
 
-def _state(work: Workspace) -> PipelineState:
+def state_of(work: Workspace) -> PipelineState:
     """The state folder; InvalidError where there is none that both Spark and this process reach."""
     folder = work.pipeline.state or f"{work.warehouse}/{FOLDER}/{work.pipeline.name}"
     if folder.startswith(("s3://", "s3a://")):
