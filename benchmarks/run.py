@@ -46,6 +46,7 @@ from benchmarks.rounds import REPOSITORY, ContenderError
 from benchmarks.spark.measure_iceberg_spark import measure_iceberg_spark
 from benchmarks.spark.measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
 from benchmarks.spark.measure_spark_peers import measure_spark_peers
+from benchmarks.spark.measure_stream_read import measure_stream_read
 from benchmarks.sql.measure_sql import measure_cli_start, measure_sql
 
 BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
@@ -73,6 +74,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "spark_read": measure_spark_read,
     "spark_write": measure_spark_write,
     "spark_upsert": measure_spark_upsert,
+    "stream_read": measure_stream_read,
     "spark_peers": measure_spark_peers,
     "iceberg_spark": measure_iceberg_spark,
     "sql": measure_sql,

@@ -19,6 +19,7 @@ from lakelet.insert_engines import ENGINES
 if TYPE_CHECKING:
     from lakelet.spark.cdc.sync import sync_cdc
     from lakelet.spark.iceberg.insert import insert_iceberg
+    from lakelet.spark.iceberg.stream_frame import read_iceberg_stream
     from lakelet.spark.iceberg.table_frame import iceberg_table
     from lakelet.spark.jobs.bulk_load import bulk_load
     from lakelet.spark.jobs.checksum import checksum
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
     from lakelet.spark.sql.statement import sql
     from lakelet.spark.sql.views import views
     from lakelet.spark.stream.read.stream_frame import read_stream
+    from lakelet.spark.stream.read.stream_lag import StreamLag, stream_lag
     from lakelet.spark.stream.write.background_compaction import compaction_failures, wait_for_compactions
     from lakelet.spark.stream.write.batch import write_batch
     from lakelet.spark.stream.write.query import write_stream
     from lakelet.spark.write.table_write import write
 
 __all__ = [
+    "StreamLag",
     "backfill_pipeline",
     "bulk_load",
     "checksum",
@@ -53,12 +56,14 @@ __all__ = [
     "insert_iceberg",
     "local_session",
     "migrate",
+    "read_iceberg_stream",
     "read_stream",
     "register",
     "remove_orphan_files",
     "rescale",
     "run_pipeline",
     "sql",
+    "stream_lag",
     "sync_cdc",
     "table",
     "views",
@@ -70,6 +75,7 @@ __all__ = [
 
 # Each is imported at its first use: Spark starts Python processes for every data source and task, and none of them needs all.
 _HOMES = {
+    "StreamLag": "stream.read.stream_lag",
     "backfill_pipeline": "pipeline.backfill",
     "bulk_load": "jobs.bulk_load",
     "checksum": "jobs.checksum",
@@ -82,11 +88,13 @@ _HOMES = {
     "insert_iceberg": "iceberg.insert",
     "local_session": "session",
     "migrate": "jobs.migrate",
+    "read_iceberg_stream": "iceberg.stream_frame",
     "read_stream": "stream.read.stream_frame",
     "register": "source.registration",
     "remove_orphan_files": "jobs.orphans",
     "rescale": "jobs.compact",
     "run_pipeline": "pipeline.run",
+    "stream_lag": "stream.read.stream_lag",
     "sql": "sql.statement",
     "sync_cdc": "cdc.sync",
     "table": "read.table_frame",

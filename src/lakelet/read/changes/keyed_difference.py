@@ -1,6 +1,6 @@
 """Diff two versions of a primary-key table: inserted, updated and deleted rows.
 
-DuckDB does it, on disk where memory does not suffice. Keys are compared as their BinaryRow bytes, so that they are equal
+DuckDB does it, on disk unless the rows are few. Keys are compared as their BinaryRow bytes, so that they are equal
 exactly where the table takes them for one key; rows are compared column by column, with NULL equal to NULL, NaN to NaN, zeros of
 one sign, and maps by their entries in whatever order they are stored.
 """
@@ -8,12 +8,14 @@ one sign, and maps by their entries in whatever order they are stored.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
 import pyarrow as pa
 
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.types import DataType
 from lakelet.predicate.instance import open_instance
+from lakelet.read.changes.small_rows import with_size
 from lakelet.read.stream_error import StreamError
 from lakelet.storage.spill_folder import SpillFolder
 
@@ -27,8 +29,11 @@ def keyed_difference(
 ) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
     """Kinds ("-D", "-U", "+U", "+I") and rows; the two rows of an update follow one another."""
     schema = before.schema
-    with SpillFolder("lakelet-") as folder:
-        connection, failed = open_instance(f"{folder}/rows.duckdb", {"temp_directory": f"{folder}/more"}), StreamError()
+    failed = StreamError()
+    (before, small), (after, small_too) = with_size(before), with_size(after)
+    with SpillFolder("lakelet-") if not (small and small_too) else nullcontext() as folder:
+        place = ":memory:" if folder is None else f"{folder}/rows.duckdb"
+        connection = open_instance(place, {} if folder is None else {"temp_directory": f"{folder}/more"})
         try:
             for name, rows in (("before_rows", before), ("after_rows", after)):
                 with failed.retold():

@@ -12,12 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from lakelet.iceberg.scan import ScanFile
 from lakelet.spark.iceberg.source_options import IcebergSourceOptions
 from lakelet.spark.iceberg.source_writer import IcebergSourceWriter
+from lakelet.spark.iceberg.stream_reader import IcebergStreamReader
 from lakelet.spark.iceberg.table_frame import PlannedRead
 from lakelet.spark.iceberg.types import spark_fields
 from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, balanced_parts, small_batches
@@ -48,6 +55,11 @@ class IcebergDataSource(DataSource):
             read = self._pinned or IcebergSourceOptions.of(self.options).planned()
             stored = spark_schema(spark_fields(read.fields))
             return _Reader(replace(read, columns=chosen_columns(schema, stored)))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The reader of `spark.readStream`."""
+        with told_plainly():
+            return IcebergStreamReader.of(IcebergSourceOptions.of(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """The writer, which writes rows in the task that holds them, without a shuffle."""

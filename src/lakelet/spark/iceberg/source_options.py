@@ -4,6 +4,8 @@
     catalog.type, catalog.uri …            properties of a catalog instead; `catalog` is its name then
     warehouse                              the folder or bucket of a lake
     table, branch, version …               as `spark/source/given_options` has them
+    streaming-skip-overwrite-snapshots     what a stream passes over, and likewise -delete-
+    scan.mode, read.stream.… …             how a stream reads (`table/follow/settings`)
     commit-id                              idempotency key: a write repeated under it is applied once
     write.…                                table properties for this write alone
 
@@ -22,9 +24,11 @@ from lakelet.options import CATALOG_PREFIX
 from lakelet.spark.iceberg.catalogs import is_connection, open_catalog
 from lakelet.spark.iceberg.table_frame import PlannedRead, planned
 from lakelet.spark.source.given_options import GivenOptions, lower_case
+from lakelet.table.follow.settings import StreamSettings, is_stream_option
 
 _WRITE = ("commit-id",)
 _WRITE_PREFIX = "write."
+_SKIPS = ("streaming-skip-overwrite-snapshots", "streaming-skip-delete-snapshots")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class IcebergSourceOptions:
     table: str
     given: GivenOptions
     write: Mapping[str, str]
+    # What a stream out of the table is given.
+    stream: Mapping[str, str]
     # Credentials may be among them.
     properties: Mapping[str, str] = field(repr=False)
     connection: Mapping[str, str] = field(repr=False)
@@ -42,15 +48,15 @@ class IcebergSourceOptions:
     def of(given: Mapping[str, str]) -> IcebergSourceOptions:
         """Parses the options that Spark passes; InvalidError for missing or unknown ones."""
         folded = lower_case(given)
-        own = GivenOptions.of(given, writes=_WRITE, names=("catalog",))
+        own = GivenOptions.of(given, writes=_WRITE, names=("catalog", *_SKIPS))
         properties = {
             name.removeprefix(CATALOG_PREFIX): text for name, text in folded.items() if name.startswith(CATALOG_PREFIX)
         }
         write = {name: text for name, text in folded.items() if name.startswith(_WRITE_PREFIX)}
+        stream = {name: text for name, text in folded.items() if is_stream_option(name)}
+        known = {**own.values, **write, **stream}
         others = {
-            name: text
-            for name, text in folded.items()
-            if name not in own.values and name not in write and not name.startswith(CATALOG_PREFIX)
+            name: text for name, text in folded.items() if name not in known and not name.startswith(CATALOG_PREFIX)
         }
         unknown = sorted(name for name in others if not is_connection(name))
         if unknown:
@@ -65,7 +71,7 @@ class IcebergSourceOptions:
             raise InvalidError(
                 f'the lakelet-iceberg source needs one table, such as load("database.table"), found {found}'
             )
-        return IcebergSourceOptions(own.tables[0], own, write, properties, others)
+        return IcebergSourceOptions(own.tables[0], own, write, stream, properties, others)
 
     def open(self) -> IcebergTable:
         """The table."""
@@ -88,6 +94,33 @@ class IcebergSourceOptions:
             given.get("tag"),
             given.get("branch"),
         )
+
+    def stream_settings(self) -> StreamSettings:
+        """The settings of a stream; InvalidError for what only streams of native tables can do."""
+        settings = StreamSettings.of({}, self.stream, keyed=False)
+        wrong = {
+            "read.changelog": settings.changelog,
+            "consumer-id": settings.consumer is not None,
+            "on-expired": settings.restarts_expired,
+            "scan.bounded.watermark": settings.bounded_watermark is not None,
+            "streaming.read.snapshot.delay": settings.delay_ms > 0,
+            "read.stream.minRowsPerTrigger": settings.limits.min_rows is not None,
+        }
+        found = next((name for name, is_given in wrong.items() if is_given), None)
+        if found is not None:
+            raise InvalidError(
+                f"option {found!r} is for tables of Lakelet's own format and not for streams of Iceberg tables"
+            )
+        for name in _SKIPS:
+            self.flag(name)
+        return settings
+
+    def flag(self, name: str) -> bool:
+        """An option that is true or false."""
+        text = (self.given.get(name) or "false").lower()
+        if text not in ("true", "false"):
+            raise InvalidError(f"option {name!r}: expected true or false, found {text!r}")
+        return text == "true"
 
     def mode(self, *, overwrites: bool) -> str:
         """The mode of a write: what it replaces."""

@@ -36,7 +36,6 @@ from lakelet.spark.read.merge_scan import small_batches
 from lakelet.spark.source.given_options import chosen_columns
 from lakelet.spark.source.options import SourceOptions
 from lakelet.spark.source.writer import SourceWriter
-from lakelet.spark.stream.read.stream_reader import LakeletStreamReader, stream_schema, stream_settings
 from lakelet.spark.types import spark_schema, to_spark_arrow
 from lakelet.spark.workers import told_plainly
 from lakelet.table.read.table_scan import TableScan
@@ -57,6 +56,11 @@ class LakeletDataSource(DataSource):
         with told_plainly():
             options = SourceOptions.of(self.options)
             if options.streams:
+                from lakelet.spark.stream.read.stream_reader import (  # noqa: PLC0415 - batches do without.
+                    stream_schema,
+                    stream_settings,
+                )
+
                 settings, schema = stream_settings(options)
                 return stream_schema(schema, settings, options.given.columns)
             self._pinned = _scan(self.options)
@@ -70,6 +74,8 @@ class LakeletDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader of `spark.readStream`."""
+        from lakelet.spark.stream.read.stream_reader import LakeletStreamReader  # noqa: PLC0415 - batches do without.
+
         with told_plainly():
             return LakeletStreamReader.of(SourceOptions.of(self.options), schema)
 

@@ -166,9 +166,7 @@ class ChangePlanner:
         appends = snapshot.commit_kind is CommitKind.APPEND
         if options.get(CHANGELOG_PRODUCER) in _COMPACTED_LATER:
             return _Effect.LATER if appends else _Effect.NOTHING
-        shows = hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
-        drops = options.get(RECORD_LEVEL_EXPIRE_TIME) is not None
-        return _Effect.CHANGES if appends or shows or drops else _Effect.NOTHING
+        return _Effect.CHANGES if appends or _compaction_changes(options) else _Effect.NOTHING
 
     def _logged(self, snapshot: Snapshot, changelog: str) -> Iterator[ChangeUnit]:
         """The changelog files of a snapshot."""
@@ -183,8 +181,12 @@ class ChangePlanner:
         old = self._planner.plan(before).splits if before is not None else ()
         new = self._planner.plan(after).splits
         were, are = _by_bucket(old), _by_bucket(new)
-        states = [{bucket: _state(splits) for bucket, splits in side.items()} for side in (were, are)]
-        changed = [place for place in {*were, *are} if states[0].get(place) != states[1].get(place)]
+        written = self._written(run)
+        changed = [
+            place
+            for place in {*were, *are}
+            if (written is None or place in written) and _state(were.get(place, ())) != _state(are.get(place, ()))
+        ]
         overwritten = any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in run)
         moved = self._moved_partitions((*old, *new), overwritten)
         lanes: dict[Lane, list[tuple[bytes, int]]] = {}
@@ -192,10 +194,30 @@ class ChangePlanner:
             lane: Lane = (partition, None if partition in moved else bucket)
             lanes.setdefault(WHOLE_TABLE if self._schema.crosses_partitions else lane, []).append((partition, bucket))
         for lane, places in lanes.items():
-            cost = sum((_compared_cost(were.get(place, ()), are.get(place, ())) for place in places), Cost())
             was = tuple(split for place in places for split in were.get(place, ()))
             now = tuple(split for place in places for split in are.get(place, ()))
+            if written is not None:
+                keys = tuple(split for place in places for split in written[place])
+                yield ChangeUnit(UnitKind.COMPARED, after.id, lane, was, now, cost_of(keys), keys)
+                continue
+            cost = sum((_compared_cost(were.get(place, ()), are.get(place, ())) for place in places), Cost())
             yield ChangeUnit(UnitKind.COMPARED, after.id, lane, was, now, cost)
+
+    def _written(self, run: Sequence[Snapshot]) -> dict[tuple[bytes, int], tuple[Split, ...]] | None:
+        """The files that the snapshots of a run added, by bucket; None where other rows may differ, too.
+
+        Rows that an overwrite removes are in none of them, and neither are those that compaction makes visible or drops.
+        """
+        added: list[Split] = []
+        for snapshot in run:
+            if self._effect(snapshot) is _Effect.NOTHING:
+                continue
+            options = TableOptions(self._schema_of(snapshot.schema_id).options)
+            if snapshot.commit_kind is not CommitKind.APPEND or _compaction_changes(options):
+                return None
+            manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
+            added.extend(self._planner.plan_entries(snapshot, manifests, EntryKind.ADD))
+        return _by_bucket(added)
 
     def _moved_partitions(self, splits: Sequence[Split], overwritten: bool) -> set[bytes]:
         """The partitions in which a key may be in another bucket than before."""
@@ -216,6 +238,12 @@ class ChangePlanner:
                 "contribute by 'streaming-read-overwrite' or 'streaming-read-append-overwrite' = 'true' or 'false'"
             )
         return self._overwrites is not OverwritePolicy.NOTHING
+
+
+def _compaction_changes(options: TableOptions) -> bool:
+    """Whether compaction makes rows visible, or drops them."""
+    shows = hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
+    return shows or options.get(RECORD_LEVEL_EXPIRE_TIME) is not None
 
 
 def _single_files(kind: UnitKind, snapshot_id: int, split: Split) -> Iterator[ChangeUnit]:

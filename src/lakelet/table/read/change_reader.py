@@ -22,6 +22,7 @@ from lakelet.read.changes.row_difference import row_difference
 from lakelet.read.table_reader import TableReader
 from lakelet.storage.home import TableHome
 from lakelet.table.read.change_unit import ChangeUnit, UnitKind
+from lakelet.table.read.changed_keys import ChangedKeys
 
 Change: TypeAlias = tuple[pa.Array, pa.RecordBatch]
 
@@ -34,12 +35,13 @@ class ChangeReader:
         self._schema = schema
         self._schema_of = SchemaVersions(home, {schema.id: schema})
         self._key = tuple((name, schema.field(name).type) for name in schema.primary_keys)
+        self._changed = ChangedKeys(home, schema, self._schema_of) if schema.primary_keys else None
         self._rows = TableReader(home, schema, schema.names, row_filter(None, schema.fields), self._schema_of)
 
     def read(self, units: Sequence[ChangeUnit]) -> Iterator[Change]:
         """Kinds ("+I", "-U", "+U", "-D") and rows, none of them empty."""
-        for (kind, _), group in groupby(units, key=_together):
-            for kinds, rows in self._read(kind, list(group)):
+        for (kind, _, by_keys), group in groupby(units, key=_together):
+            for kinds, rows in self._looked_up(list(group)) if by_keys else self._read(kind, list(group)):
                 if rows.num_rows:
                     yield kinds, rows
 
@@ -58,14 +60,19 @@ class ChangeReader:
             yield from _marked(self._rows.batches(before), "-D")
             yield from _marked(self._rows.batches(after), "+I")
 
+    def _looked_up(self, units: Sequence[ChangeUnit]) -> Iterator[Change]:
+        assert self._changed is not None, "only primary-key tables are compared by key"
+        before, after = self._changed.rows(units)
+        yield from keyed_difference(before.to_reader(), after.to_reader(), self._key)
+
     def _stream(self, splits: Sequence[Split]) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self._rows.schema, self._rows.batches(splits))
 
 
-def _together(unit: ChangeUnit) -> tuple[UnitKind, int]:
+def _together(unit: ChangeUnit) -> tuple[UnitKind, int, bool]:
     """Units with the same value may be read together; only what leads to one version may be compared in one join."""
     joined = unit.kind in (UnitKind.COMPARED, UnitKind.REPLACED)
-    return unit.kind, unit.snapshot_id if joined else 0
+    return unit.kind, unit.snapshot_id if joined else 0, ChangedKeys.suffice(unit)
 
 
 def _marked(batches: Iterator[pa.RecordBatch], kind: str) -> Iterator[Change]:

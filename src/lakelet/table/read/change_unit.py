@@ -63,6 +63,8 @@ class ChangeUnit:
     before: tuple[Split, ...]
     after: tuple[Split, ...]
     cost: Cost
+    # Where it is known, the files with all keys whose rows may differ; a compared unit is found by these alone if they are few.
+    written: tuple[Split, ...] = ()
 
 
 def cost_of(splits: Iterable[Split]) -> Cost:

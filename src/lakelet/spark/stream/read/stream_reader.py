@@ -16,15 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxFiles,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StringType, StructField, StructType
 
 from lakelet.errors import InvalidError
@@ -33,6 +25,8 @@ from lakelet.predicate.row_filter import row_filter
 from lakelet.spark.read.change_tasks import ChangeRead, change_parts
 from lakelet.spark.source.given_options import chosen_columns
 from lakelet.spark.source.options import SourceOptions
+from lakelet.spark.stream.read.read_limit import default_read_limit
+from lakelet.spark.stream.read.stream_lag import reported
 from lakelet.spark.stream.read.stream_part import StreamPart
 from lakelet.spark.types import spark_schema
 from lakelet.spark.workers import told_plainly
@@ -54,6 +48,7 @@ class LakeletStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source_made: ChangeSource | None = None
         self._progress_made: ConsumerProgress | None = None
         self._to: int | None = None
+        self._position: StreamOffset | None = None
         self._available_now = False
         self._moved_ms = read.home.clock.now_ms()
 
@@ -91,6 +86,7 @@ class LakeletStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             now = self._read.home.clock.now_ms()
             waited = None if self._available_now else now - self._moved_ms
             end = self._source.next(position, limits, waited_ms=waited, to=self._to)
+            self._position = end
             if end == position:
                 return start
             self._moved_ms = now
@@ -98,14 +94,7 @@ class LakeletStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """One of the limits that are set, as Spark knows one at a time; all of them hold."""
-        limits = self._settings.limits
-        if limits.max_rows is not None:
-            return ReadMaxRows(limits.max_rows)
-        if limits.max_files is not None:
-            return ReadMaxFiles(limits.max_files)
-        if limits.max_bytes is not None:
-            return ReadMaxBytes(limits.max_bytes)
-        return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
+        return default_read_limit(self._settings.limits)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fixes the snapshot up to which a query with this trigger reads."""
@@ -114,9 +103,11 @@ class LakeletStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._to = self._source.newest().snapshot
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """The position after the newest snapshot, for the query's progress."""
+        """The newest snapshot and how far the last batch is behind it, for the query's progress."""
         with told_plainly():
-            return self._source.newest().encode()
+            history, position = self._source.history, self._position
+            read = None if position is None else history.snapshot(position.snapshot)
+            return reported(history.newest(), position, read)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch."""
