@@ -255,8 +255,8 @@ class ManifestFiles:
         name = f"manifest-{self._prefix}-{self._manifests}"
         self._manifests += 1
         self._write(name, data)
-        deleted = int(pc.sum(entries.column("_KIND")).as_py() or 0)
-        buckets, levels = pc.min_max(entries.column("_BUCKET")), pc.min_max(entries.column("_LEVEL"))
+        kinds, buckets, levels = (_numbers(entries.column(name)) for name in ("_KIND", "_BUCKET", "_LEVEL"))
+        deleted = int(kinds.sum())
         return ManifestFile(
             name,
             len(data),
@@ -264,16 +264,22 @@ class ManifestFiles:
             deleted,
             partition_stats(entries.column("_PARTITION"), self._partition_types),
             self._schema_id,
-            buckets["min"].as_py(),
-            buckets["max"].as_py(),
-            levels["min"].as_py(),
-            levels["max"].as_py(),
+            int(buckets.min()),
+            int(buckets.max()),
+            int(levels.min()),
+            int(levels.max()),
         )
 
     def _write(self, name: str, data: bytes) -> None:
         path = self._home.paths.manifest(name)
         self.written.append(path)
         self._home.store.put(path, data, deferred=True)
+
+
+def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    """A column without NULLs; `ChunkedArray.to_numpy` would load pandas."""
+    parts = [np.asarray(chunk.to_numpy()) for chunk in column.chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def sorted_by_partition(entries: pa.Table, types: Sequence[DataType]) -> pa.Table:

@@ -165,11 +165,13 @@ class _Column:
             return pa.array([low, np.nan], arrow, from_pandas=False)
         if not self.minima:
             return pa.nulls(2, arrow)
-        low = pc.min(pa.array(self.minima, arrow))
-        high = pc.max(pa.array(self.maxima, arrow))
+        low, high = self.minima[0], self.maxima[0]
+        if len(self.minima) > 1:
+            low, high = pc.min(pa.array(self.minima, arrow)), pc.max(pa.array(self.maxima, arrow))
+        found = pa.array([low, high], arrow)
         if self.mode.characters is not None and isinstance(self.field.type, Atomic) and self.field.type.kind in STRINGS:
-            return pa.array(truncated_bounds(low.as_py(), high.as_py(), self.mode.characters), arrow)
-        return pa.array([low, high], arrow)
+            return pa.array(truncated_bounds(found[0].as_py(), found[1].as_py(), self.mode.characters), arrow)
+        return found
 
 
 def _decimal_bounds(array: pa.Array) -> tuple[pa.Scalar, pa.Scalar] | None:
