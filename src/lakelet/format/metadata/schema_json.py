@@ -11,6 +11,7 @@ An atomic type is text; a nested one is an object: {"type": "ARRAY [NOT NULL]", 
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from lakelet.errors import CorruptionError, InvalidError
@@ -18,6 +19,9 @@ from lakelet.format.metadata.stored_json import load_json
 from lakelet.model.schema import SCHEMA_VERSION, TableSchema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import MAX_DEPTH, Array, Atomic, DataType, Field, Map, Multiset, Row
+
+# A commit decodes the same schema three times. Schemas are values: what is remembered by its bytes is never out of date.
+_REMEMBERED = 64
 
 
 def encode_schema(schema: TableSchema) -> bytes:
@@ -37,6 +41,7 @@ def encode_schema(schema: TableSchema) -> bytes:
     return json.dumps(value, indent=2, ensure_ascii=False).encode()
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def decode_schema(data: bytes, *, path: str) -> TableSchema:
     """The schema in `data`; errors name `path`."""
     try:

@@ -15,9 +15,8 @@ link(2) fails when the name exists, which makes the create atomic; opening the f
 show an empty file first, and rename(2) replaces silently. A deferred write is renamed all the same: while the
 machine runs, nobody sees half a file under a name. After a power cut its name may be there without its bytes, which is why
 nothing may name it before `sync` has returned; `sync` itself needs no order among its fsyncs, for none of them makes
-anything visible. That of a streamed file starts when it is closed, in the background, while its writer goes on. A crash
-leaves at most hidden .tmp- and .deleted- names, which no listing shows; `remove_leftovers` clears those of a given age.
-Deletions follow no symbolic links: see `storage/disk/links`.
+anything visible. A crash leaves at most hidden .tmp- and .deleted- names, which no listing shows; `remove_leftovers` clears
+those of a given age. Deletions follow no symbolic links: see `storage/disk/links`.
 """
 
 import errno
@@ -39,12 +38,19 @@ from lakelet.errors import (
 from lakelet.ids import RandomIds
 from lakelet.storage.disk.leftovers import DELETED, TEMPORARY, find_leftovers, remove_leftover
 from lakelet.storage.disk.links import BehindLinkError, deletable, link_above
-from lakelet.storage.disk.parallel_sync import BackgroundSync, run_parallel
+from lakelet.storage.disk.parallel_sync import run_parallel
 from lakelet.storage.disk.system_errors import SystemErrors
+from lakelet.storage.disk.system_files import (
+    fsync_path,
+    link_if_absent,
+    make_folders,
+    read_file,
+    unlink_quietly,
+    write_new_file,
+)
 from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folder, checked_path
 
 _ids = RandomIds()
-_NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
 class LocalStore:
@@ -57,7 +63,7 @@ class LocalStore:
         # Folders whose own entries this process has fsynced, up to the root.
         self._settled: set[str] = set()
         # Files that were written deferred and not synced since, and whether their bytes are to be fsynced too.
-        self._unsynced: dict[str, bool | BackgroundSync] = {}
+        self._unsynced: dict[str, bool] = {}
         # Fsynced temporaries of objects that are to be created with these bytes.
         self._staged: dict[tuple[str, bytes], str] = {}
 
@@ -73,8 +79,8 @@ class LocalStore:
 
     def get(self, path: str) -> bytes:
         full = self._full(path)
-        with SystemErrors(full), open(full, "rb") as file:
-            return file.read()
+        with SystemErrors(full):
+            return read_file(full)
 
     def get_range(self, path: str, start: int, length: int) -> bytes:
         full = self._full(path)
@@ -110,7 +116,7 @@ class LocalStore:
             try:
                 self._name(temporary, full, deferred=deferred)
             except BaseException:
-                _unlink_quietly(temporary)
+                unlink_quietly(temporary)
                 raise
 
     def sync(self, paths: Sequence[str], creating: tuple[str, bytes] | None = None) -> None:
@@ -118,14 +124,10 @@ class LocalStore:
         if self._durable:
             unsettled = {folder for full in files for folder in self._unsettled(os.path.dirname(full))}
             folders = {os.path.dirname(name) for name in (*files, *unsettled)}
-            left = {full: started for full in files if (started := self._unsynced[full])}
-            own = [full for full, started in left.items() if started is True]
+            own = [full for full in files if self._unsynced[full]]
             staged = [] if creating is None else [self._stage(*creating)]
             try:
                 run_parallel(self._fsync, [*own, *staged, *sorted(folders)])
-                for full, started in left.items():
-                    if isinstance(started, BackgroundSync) and not started.is_done():
-                        self._fsync(full)
             except BaseException:
                 self._unstage(creating)
                 raise
@@ -143,7 +145,7 @@ class LocalStore:
 
     def _unstage(self, creating: tuple[str, bytes] | None) -> None:
         if creating is not None and (temporary := self._staged.pop((self._full(creating[0]), creating[1]), None)):
-            _unlink_quietly(temporary)
+            unlink_quietly(temporary)
 
     def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         full = self._full(path)
@@ -155,7 +157,7 @@ class LocalStore:
                 # Whoever clears old temporaries may have taken it for one.
                 if not temporary or not os.path.exists(temporary):
                     temporary = self._write_temporary(full, data, deferred=deferred, synced=True)
-                if not _link(temporary, full):
+                if not link_if_absent(temporary, full):
                     return False
                 if deferred:
                     self._unsynced[full] = False
@@ -164,7 +166,7 @@ class LocalStore:
                 return True
             finally:
                 if temporary:
-                    _unlink_quietly(temporary)
+                    unlink_quietly(temporary)
 
     def list(self, folder: str) -> Iterator[ObjectInfo]:
         full = self._full_folder(folder)
@@ -211,7 +213,7 @@ class LocalStore:
                 shutil.copyfile(full_source, temporary)
                 self._publish(temporary, full, deferred=False)
             except BaseException:
-                _unlink_quietly(temporary)
+                unlink_quietly(temporary)
                 raise
 
     def make_folder(self, path: str) -> None:
@@ -337,14 +339,9 @@ class LocalStore:
         """A temporary beside the final name, fsynced if requested; its folder is durable unless deferred."""
         temporary = self._temporary_for(full, deferred=deferred)
         try:
-            with open(temporary, "xb", buffering=0) as file:
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) :]
-                if self._durable and synced:
-                    os.fsync(file.fileno())
+            write_new_file(temporary, data, synced=self._durable and synced)
         except BaseException:
-            _unlink_quietly(temporary)
+            unlink_quietly(temporary)
             raise
         return temporary
 
@@ -354,7 +351,7 @@ class LocalStore:
             self._forget(parent)
             if deferred:
                 self._settle(self._root)
-                _make_folders(parent)
+                make_folders(parent)
         if not deferred and parent not in self._settled:
             self._settle(parent)
         return os.path.join(parent, TEMPORARY + _ids.uuid())
@@ -362,10 +359,8 @@ class LocalStore:
     def _publish(self, temporary: str, full: str, *, deferred: bool) -> None:
         """Move a finished temporary over its final name, durably unless deferred."""
         if self._durable and not deferred:
-            _fsync_path(temporary)
+            fsync_path(temporary)
         self._name(temporary, full, deferred=deferred)
-        if self._durable and deferred:
-            self._unsynced[full] = BackgroundSync(self._fsync, full)
 
     def _name(self, temporary: str, full: str, *, deferred: bool) -> None:
         """Give a written temporary its final name."""
@@ -404,7 +399,7 @@ class LocalStore:
 
     def _fsync(self, full: str) -> None:
         with SystemErrors(full), suppress(PermissionError) if self._is_above_root(full) else nullcontext():
-            _fsync_path(full)
+            fsync_path(full)
 
     def _is_above_root(self, folder: str) -> bool:
         return folder != self._root and not folder.startswith(self._root.rstrip(os.sep) + os.sep)
@@ -417,7 +412,7 @@ class LocalStore:
 
     def _sync_folder(self, folder: str) -> None:
         if self._durable:
-            _fsync_path(folder)
+            fsync_path(folder)
 
 
 class _LocalOutput(pa.OSFile):  # type: ignore[misc]
@@ -442,49 +437,13 @@ class _LocalOutput(pa.OSFile):  # type: ignore[misc]
                 super().close()
                 self._store._publish(self._temporary, self._full, deferred=self._deferred)
             except BaseException:
-                _unlink_quietly(self._temporary)
+                unlink_quietly(self._temporary)
                 raise
 
     def abort(self) -> None:
         if not self.closed:
             super().close()
-            _unlink_quietly(self._temporary)
+            unlink_quietly(self._temporary)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.abort() if kind is not None else self.close()
-
-
-def _link(temporary: str, full: str) -> bool:
-    try:
-        os.link(temporary, full, follow_symlinks=False)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno in _NO_HARD_LINKS:
-            raise InvalidError(
-                f"{full}: the file system has no hard links ({error.strerror}), so that a commit cannot be "
-                "created atomically; use another file system or S3"
-            ) from error
-        raise
-    return True
-
-
-def _make_folders(folder: str) -> None:
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise AlreadyExistsError(f"{folder}: expected a folder, found a file") from error
-
-
-def _fsync_path(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _unlink_quietly(temporary: str) -> None:
-    # The temporary is hidden and harmless; its removal must not hide the outcome of the call.
-    with suppress(OSError):
-        os.unlink(temporary)

@@ -10,55 +10,40 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 
 # More files than these at once gain nothing on a disk.
 _THREADS = 8
+# Each thread gets at least so many: one write of the journal serves them, and waking threads costs as much as a fast disk.
+_LEAST = 2
 
 
 def run_parallel(action: Callable[[str], None], paths: Sequence[str]) -> None:
     """Call `action` for every path in parallel; the first error is raised once all of them are done."""
-    if not paths:
-        return
-    futures: list[Future[None]] = []
-    left = list(paths[1:])
-    if left:
-        pool = _threads.pool()
-        try:
-            while left:
-                futures.append(pool.submit(action, left[-1]))
-                left.pop()
-        except RuntimeError:
-            # The interpreter is shutting down and starts no more threads: the rest is done here.
-            pass
-    failures: list[BaseException | None] = []
-    for path in (paths[0], *left):
+    groups = min(_THREADS, -(-len(paths) // _LEAST))
+    shares = [paths[number::groups] for number in range(groups)]
+    futures: list[Future[list[Exception]]] = []
+    try:
+        for share in shares[1:]:
+            futures.append(_threads.pool().submit(_run, action, share))
+    except RuntimeError:
+        # The interpreter is shutting down and starts no more threads: the rest is done here.
+        pass
+    failures = [error for share in (*shares[:1], *shares[1 + len(futures) :]) for error in _run(action, share)]
+    for future in futures:
+        failures += future.result()
+    if failures:
+        raise failures[0]
+
+
+def _run(action: Callable[[str], None], paths: Sequence[str]) -> list[Exception]:
+    """The errors of calls one after the other."""
+    failures = []
+    for path in paths:
         try:
             action(path)
         except Exception as error:
             failures.append(error)
-    failures += [future.exception() for future in futures]
-    for failure in failures:
-        if failure is not None:
-            raise failure
-
-
-class BackgroundSync:
-    """One fsync that runs while its caller goes on."""
-
-    def __init__(self, action: Callable[[str], None], path: str) -> None:
-        self._process = os.getpid()
-        self._running: Future[None] | None = None
-        # At the end of the interpreter no thread is started any more: then the fsync is left to `is_done`'s caller.
-        with suppress(RuntimeError):
-            self._running = _threads.pool().submit(action, path)
-
-    def is_done(self) -> bool:
-        """Wait for it and raise its error; False where it does not run here, as in a process that was forked since."""
-        if self._running is None or self._process != os.getpid():
-            return False
-        self._running.result()
-        return True
+    return failures
 
 
 class _Threads:
