@@ -245,3 +245,25 @@ def test_rows_that_waited_get_buckets(spark: SparkSession, lake: lakelet.Lake) -
     assert shown(table) == expected
     assert not unlisted(table)
     assert compact(spark, lake.location, TABLE) is None
+
+
+def test_append_tables_are_clustered_by_executors(spark: SparkSession, lake: lakelet.Lake) -> None:
+    """A task for each partition, one COMPACT commit; conditions on every column of the order read fewer files."""
+    options = {"write-only": "true", "target-file-size": "2 kb", "file.block-size": "1 kb"}
+    columns = [("p", "STRING"), ("a b", "INT"), ("y", "BIGINT")]
+    table = lake.create_table(TABLE, columns, partitioned_by=["p"], options=options)
+    rows = spark.range(8000).selectExpr(
+        "concat('p', id % 2) p", "cast(id * 7919 % 1009 AS int) `a b`", "id * 104729 % 8009 y"
+    )
+    write(rows, lake.location, TABLE)
+    before = sorted(map(tuple, spark_table(spark, lake.location, TABLE).collect()))
+    snapshot = compact(spark, lake.location, TABLE, order_strategy="hilbert", order_by=["a b", "y"])
+    assert snapshot is not None
+    assert snapshot.commit_kind is CommitKind.COMPACT
+    assert sorted(map(tuple, spark_table(spark, lake.location, TABLE).collect())) == before
+    assert len(table.files()) >= 20
+    for where in ("y < 400", '"a b" BETWEEN 10 AND 60'):
+        plan = table.scan(where=where).plan()
+        assert sum(len(split.files) for split in plan.splits) < plan.files_total / 2
+    with pytest.raises(InvalidError, match="no such column"):
+        compact(spark, lake.location, TABLE, order_strategy="order", order_by=["A B"])

@@ -31,8 +31,10 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import check_same_table, table_uuid
 from lakelet.commit.request import CommitRequest
 from lakelet.compact.all_or_nothing import run_all_or_nothing
-from lakelet.compact.append.append_plan import append_tasks, inline_append_tasks
+from lakelet.compact.append.append_plan import append_tasks, cluster_tasks, inline_append_tasks
 from lakelet.compact.append.append_rewrite import AppendRewriter
+from lakelet.compact.cluster.chosen_order import RowOrdering
+from lakelet.compact.cluster.cluster_rewrite import ClusterRewriter
 from lakelet.compact.keyed.keyed_plan import keyed_tasks
 from lakelet.compact.keyed.keyed_rewrite import KeyedRewriter
 from lakelet.compact.progress import Cancel, CompactionCancelled, Progress, Watch
@@ -84,7 +86,8 @@ class Compaction:
 
     With `inline`, after a write, it picks only what costs little over many writes. With `insists` it retries until every
     bucket is done, despite concurrent commits, and raises a ConflictError after the last retry. `elsewhere` runs the tasks
-    on other machines, and like `rewrite` leaves no files after an error. `extra` options are added to the table's own.
+    on other machines, and like `rewrite` leaves no files after an error. `extra` options are added to the table's own. With an
+    `ordering` all files of an append table's partitions are rewritten in that order of rows.
     """
 
     home: TableHome
@@ -98,6 +101,7 @@ class Compaction:
     elsewhere: Elsewhere | None = None
     insists: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
+    ordering: RowOrdering | None = None
 
     def run(self, committer: Committer | None = None) -> Snapshot | None:
         """Compacts what is due; the last snapshot made, None where nothing was, or the caller cancelled."""
@@ -133,6 +137,8 @@ class Compaction:
         """The same after the snapshot was read: a schema read later knows every column of its files."""
         schema = latest_schema(self.home)
         check_compactable(schema)
+        if self.ordering is not None:
+            self.ordering.check(schema, self.home.where(self.home.paths.branch_root))
         # What is rewritten in this process is synced by its commit; tasks elsewhere sync their own files.
         home = self.home.deferring()
         return replace(self, home=home, schema=replace(schema, options={**schema.options, **self.extra}))
@@ -152,6 +158,9 @@ class Compaction:
         """Plan the tasks of a snapshot."""
         scope = scope or self.scope
         entries = scope_entries(self.home, self.schema, snapshot, scope)
+        if self.ordering is not None:
+            vectors = _vectors(self.home, self.schema, snapshot)
+            return cluster_tasks(entries, self.schema, snapshot_id=snapshot.id, vectors=vectors)
         return plan_entries(self.home, self.schema, snapshot, entries, full=self.full, inline=self.inline)
 
     def rewrite(self, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
@@ -163,7 +172,7 @@ class Compaction:
             self.progress,
             self.cancel,
         )
-        do = rewriter(self.home, self.schema)
+        do = rewriter(self.home, self.schema, self.ordering)
         uuid = table_uuid(self.home)
 
         def one(task: CompactionTask) -> CommitMessage:
@@ -201,10 +210,7 @@ def plan_entries(
     inline: bool = False,
 ) -> list[CompactionTask]:
     """The tasks of these live entries of a snapshot, which include all files of each bucket."""
-    vectors: Mapping[str, DeletionVector] = {}
-    if snapshot.index_manifest is not None:
-        planner = Planner(home, schema, SchemaVersions(home, {schema.id: schema}), TableOptions(schema.options))
-        vectors = planner.deletion_vectors(snapshot)
+    vectors = _vectors(home, schema, snapshot)
     if not schema.primary_keys:
         if inline:
             return inline_append_tasks(entries, schema, snapshot_id=snapshot.id, vectors=vectors)
@@ -220,9 +226,20 @@ def plan_entries(
     )
 
 
-def rewriter(home: TableHome, schema: TableSchema) -> Callable[[CompactionTask, Watch], CommitMessage]:
+def _vectors(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> Mapping[str, DeletionVector]:
+    if snapshot.index_manifest is None:
+        return {}
+    planner = Planner(home, schema, SchemaVersions(home, {schema.id: schema}), TableOptions(schema.options))
+    return planner.deletion_vectors(snapshot)
+
+
+def rewriter(
+    home: TableHome, schema: TableSchema, ordering: RowOrdering | None = None
+) -> Callable[[CompactionTask, Watch], CommitMessage]:
     """The rewriter for tasks of this table."""
     schema_of = SchemaVersions(home, {schema.id: schema})
+    if ordering is not None:
+        return ClusterRewriter(home, schema, schema_of, ordering).rewrite
     if not schema.primary_keys:
         return AppendRewriter(home, schema, schema_of).rewrite
     return KeyedRewriter(home, schema, schema_of).rewrite

@@ -19,7 +19,8 @@ PartitionSpec = Mapping[str, str | None]
 class Compact:
     """A compaction: all files of the partitions where it is `full`, otherwise those that are due by the table's options.
 
-    `partitions` or `where` narrow it down, as does `idle_for`; `options` override those of the table for this call.
+    `partitions` or `where` narrow it down, as does `idle_for`; `options` override those of the table for this call. With an
+    `order_strategy` all rows are rewritten in the order of the columns `order_by`.
     """
 
     full: bool = False
@@ -27,6 +28,8 @@ class Compact:
     where: str | None = None
     idle_for: Length | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    order_strategy: str | None = None
+    order_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ def compact(table: Table, request: Compact, progress: Progress | None = None) ->
         idle_for=request.idle_for,
         options=request.options,
         progress=watch,
+        order_strategy=request.order_strategy,
+        order_by=request.order_by,
     )
     if snapshot is None:
         return Compacted(None)

@@ -264,9 +264,14 @@ class Table(AlterableTable):
         progress: Progress | None = None,
         cancel: Cancel | None = None,
         threads: int | None = None,
+        order_strategy: str | None = None,
+        order_by: Sequence[str] | None = None,
     ) -> Snapshot | None:
         """Compacts what the table's options say is due, with `full` all there is; the snapshot made, None where there was
         nothing to do.
+
+        With `order_strategy` ("order", "zorder" or "hilbert") and `order_by` all rows of an append table without buckets are
+        rewritten in an order in which conditions on these columns prune files.
 
         `partition` narrows it to partitions with these values, or with those of one of several mappings; `where` to those that
         match a condition on partition columns; `idle_for` to those without a new file for that time. `options` override those
@@ -282,6 +287,8 @@ class Table(AlterableTable):
             progress=progress,
             cancel=cancel,
             threads=threads,
+            order_strategy=order_strategy,
+            order_by=order_by,
         )
 
     def compact_manifests(self) -> Snapshot | None:

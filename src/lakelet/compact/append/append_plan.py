@@ -120,7 +120,7 @@ class AppendPolicy:
         chosen = {
             file.name: self._is_small(file) or self._must(file, deleted, full=full)
             for file in files
-            if self._can_rewrite(file)
+            if self.can_rewrite(file)
         }
 
         def piece(chain: Group) -> _Piece:
@@ -179,9 +179,10 @@ class AppendPolicy:
         return tier
 
     def _is_small(self, file: DataFile) -> bool:
-        return file.size < self.small_bytes and self._can_rewrite(file)
+        return file.size < self.small_bytes and self.can_rewrite(file)
 
-    def _can_rewrite(self, file: DataFile) -> bool:
+    def can_rewrite(self, file: DataFile) -> bool:
+        """Whether a file may be replaced by one of this schema."""
         # A newer schema may have columns that a rewrite in this one would lose; the next compaction knows them.
         return file.schema_id <= self.newest_schema and file.external_path is None
 
@@ -225,6 +226,19 @@ def inline_append_tasks(
         for first, files in _buckets(entries)
         for group in policy.pick_inline(files, deleted)
     ]
+
+
+def cluster_tasks(
+    entries: Iterable[ManifestEntry],
+    schema: TableSchema,
+    *,
+    snapshot_id: int,
+    vectors: Mapping[str, DeletionVector],
+) -> list[CompactionTask]:
+    """The tasks of a clustering: all files of a partition together, except those that this schema cannot rewrite."""
+    policy = AppendPolicy.of(schema)
+    groups = [(first, tuple(filter(policy.can_rewrite, files))) for first, files in _buckets(entries)]
+    return [_task(snapshot_id, first, files, vectors) for first, files in groups if files]
 
 
 def _deleted(vectors: Mapping[str, DeletionVector]) -> dict[str, int | None]:

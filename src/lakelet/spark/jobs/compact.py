@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from lakelet.compact.buckets.postponed import PostponedCompaction
+from lakelet.compact.cluster.chosen_order import RowOrdering
 from lakelet.compact.compaction import Compaction
 from lakelet.compact.progress import Progress
 from lakelet.ids import PrefixedIds
@@ -30,23 +32,39 @@ def compact(
     progress: Progress | None = None,
     branch: str | None = None,
     options: Mapping[str, str] | None = None,
+    order_strategy: str | None = None,
+    order_by: Sequence[str] | None = None,
 ) -> Snapshot | None:
     """Compacts what the table's options say is due, with `full` everything; returns the snapshot, None where there was
     nothing to do.
+
+    With `order_strategy` ("order", "zorder" or "hilbert") and `order_by` all rows of an append table without buckets are
+    rewritten in an order in which conditions on these columns prune files, each partition by one task.
 
     `partition` narrows it to partitions with these values. `progress` is called with a `CompactionProgress` as tasks end, which a
     session over Spark Connect does not report. Writers go on meanwhile; buckets that they or another compaction rewrite are
     skipped.
     """
+    ordering = RowOrdering.of(order_strategy, order_by)
     opened = open_table(warehouse, table, options, branch)
     schema = opened.schema()
     check_usable(schema)
+    if ordering is not None:
+        ordering.check(schema, opened.name)
     tasks = _tasks(spark, opened, progress)
     scope = partition_scope(partition, schema)
     placed: Snapshot | None = None
     if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
         placed = PostponedCompaction(tasks.home, schema, scope, elsewhere=tasks.place).run()
-    compaction = Compaction(tasks.home, schema, full, scope, elsewhere=tasks.compact, extra=opened.extra)
+    compaction = Compaction(
+        tasks.home,
+        schema,
+        full,
+        scope,
+        elsewhere=partial(tasks.compact, ordering=ordering),
+        extra=opened.extra,
+        ordering=ordering,
+    )
     return compaction.run() or placed
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.compact.buckets.postponed import WaitingRewriter, WaitingTask
 from lakelet.compact.buckets.rescale_plan import RescaleTask
 from lakelet.compact.buckets.rescale_rewrite import RescaleRewriter
+from lakelet.compact.cluster.chosen_order import RowOrdering
 from lakelet.compact.compaction import rewriter
 from lakelet.compact.progress import CompactionProgress, Progress, Watch
 from lakelet.compact.task import CompactionTask
@@ -41,8 +43,8 @@ Group = tuple[CommitMessage, ...]
 Rewrite = Callable[[T, Watch], Group]
 
 
-def _compacted(home: TableHome, schema: TableSchema) -> Rewrite[CompactionTask]:
-    do = rewriter(home, schema)
+def _compacted(home: TableHome, schema: TableSchema, ordering: RowOrdering | None = None) -> Rewrite[CompactionTask]:
+    do = rewriter(home, schema, ordering)
     return lambda task, watch: (do(task, watch),)
 
 
@@ -63,9 +65,11 @@ class CompactTasks:
     job: str
     progress: Progress | None = None
 
-    def compact(self, schema: TableSchema, tasks: Sequence[CompactionTask]) -> tuple[CommitMessage, ...]:
-        """Compacts buckets, writing files of this schema."""
-        groups = self._done(schema, tasks, _compacted)
+    def compact(
+        self, schema: TableSchema, tasks: Sequence[CompactionTask], ordering: RowOrdering | None = None
+    ) -> tuple[CommitMessage, ...]:
+        """Compacts buckets, writing files of this schema; with an ordering, rows in that order."""
+        groups = self._done(schema, tasks, partial(_compacted, ordering=ordering))
         return tuple(message for (message,) in groups if message.new_files or message.deleted_files)
 
     def place(self, schema: TableSchema, tasks: Sequence[WaitingTask]) -> list[Group]:

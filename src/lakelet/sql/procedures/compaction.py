@@ -11,7 +11,6 @@ from lakelet.sql.procedures.procedure import TABLE_ARGUMENT, Argument, Call, Col
 from lakelet.sql.procedures.values import LENGTH, NAMES, NUMBER, OPTIONS, PARTITION, PARTITIONS, PATTERN, TEXT
 
 _STRATEGIES = ("full", "minor")
-_ORDERS = ("none", "order", "zorder", "hilbert")
 _MODES = ("divided", "combined")
 _OPTIONS = Argument("options", OPTIONS, "Options that take the place of the table's for this once.")
 _STRATEGY = Argument(
@@ -26,7 +25,6 @@ _IDLE = Argument(
 
 def compact(call: Call) -> Done:
     """Compacts one table."""
-    _check_order(call)
     table = call.table()
     request = compaction.Compact(
         _is_full(call),
@@ -34,6 +32,8 @@ def compact(call: Call) -> Done:
         call.text("where"),
         call.length("partition_idle_time"),
         call.options(),
+        call.text("order_strategy"),
+        tuple(call.names("order_by") or ()),
     )
     made = compaction.compact(table, request)
     rows = [(made.snapshot_id, made.rows_read, made.bytes_read, made.bytes_written)]
@@ -83,23 +83,19 @@ def _is_full(call: Call) -> bool:
     return strategy == _STRATEGIES[0]
 
 
-def _check_order(call: Call) -> None:
-    strategy = (call.text("order_strategy") or _ORDERS[0]).lower()
-    if strategy not in _ORDERS:
-        raise InvalidError(f"order_strategy {strategy!r}: expected {', '.join(_ORDERS)}")
-    if strategy != _ORDERS[0] or call.names("order_by"):
-        raise InvalidError("compact does not sort rows by other columns: leave out order_strategy and order_by")
-
-
 COMPACTING = (
     Procedure(
         "compact",
-        "Rewrites files into fewer and larger ones, and applies deletes. Rows stay as they are.",
+        "Rewrites files into fewer and larger ones, and applies deletes. Rows stay as they are, or are put into another order.",
         (
             TABLE_ARGUMENT,
             Argument("partitions", PARTITIONS, "Only these partitions."),
-            Argument("order_strategy", TEXT, "`none`: rows are not sorted by other columns."),
-            Argument("order_by", NAMES, "Not taken."),
+            Argument(
+                "order_strategy",
+                TEXT,
+                "`order`, `zorder` or `hilbert`: all rows of an append table without buckets are put into this order.",
+            ),
+            Argument("order_by", NAMES, "The columns of that order."),
             _OPTIONS,
             Argument("where", TEXT, "Only partitions that match this condition on partition columns."),
             _IDLE,

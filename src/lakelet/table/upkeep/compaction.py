@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,6 +11,7 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.compact.background import BackgroundCompaction
 from lakelet.compact.buckets.postponed import PostponedCompaction
 from lakelet.compact.buckets.rescale import Rescale, RescaleElsewhere
+from lakelet.compact.cluster.chosen_order import RowOrdering
 from lakelet.compact.compaction import THREADS, Compaction, Scope, pack_manifests
 from lakelet.compact.progress import Cancel, Progress
 from lakelet.errors import InvalidError
@@ -41,9 +42,12 @@ class TableCompaction:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
         threads: int | None = None,
+        order_strategy: str | None = None,
+        order_by: Sequence[str] | None = None,
     ) -> Snapshot | None:
-        """Compacts what the table's options say is due, with `full` all there is."""
+        """Compacts what the table's options say is due, with `full` all there is, with an order all rows in that order."""
         _check_threads(threads)
+        ordering = RowOrdering.of(order_strategy, order_by)
         extra = dict(options or {})
         check_options(extra)
         with noticing_drop(self.home):
@@ -54,7 +58,11 @@ class TableCompaction:
             if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
                 chosen = replace(schema, options={**schema.options, **extra})
                 placed = PostponedCompaction(self.home, chosen, scope, progress, cancel, threads or THREADS).run()
-            compaction = Compaction(self.home, schema, full, scope, progress, cancel, threads or THREADS, extra=extra)
+            if ordering is not None:
+                ordering.check(schema, self.home.where(self.home.paths.branch_root))
+            compaction = Compaction(
+                self.home, schema, full, scope, progress, cancel, threads or THREADS, extra=extra, ordering=ordering
+            )
             return compaction.run() or placed
 
     def compact_manifests(self) -> Snapshot | None:

@@ -117,7 +117,7 @@ class TestCompact:
             ("'p=x'", "partition value 'x' is no INT"),
             ("where => 'v = 1'", "v"),
             ("where => 'p ='", "where"),
-            ("order_strategy => 'zorder', order_by => 'v'", "does not sort"),
+            ("order_strategy => 'zorder', order_by => 'v'", "has a primary key"),
             ("order_strategy => 'zorda'", "order_strategy 'zorda': expected none, order"),
             ("compact_strategy => 'some'", "compact_strategy 'some': expected full or minor"),
             ("options => 'no.such=1'", "unknown table option 'no.such'"),
