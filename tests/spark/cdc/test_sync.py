@@ -3,14 +3,12 @@
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import lakelet
-from lakelet.spark.cdc.batch import CdcCounts
-from lakelet.spark.cdc.sync import sync_cdc
+from tests.spark.cdc.cdc_frames import rows, synced
 from tests.spark.cdc.sample_events import AFTER, FIELDS, SOURCE, canal, debezium, maxwell, text
 
 DEBEZIUM_ROW = {
@@ -28,24 +26,6 @@ DEBEZIUM_ROW = {
 @pytest.fixture
 def warehouse(tmp_path: Path) -> str:
     return str(tmp_path / "wh")
-
-
-def frame(spark: SparkSession, events: list[object]) -> DataFrame:
-    """The events in one partition, in their order; text as it is, None a tombstone."""
-    texts = [one if one is None or isinstance(one, str) else text(one) for one in events]
-    return spark.createDataFrame([(one,) for one in texts], "value string").coalesce(1)
-
-
-def synced(spark: SparkSession, warehouse: str, events: list[object], **how: Any) -> CdcCounts:
-    given: dict[str, Any] = {"table": "shop.item", "primary_key": ["id"], **how}
-    counts = sync_cdc(frame(spark, events), warehouse, **given)
-    assert isinstance(counts, CdcCounts)
-    return counts
-
-
-def rows(warehouse: str, name: str = "shop.item") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = lakelet.connect(warehouse).table(name).scan().to_arrow().to_pylist()
-    return sorted(found, key=lambda row: str(row.get("id")))
 
 
 def test_debezium_with_schema(spark: SparkSession, warehouse: str) -> None:

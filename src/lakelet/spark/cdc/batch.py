@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Protocol
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
@@ -22,16 +23,15 @@ from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field
+from lakelet.spark.cdc.commit import CdcIdentity, replace_rows, upsert_rows
 from lakelet.spark.cdc.discovery import Discovery, EventGroup, discovered, hashed
 from lakelet.spark.cdc.envelope.debezium import CutError
 from lakelet.spark.cdc.newest import newest
 from lakelet.spark.cdc.quarantine import KEY, create_quarantine, quarantined
 from lakelet.spark.cdc.settings import CdcSettings
 from lakelet.spark.cdc.target import NoKeyError, lake_of, prepared
-from lakelet.spark.cdc.typed_rows import EVENT, REASON, RowShape, typed_rows
-from lakelet.spark.opened_table import open_table
-from lakelet.spark.write.table_write import write_frame
-from lakelet.spark.write.write_request import WriteRequest
+from lakelet.spark.cdc.typed_rows import EVENT, PLACE, REASON, RowShape, order, typed_rows
+from lakelet.spark.opened_table import OpenedTable, open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,44 +44,78 @@ class CdcCounts:
     snapshots: dict[str, Snapshot | None] = field(default_factory=dict)
 
 
+class TargetCheck(Protocol):
+    """Looks at a target before a batch changes it: whether it is the table that earlier batches went to."""
+
+    def __call__(self, name: str, opened: OpenedTable | None) -> None:
+        """Called with None before a table is made, then with the table."""
+
+
 @dataclass(frozen=True, slots=True)
-class CdcIdentity:
-    """The commit user and the number of a batch."""
+class BatchTarget:
+    """A table of a batch, and the rows for it, good and poison."""
 
-    user: str
-    batch_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
     name: str
     schema: TableSchema
     groups: tuple[EventGroup, ...]
     columns: tuple[Field, ...]
+    order: str
     rows: DataFrame
+
+    @property
+    def good(self) -> DataFrame:
+        """The rows that can be written."""
+        return self.rows.filter(F.col(REASON).isNull())
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """A batch whose tables hold its columns: the rows of each, and the events that can go to none."""
+
+    events: DataFrame
+    found: Discovery
+    targets: tuple[BatchTarget, ...]
+    refused: tuple[DataFrame, ...]
+
+    def poison(self) -> DataFrame:
+        """All rows that cannot be applied, with the reason and the target."""
+        rows = [
+            target.rows.filter(F.col(REASON).isNotNull()).withColumn("target", _text(target.name))
+            for target in self.targets
+        ]
+        return reduce(DataFrame.unionByName, [one.select(REASON, "target", *EVENT) for one in (*self.refused, *rows)])
 
 
 def apply_batch(
-    frame: DataFrame, settings: CdcSettings, identity: CdcIdentity | None, only: DataFrame | None = None
+    frame: DataFrame, settings: CdcSettings, identity: CdcIdentity | None, check: TargetCheck | None = None
 ) -> CdcCounts:
-    """Applies the events of a frame. `only` has the `origin` and `row_index` of the rows of events to take, all by default."""
+    """Applies the events of a frame."""
+    with planned_batch(frame, settings, check=check) as batch:
+        count = quarantine_rows(batch, settings, identity)
+        return CdcCounts(batch.found.rows, batch.found.skipped, count, write_targets(batch, settings, identity))
+
+
+@contextmanager
+def planned_batch(
+    frame: DataFrame, settings: CdcSettings, only: DataFrame | None = None, check: TargetCheck | None = None
+) -> Iterator[PlannedBatch]:
+    """A batch ready to be written, kept on the executors meanwhile. `only` has the `origin` and `row_index` of the rows to take,
+    all by default."""
     with _kept_events(frame, settings, only) as (events, found):
         refused: list[DataFrame] = [events.filter(F.col("reason").isNotNull()).withColumn("target", _text(None))]
-        targets: list[_Target] = []
-        for name, groups in _routed(events, found, settings, refused).items():
-            try:
-                targets.append(_target(frame, events, name, groups, settings))
-            except NoKeyError as error:
-                refused += [_refused(group, events, str(error), name) for group in groups]
-        with _kept([target.rows for target in targets]) as kept:
-            poison = [_poison(rows, target.name) for rows, target in zip(kept, targets, strict=True)]
-            refused += [_truncates(target, events, settings) for target in targets if settings.truncate != "apply"]
-            count = _quarantine(refused, poison, settings, identity)
-            made = {
-                target.name: _write(target, rows.filter(F.col(REASON).isNull()), events, settings, identity)
-                for rows, target in zip(kept, targets, strict=True)
-            }
-    return CdcCounts(found.rows, found.skipped, count, made)
+        targets: list[BatchTarget] = []
+        try:
+            for name, groups in _routed(events, found, settings, refused).items():
+                try:
+                    targets.append(_target(frame, events, name, groups, settings, check))
+                except NoKeyError as error:
+                    refused += [_refused(group, events, str(error), name) for group in groups]
+            if settings.truncate != "apply":
+                refused += [_truncates(target, events) for target in targets if _has_truncate(target)]
+            yield PlannedBatch(events, found, tuple(targets), tuple(refused))
+        finally:
+            for target in targets:
+                target.rows.unpersist()
 
 
 @contextmanager
@@ -108,17 +142,6 @@ def _kept_events(
             one.unpersist()
 
 
-@contextmanager
-def _kept(frames: Sequence[DataFrame]) -> Iterator[list[DataFrame]]:
-    """The frames, kept on the executors: once for the poison, once for the rows."""
-    kept = [frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in frames]
-    try:
-        yield kept
-    finally:
-        for frame in kept:
-            frame.unpersist()
-
-
 def _routed(
     events: DataFrame, found: Discovery, settings: CdcSettings, refused: list[DataFrame]
 ) -> dict[str, list[EventGroup]]:
@@ -139,7 +162,11 @@ def _refused(group: EventGroup, events: DataFrame, reason: str, target: str | No
     return group.events(events).withColumn("reason", F.lit(reason)).withColumn("target", _text(target))
 
 
-def _truncates(target: _Target, events: DataFrame, settings: CdcSettings) -> DataFrame:
+def _has_truncate(target: BatchTarget) -> bool:
+    return any(group.truncates for group in target.groups)
+
+
+def _truncates(target: BatchTarget, events: DataFrame) -> DataFrame:
     reason = "a truncate, which is applied with truncate='apply' only"
     chosen = [_refused(group, events, reason, target.name) for group in target.groups]
     return reduce(DataFrame.unionByName, chosen).filter(F.col("operation") == "t")
@@ -150,48 +177,65 @@ def _text(value: str | None) -> Column:
 
 
 def _target(
-    frame: DataFrame, events: DataFrame, name: str, groups: Sequence[EventGroup], settings: CdcSettings
-) -> _Target:
-    schema = prepared(lake_of(settings), name, groups, settings)
+    frame: DataFrame,
+    events: DataFrame,
+    name: str,
+    groups: Sequence[EventGroup],
+    settings: CdcSettings,
+    check: TargetCheck | None,
+) -> BatchTarget:
+    lake = lake_of(settings)
+    if check is not None:
+        there = lake.table_exists(name)
+        check(name, open_table(settings.warehouse, name, settings.options) if there else None)
+    schema = prepared(lake, name, groups, settings)
+    if check is not None:
+        check(name, open_table(settings.warehouse, name, settings.options))
     shape = RowShape(schema, settings.style, settings.order_of(frame), settings.made)
     columns = shape.columns([group.fields for group in groups])
     changes = events.filter(F.col("operation") != "t")
     parts = [typed_rows(group.events(changes), shape, group.fields, columns) for group in groups]
-    return _Target(name, schema, tuple(groups), columns, reduce(DataFrame.union, parts))
+    # Read twice, for the poison and for the rows.
+    rows = reduce(DataFrame.union, parts).persist(StorageLevel.MEMORY_AND_DISK)
+    return BatchTarget(name, schema, tuple(groups), columns, shape.order, rows)
 
 
-def _poison(rows: DataFrame, target: str) -> DataFrame:
-    return rows.filter(F.col(REASON).isNotNull()).withColumn("target", _text(target))
-
-
-def _quarantine(
-    refused: Sequence[DataFrame], poison: Sequence[DataFrame], settings: CdcSettings, identity: CdcIdentity | None
-) -> int:
+def quarantine_rows(batch: PlannedBatch, settings: CdcSettings, identity: CdcIdentity | None) -> int:
     """Writes poison rows into the quarantine and counts them."""
-    chosen = [frame.select(REASON, "target", *EVENT) for frame in (*refused, *poison)]
-    together = reduce(DataFrame.unionByName, chosen)
     lake = lake_of(settings)
-    rows = quarantined(together, format=settings.format, now_ms=lake.now_ms()).persist()
+    rows = quarantined(batch.poison(), format=settings.format, now_ms=lake.now_ms()).persist()
     try:
         count = rows.count()
         if count:
             create_quarantine(lake, settings.quarantine)
-            _commit(rows, settings.quarantine, settings, identity, kinds=None)
+            upsert_rows(rows, settings.quarantine, settings, identity, kinds=None)
         return count
     finally:
         rows.unpersist()
 
 
-def _write(
-    target: _Target, rows: DataFrame, events: DataFrame, settings: CdcSettings, identity: CdcIdentity | None
-) -> Snapshot | None:
-    folded = newest(rows, target.schema, target.columns)
-    return _commit(folded, target.name, settings, identity, kinds=folded.columns[-1])
+def write_targets(
+    batch: PlannedBatch, settings: CdcSettings, identity: CdcIdentity | None
+) -> dict[str, Snapshot | None]:
+    """Writes the newest row of each key, a commit for each table."""
+    made: dict[str, Snapshot | None] = {}
+    for target in batch.targets:
+        if settings.truncate == "apply" and _has_truncate(target):
+            made[target.name] = _replace(batch, target, settings, identity)
+            continue
+        folded = newest(target.good, target.schema, target.columns)
+        made[target.name] = upsert_rows(folded, target.name, settings, identity, kinds=folded.columns[-1])
+    return made
 
 
-def _commit(
-    rows: DataFrame, name: str, settings: CdcSettings, identity: CdcIdentity | None, *, kinds: str | None
+def _replace(
+    batch: PlannedBatch, target: BatchTarget, settings: CdcSettings, identity: CdcIdentity | None
 ) -> Snapshot | None:
-    user, number = (None, None) if identity is None else (identity.user, identity.batch_id)
-    request = WriteRequest(mode="upsert", kinds=kinds, missing="default", commit_user=user, commit_identifier=number)
-    return write_frame(rows, open_table(settings.warehouse, name, settings.options), request)
+    """Empties a table as its last truncate did, and writes the rows that came after it."""
+    conditions = [group.condition for group in target.groups]
+    truncates = batch.events.filter(reduce(Column.__or__, conditions) & (F.col("operation") == "t"))
+    last = truncates.select(order(target.order, F.lit("+U")).alias("emptied")).agg(F.max("emptied").alias("emptied"))
+    later = target.good.crossJoin(F.broadcast(last)).filter(F.col(PLACE) > F.col("emptied")).drop("emptied")
+    folded = newest(later, target.schema, target.columns)
+    kind = folded.columns[-1]
+    return replace_rows(folded.filter(F.col(kind).isin("+I", "+U")).drop(kind), target.name, settings, identity)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from lakelet.catalog import Lake
 from lakelet.errors import InvalidError
+from lakelet.table import Table
 
 COLUMNS = (
     ("origin", "STRING NOT NULL"),
@@ -35,9 +36,18 @@ def create_quarantine(lake: Lake, name: str) -> None:
     """Makes the table unless it is there; InvalidError where a table of that name is something else."""
     lake.create_database(name.split(".", 1)[0], if_not_exists=True)
     table = lake.create_table(name, COLUMNS, primary_key=KEY, options={"bucket": 1}, if_not_exists=True)
+    _check(table)
+
+
+def check_quarantine(lake: Lake, name: str) -> None:
+    """NotFoundError where there is no such table, InvalidError where it is something else."""
+    _check(lake.table(name))
+
+
+def _check(table: Table) -> None:
     expected = {column for column, _ in COLUMNS}
     if not expected <= set(table.schema.names) or tuple(table.schema.primary_keys) != KEY:
-        raise InvalidError(f"{name} is no quarantine table: expected the columns {', '.join(sorted(expected))}")
+        raise InvalidError(f"{table!r} is no quarantine table: expected the columns {', '.join(sorted(expected))}")
 
 
 def quarantined(poison: DataFrame, *, format: str, now_ms: int) -> DataFrame:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakelet.errors import InvalidError
-from lakelet.spark.cdc.batch import CdcIdentity, apply_batch
+from lakelet.ids import RandomIds
+from lakelet.spark.cdc.batch import apply_batch
+from lakelet.spark.cdc.commit import CdcIdentity
 from lakelet.spark.cdc.settings import CdcSettings
+from lakelet.spark.opened_table import OpenedTable
+from lakelet.spark.session import is_connect
+from lakelet.spark.stream.write.batch_identity import query_id_of
+from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, marked
+from lakelet.storage.store import ObjectStore
 
 _LOG = logging.getLogger(__name__)
-_QUERY_ID = "sql.streaming.queryId"
 
 
 def start_query(
@@ -28,26 +34,82 @@ def start_query(
     commit_user: str | None,
 ) -> StreamingQuery:
     """Starts the query; by default it takes what is there and ends."""
-    if checkpoint is None:
+    if checkpoint is None or not os.fspath(checkpoint):
         raise InvalidError(
             "checkpoint: a stream of change events needs a folder, in which Spark keeps how far it has come"
         )
-    writer = df.writeStream.foreachBatch(_Applied(settings, commit_user)).option(
-        "checkpointLocation", os.fspath(checkpoint)
-    )
+    spark = df.sparkSession
+    if commit_user is None and is_connect(spark):
+        raise InvalidError(
+            "commit_user: over Spark Connect the id of the query is not known to its batches; name a user"
+        )
+    folder = _folder(spark, os.fspath(checkpoint))
+    applied = _Applied(settings, commit_user, _Tables(folder, dict(settings.options)))
+    if not is_connect(spark):
+        applied.tables.mark()
+    writer = df.writeStream.foreachBatch(applied).option("checkpointLocation", folder)
     writer = writer.trigger(**(dict(trigger) if trigger is not None else {"availableNow": True}))
     return (writer if query_name is None else writer.queryName(query_name)).start()
 
 
+def _folder(spark: SparkSession, folder: str) -> str:
+    """The checkpoint folder; a relative one is of this process's folder, not of the JVM's."""
+    relative = ":" not in folder.split("/", 1)[0] and not folder.startswith("/")
+    return os.path.abspath(folder) if relative and not is_connect(spark) else folder
+
+
+@dataclass(slots=True)
+class _Tables:
+    """The tables that a checkpoint's batches went to, kept in its folder as those of other sinks are: a target that was
+    dropped meanwhile lacks the rows of earlier batches, and making it again would hide that."""
+
+    folder: str
+    options: dict[str, str]
+    store: ObjectStore | None = None
+    known: CheckpointMark | None = None
+
+    def mark(self) -> CheckpointMark | None:
+        """The mark of the folder, made if absent; None where the folder cannot be reached."""
+        if self.known is None:
+            self.store = checkpoint_store(self.folder, "file", self.options)
+            if self.store is not None:
+                self.known = marked(self.store, {}, RandomIds(), resume=False, folder=self.folder)
+        return self.known
+
+    def check(self, name: str, opened: OpenedTable | None) -> None:
+        """InvalidError where a target is not the table that earlier batches went to; a new one is added to the mark."""
+        mark = self.mark()
+        if mark is None or self.store is None:
+            return
+        if opened is None:
+            if name in mark.tables:
+                raise InvalidError(
+                    f"{name} was dropped, and only later changes would be in a new one: load it again from the source with a "
+                    "new checkpoint, or exclude it"
+                )
+        elif name in mark.tables:
+            mark.check(opened, self.folder)
+        else:
+            self.known = marked(self.store, {name: opened}, RandomIds(), resume=True, folder=self.folder)
+
+
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """What a query does with a batch. Its identity is the id of the query, which a new checkpoint changes."""
+    """What a query does with a batch. Its identity is the id of the query, or the user's name with the id of the checkpoint: a
+    new checkpoint changes either."""
 
     settings: CdcSettings
     commit_user: str | None
+    tables: _Tables = field(compare=False)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        user = self.commit_user or batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
-        counts = apply_batch(batch, self.settings, CdcIdentity(str(user), batch_id))
+        identity = CdcIdentity(self._user(batch), batch_id)
+        counts = apply_batch(batch, self.settings, identity, self.tables.check)
         if counts.quarantined:
             _LOG.warning("%d rows of change events went to %s", counts.quarantined, self.settings.quarantine)
+
+    def _user(self, batch: DataFrame) -> str:
+        if self.commit_user is None:
+            return str(query_id_of(batch))
+        mark = self.tables.mark()
+        return self.commit_user if mark is None else f"{self.commit_user}-{mark.id}"

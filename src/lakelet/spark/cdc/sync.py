@@ -11,7 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakelet.errors import InvalidError
 from lakelet.spark.cdc.arguments import CdcArguments, settings_of
-from lakelet.spark.cdc.batch import CdcCounts, CdcIdentity, apply_batch
+from lakelet.spark.cdc.batch import CdcCounts, apply_batch
+from lakelet.spark.cdc.commit import CdcIdentity
 from lakelet.spark.cdc.stream import start_query
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
+from lakelet.options import SEQUENCE_FIELD, TableOptions
 from lakelet.spark.cdc.column_rule import ColumnRule
 from lakelet.spark.cdc.envelope.debezium import UNAVAILABLE
 from lakelet.spark.cdc.value.value_expression import value_expression
@@ -112,13 +113,14 @@ def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> Dat
     chosen = [
         _retracting(exploded, column, place, shape, typed).alias(f"c{place}") for place, column in enumerate(columns)
     ]
-    return exploded.select(KIND, REASON, order(shape.order).alias(PLACE), *EVENT, *chosen)
+    return exploded.select(KIND, REASON, order(shape.order, F.col(KIND)).alias(PLACE), *EVENT, *chosen)
 
 
-def order(by: str) -> Column:
+def order(by: str, kind: Column) -> Column:
     """The order of changes: Kafka's places, or those in the source's log; within an event its rows, the old key first."""
-    inner = [F.col("row_index"), F.col(KIND) != "-U"]
-    first = [F.col("partition"), F.col("offset")] if by == "kafka" else [F.col("position"), F.col("arrival")]
+    inner = [F.col("row_index"), kind != "-U"]
+    last = [F.col("position"), F.col("arrival")]
+    first = [F.col("partition"), F.col("offset"), *last] if by == "kafka" else last
     return F.struct(*(column.alias(f"o{place}") for place, column in enumerate([*first, *inner])))
 
 
@@ -158,14 +160,15 @@ def _zero(column: Field) -> Column | None:
 def _reason(typed: _Typed, shape: RowShape, columns: Sequence[Field], found: Mapping[str, Column]) -> Column:
     """Why a row cannot be written: every column whose text is no value of its type, and NULLs where there must be none."""
     wrong: list[Column] = []
+    sequence = TableOptions(shape.schema.options).get(SEQUENCE_FIELD) or ()
     for place, one in enumerate(typed.fields):
         text, kind = F.col(f"t{place}"), shape.schema.field(one.name).type
         unfit = text.isNotNull() & F.col(f"v{place}").isNull()
         said = F.concat(F.lit(f"column {one.name}: "), F.substring(text, 1, _SHOWN), F.lit(f" is no {kind}"))
         wrong.append(F.when(unfit & ~_is_key_only(shape, one), said))
         if shape.style.startswith("debezium"):
-            lost = F.lit(f"column {one.name}: the event leaves its value out (REPLICA IDENTITY FULL sends it)")
-            wrong.append(F.when(text == UNAVAILABLE, lost))
+            unsent = F.lit(f"column {one.name}: the event leaves its value out (REPLICA IDENTITY FULL sends it)")
+            wrong.append(F.when(text == UNAVAILABLE, unsent))
     for place, one in enumerate(typed.keys):
         text = F.col(f"p{place}")
         unfit = text.isNotNull() & F.col(f"b{place}").isNull()
@@ -178,6 +181,10 @@ def _reason(typed: _Typed, shape: RowShape, columns: Sequence[Field], found: Map
         elif not column.type.nullable:
             unset = found[column.name].isNull() & (F.col("operation") != "d")
             wrong.append(F.when(unset, F.lit(f"column {column.name} is NULL, which the table forbids")))
+        if column.name in sequence:
+            unset = found[column.name].isNull() & (F.col("operation") == "d")
+            lost = f"a delete without {column.name}, the table's sequence.field, would delete nothing"
+            wrong.append(F.when(unset, F.lit(lost)))
     joined = F.concat_ws("; ", *wrong) if wrong else F.lit("")
     return F.when(joined != "", joined)
 

@@ -1,0 +1,49 @@
+"""Commit the rows of a batch into a table: through the sink of streams where it has an identity, else as `ls.write` does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from lakelet.model.snapshot import Snapshot
+from lakelet.spark.cdc.settings import CdcSettings
+from lakelet.spark.opened_table import open_table
+from lakelet.spark.stream.write.batch import write_batch
+from lakelet.spark.write.table_write import write_frame
+from lakelet.spark.write.write_request import WriteRequest
+
+
+@dataclass(frozen=True, slots=True)
+class CdcIdentity:
+    """The commit user and the number of a batch."""
+
+    user: str
+    batch_id: int
+
+
+def upsert_rows(
+    rows: DataFrame, name: str, settings: CdcSettings, identity: CdcIdentity | None, *, kinds: str | None
+) -> Snapshot | None:
+    """Upserts rows, one of each key; `kinds` names the column of their row kinds."""
+    if identity is None:
+        request = WriteRequest(mode="upsert", kinds=kinds, missing="default")
+        return write_frame(rows, open_table(settings.warehouse, name, settings.options), request)
+    made = write_batch(
+        rows,
+        identity.batch_id,
+        settings.warehouse,
+        name,
+        commit_user=identity.user,
+        kinds=kinds,
+        missing="default",
+        options=settings.options,
+    )
+    return None if isinstance(made, dict) else made
+
+
+def replace_rows(rows: DataFrame, name: str, settings: CdcSettings, identity: CdcIdentity | None) -> Snapshot | None:
+    """Replaces all rows of a table by these."""
+    user, number = (None, None) if identity is None else (identity.user, identity.batch_id)
+    request = WriteRequest(mode="overwrite", missing="default", commit_user=user, commit_identifier=number)
+    return write_frame(rows, open_table(settings.warehouse, name, settings.options), request)
