@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, UnavailableError
 from lakelet.ids import RandomIds
 from lakelet.spark.cdc.batch import apply_batch
 from lakelet.spark.cdc.commit import CdcIdentity
 from lakelet.spark.cdc.settings import CdcSettings
+from lakelet.spark.failures import from_worker
 from lakelet.spark.opened_table import OpenedTable
 from lakelet.spark.session import is_connect
 from lakelet.spark.stream.write.batch_identity import query_id_of
@@ -23,6 +25,7 @@ from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoin
 from lakelet.storage.store import ObjectStore
 
 _LOG = logging.getLogger(__name__)
+_LONGEST = 500
 
 
 def start_query(
@@ -34,6 +37,17 @@ def start_query(
     commit_user: str | None,
 ) -> StreamingQuery:
     """Starts the query; by default it takes what is there and ends."""
+    return _started(df, settings, checkpoint, trigger, query_name, commit_user)[1]
+
+
+def _started(
+    df: DataFrame,
+    settings: CdcSettings,
+    checkpoint: str | os.PathLike[str] | None,
+    trigger: Mapping[str, Any] | None,
+    query_name: str | None,
+    commit_user: str | None,
+) -> tuple[_Applied, StreamingQuery]:
     if checkpoint is None or not os.fspath(checkpoint):
         raise InvalidError(
             "checkpoint: a stream of change events needs a folder, in which Spark keeps how far it has come"
@@ -49,7 +63,24 @@ def start_query(
         applied.tables.mark()
     writer = df.writeStream.foreachBatch(applied).option("checkpointLocation", folder)
     writer = writer.trigger(**(dict(trigger) if trigger is not None else {"availableNow": True}))
-    return (writer if query_name is None else writer.queryName(query_name)).start()
+    return applied, (writer if query_name is None else writer.queryName(query_name)).start()
+
+
+def run_stream(df: DataFrame, settings: CdcSettings, checkpoint: str, trigger: Mapping[str, Any]) -> dict[str, int]:
+    """Runs a query to its end and counts what it did; an error of one line where it fails."""
+    applied, query = _started(df, settings, checkpoint, trigger, None, None)
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        text = str(error)
+        _LOG.debug("the query failed", exc_info=True)
+        if "Traceback (most recent call last)" in text:
+            raise from_worker(text.split("=== Streaming Query ===", 1)[0], "applying change events") from None
+        cause = [line.strip() for line in text.splitlines() if "Caused by" in line or "Exception:" in line]
+        raise UnavailableError(f"reading change events: {(cause or text.splitlines())[-1][:_LONGEST]}") from None
+    finally:
+        query.stop()
+    return dict(applied.totals)
 
 
 def _folder(spark: SparkSession, folder: str) -> str:
@@ -101,10 +132,14 @@ class _Applied:
     settings: CdcSettings
     commit_user: str | None
     tables: _Tables = field(compare=False)
+    totals: dict[str, int] = field(default_factory=lambda: {"rows": 0, "skipped": 0, "quarantined": 0, "batches": 0})
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         identity = CdcIdentity(self._user(batch), batch_id)
         counts = apply_batch(batch, self.settings, identity, self.tables.check)
+        done = {"rows": counts.rows, "skipped": counts.skipped, "quarantined": counts.quarantined, "batches": 1}
+        for name, count in done.items():
+            self.totals[name] += count
         if counts.quarantined:
             _LOG.warning("%d rows of change events went to %s", counts.quarantined, self.settings.quarantine)
 
