@@ -15,29 +15,9 @@ import lakelet.spark.extra  # First, for it says what is missing.
 import lakelet.spark.sql
 import lakelet.spark.write  # noqa: F401
 from lakelet.insert_engines import ENGINES
-from lakelet.spark.cdc.replay import replay_cdc
-from lakelet.spark.cdc.sync import sync_cdc
-from lakelet.spark.jobs.bulk_load import bulk_load
-from lakelet.spark.jobs.checksum import checksum
-from lakelet.spark.jobs.compact import compact, rescale
-from lakelet.spark.jobs.copy_table import copy_table
-from lakelet.spark.jobs.count import count
-from lakelet.spark.jobs.migrate import migrate
-from lakelet.spark.jobs.orphans import remove_orphan_files
-from lakelet.spark.pipeline.run import dry_run_pipeline, run_pipeline
-from lakelet.spark.read.table_frame import table
-from lakelet.spark.session import local_session
-from lakelet.spark.source.registration import register
-from lakelet.spark.sql.statement import sql
-from lakelet.spark.sql.views import views
-from lakelet.spark.stream.read.stream_frame import read_stream
-from lakelet.spark.stream.write.background_compaction import compaction_failures, wait_for_compactions
-from lakelet.spark.stream.write.batch import write_batch
-from lakelet.spark.stream.write.query import write_stream
-from lakelet.spark.write.table_write import write
-from lakelet.sql.engine.execution import EngineInsert, register_engine
 
 if TYPE_CHECKING:
+    from lakelet.spark.cdc.replay import replay_cdc
     from lakelet.spark.cdc.sync import sync_cdc
     from lakelet.spark.iceberg.insert import insert_iceberg
     from lakelet.spark.iceberg.stream_frame import read_iceberg_stream
@@ -114,6 +94,7 @@ _HOMES = {
     "read_stream": "stream.read.stream_frame",
     "register": "source.registration",
     "remove_orphan_files": "jobs.orphans",
+    "replay_cdc": "cdc.replay",
     "rescale": "jobs.compact",
     "run_pipeline": "pipeline.run",
     "stream_lag": "stream.read.stream_lag",

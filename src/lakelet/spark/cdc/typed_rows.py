@@ -19,6 +19,7 @@ from lakelet.spark.cdc.column_rule import ColumnRule
 from lakelet.spark.cdc.envelope.debezium import UNAVAILABLE
 from lakelet.spark.cdc.value.value_expression import value_expression
 from lakelet.spark.cdc.value.wire_field import WireField
+from lakelet.spark.column_names import quoted
 from lakelet.spark.types import spark_type
 
 KIND, REASON, PLACE = "kind", "reason", "place"
@@ -50,8 +51,8 @@ def typed_rows(events: DataFrame, shape: RowShape, layout: Sequence[WireField], 
     priors = {one.name: f"p{place}" for place, one in enumerate(keys)}
     parsed = events.select(
         "*",
-        F.from_json("image", _texts_of([one.name for one in fields])).alias("_image"),
-        F.from_json("old", _texts_of([one.name for one in keys])).alias("_old"),
+        _texts_of("image", [one.name for one in fields]).alias("_image"),
+        _texts_of("old", [one.name for one in keys]).alias("_old"),
     )
     # By position: names may differ by case alone, which `getField` would take for one.
     spread = parsed.select(*events.columns, "_image.*", "_old.*") if fields else parsed.drop("_image", "_old")
@@ -69,8 +70,10 @@ def typed_rows(events: DataFrame, shape: RowShape, layout: Sequence[WireField], 
     return _with_kinds(_Typed(typed, fields, keys), shape, columns)
 
 
-def _texts_of(names: Sequence[str]) -> T.StructType:
-    return T.StructType([T.StructField(name, T.StringType()) for name in names])
+def _texts_of(row: str, names: Sequence[str]) -> Column:
+    """The exact texts of these columns of a row, as a STRUCT."""
+    inside = ", ".join(f"{quoted(name)}: STRING" for name in names)
+    return F.try_variant_get(F.col(row), "$", f"STRUCT<{inside}>")
 
 
 @dataclass(frozen=True, slots=True)

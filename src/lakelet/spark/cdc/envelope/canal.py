@@ -7,14 +7,14 @@ import json
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, is_object, names_of, padded, reasons
+from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, names_of, padded, reasons
 from lakelet.spark.cdc.value.mysql_types import mysql_field
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
 
 _EVENT = (
     "id bigint, database string, `table` string, pkNames array<string>, isDdl boolean, type string, es bigint, ts bigint, "
-    "mysqlType string, data array<string>, old array<string>, broken string"
+    "mysqlType string, data array<variant>, old array<variant>, broken string"
 )
 _OPERATIONS = {"INSERT": "i", "UPDATE": "u", "DELETE": "d", "TRUNCATE": "t"}
 _SKIPPED = ("CREATE", "ALTER", "ERASE", "RENAME", "CINDEX", "DINDEX", "QUERY")
@@ -23,8 +23,8 @@ _SKIPPED = ("CREATE", "ALTER", "ERASE", "RENAME", "CINDEX", "DINDEX", "QUERY")
 def events(frame: DataFrame) -> DataFrame:
     """The events of a frame with the columns of `event_columns`, a row for each entry of `data`."""
     parsed = arrived(frame).withColumn("e", F.from_json("text", _EVENT, {"columnNameOfCorruptRecord": "broken"}))
-    rows = parsed.select("*", F.posexplode_outer(F.col("e.data")).alias("place", "image"))
-    event, image = F.col("e"), F.col("image")
+    rows = parsed.select("*", F.posexplode_outer(F.col("e.data")).alias("place", "entry"))
+    event, image = F.col("e"), known(F.col("entry"))
     kind = F.upper(event["type"])
     operation = F.coalesce(*(F.when(kind == name, F.lit(mine)) for name, mine in _OPERATIONS.items()))
     skipped = F.col("text").isNull() | ((event["isDdl"] | kind.isin(*_SKIPPED)) & (kind != "TRUNCATE"))
@@ -35,7 +35,7 @@ def events(frame: DataFrame) -> DataFrame:
             (event.isNull() | event["broken"].isNotNull(), "the event is no JSON object of Canal's"),
             (operation.isNull(), F.concat(F.lit("unknown type "), F.coalesce(event["type"], F.lit("(none)")))),
             (event["table"].isNull(), "table is missing"),
-            ((operation != "t") & ~F.coalesce(is_object(image), F.lit(False)), F.concat(kind, F.lit(" without a row"))),
+            ((operation != "t") & image.isNull(), F.concat(kind, F.lit(" without a row"))),
         ]
     )
     return event_frame(
@@ -46,7 +46,7 @@ def events(frame: DataFrame) -> DataFrame:
         database_name=event["database"],
         table_name=event["table"],
         image=image,
-        old=F.when(kind == "UPDATE", F.try_element_at(event["old"], F.col("place") + 1)),
+        old=F.when(kind == "UPDATE", known(F.try_element_at(event["old"], F.col("place") + 1))),
         layout=F.coalesce(event["mysqlType"], names_of(image)),
         key_names=F.to_json(event["pkNames"]),
         op_millis=F.coalesce(event["es"], event["ts"]),

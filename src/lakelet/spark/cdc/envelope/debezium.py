@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, is_object, names_of, padded, reasons
+from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, names_of, padded, reasons
 from lakelet.spark.cdc.value.debezium_types import debezium_field
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
@@ -24,7 +24,7 @@ _SOURCE = (
     "change_lsn:string, event_serial_no:bigint, scn:string"
 )
 _PAYLOAD = (
-    "before string, after string, op string, ts_ms bigint, status string, ddl string, broken string, "
+    "before variant, after variant, op string, ts_ms bigint, status string, ddl string, broken string, "
     f"source struct<{_SOURCE}>"
 )
 _OPERATIONS = {"c": "i", "r": "i", "u": "u", "d": "d", "t": "t"}
@@ -50,21 +50,21 @@ def events(frame: DataFrame, *, exact: bool) -> DataFrame:
         arrived(frame)
         .withColumn("schema_text", schema)
         .withColumn("e", F.from_json(payload, _PAYLOAD, {"columnNameOfCorruptRecord": "broken"}))
-        .withColumn("key_text", _key_payload(F.col("message_key").cast("string")))
+        .withColumn("key_row", _key_payload(F.col("message_key").cast("string")))
     )
     return _columns(parsed)
 
 
 def _key_payload(text: Column) -> Column:
     wrapped = text.rlike(r'^\s*\{\s*"(schema|payload)"\s*:')
-    return F.when(wrapped, F.get_json_object(text, "$.payload")).when(is_object(text), text)
+    return F.try_parse_json(F.when(wrapped, F.get_json_object(text, "$.payload")).otherwise(text))
 
 
 def _columns(parsed: DataFrame) -> DataFrame:
     event = F.col("e")
-    op, before, after = event["op"], event["before"], event["after"]
+    op, before, after = event["op"], known(event["before"]), known(event["after"])
     # REPLICA IDENTITY DEFAULT and the like leave `before` out; the key alone says which row was deleted.
-    image = F.when(op == "d", F.coalesce(before, F.col("key_text"))).otherwise(after)
+    image = F.when(op == "d", F.coalesce(before, F.col("key_row"))).otherwise(after)
     no_row = before.isNull() & after.isNull() & event["source"].isNull()
     skipped = (
         F.col("text").isNull()
@@ -83,12 +83,12 @@ def _columns(parsed: DataFrame) -> DataFrame:
             (operation.isNull(), F.concat(F.lit("unknown op "), F.coalesce(op, F.lit("(none)")))),
             (event["source"]["table"].isNull(), "source.table is missing"),
             (
-                operation.isin("i", "u", "d") & ~F.coalesce(is_object(image), F.lit(False)),
+                operation.isin("i", "u", "d") & image.isNull(),
                 F.concat(F.lit("op "), op, F.lit(" without a row")),
             ),
         ]
     )
-    schema = F.when(is_object(F.col("schema_text")), F.col("schema_text"))
+    schema = F.when(F.col("schema_text").startswith("{"), F.col("schema_text"))
     return event_frame(
         parsed,
         operation=F.when(skipped | reason.isNotNull(), None).otherwise(operation),
@@ -99,7 +99,7 @@ def _columns(parsed: DataFrame) -> DataFrame:
         image=image,
         old=F.when(op == "u", before),
         layout=F.coalesce(schema, names_of(image)),
-        key_names=names_of(F.col("key_text")),
+        key_names=names_of(F.col("key_row")),
         op_millis=F.coalesce(event["source"]["ts_ms"], event["ts_ms"]),
         position=_position(event["source"]),
     )

@@ -7,8 +7,8 @@ row_index     INT      which of its rows (Canal's events hold several)
 operation     STRING   i, u, d (a row), t (truncate); NULL: nothing to do, or poison
 reason        STRING   why the event cannot be applied; NULL: it can
 database_name, schema_name, table_name  STRING
-image         STRING   JSON of the row, after the change or deleted
-old           STRING   JSON of what the row was before, all or some columns of it
+image         VARIANT  the row, after the change or deleted
+old           VARIANT  what the row was before, all or some columns of it
 layout        STRING   what tells its columns: schema, mysqlType, or the list of its names
 key_names     STRING   JSON list of the key's columns where the event tells them
 op_millis     BIGINT   when the source made the change
@@ -67,14 +67,17 @@ def padded(number: Column) -> Column:
     return F.lpad(number.cast("string"), _WIDTH, "0")
 
 
-def is_object(text: Column) -> Column:
-    """Whether the text is that of a JSON object."""
-    return text.startswith("{")
+def known(value: Column) -> Column:
+    """A VARIANT, or NULL for JSON's null.
+
+    Rows of events are VARIANTs and no text: where `from_json` gives an object or a number as text, decimals went through DOUBLE.
+    """
+    return F.when(F.is_variant_null(value), F.lit(None)).otherwise(value)
 
 
-def names_of(text: Column) -> Column:
-    """The names in a JSON object, as a JSON list."""
-    return F.to_json(F.json_object_keys(text))
+def names_of(value: Column) -> Column:
+    """The names in the object that a VARIANT is, as a JSON list."""
+    return F.to_json(F.map_keys(F.try_variant_get(value, "$", "map<string, variant>")))
 
 
 def reasons(cases: Sequence[tuple[Column, Column | str]]) -> Column:
@@ -94,14 +97,13 @@ def event_frame(frame: DataFrame, **columns: Column) -> DataFrame:
         "database_name",
         "schema_name",
         "table_name",
-        "image",
-        "old",
         "layout",
         "key_names",
         "position",
     )
     null = F.lit(None)
     made = {name: columns.pop(name, null).cast("string") for name in strings}
+    made |= {name: columns.pop(name, null).cast("variant") for name in ("image", "old")}
     made["row_index"] = columns.pop("row_index", F.lit(0)).cast("int")
     made["op_millis"] = columns.pop("op_millis", null).cast("bigint")
     return frame.select(*kept, *(column.alias(name) for name, column in made.items()))

@@ -7,13 +7,13 @@ import json
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, is_object, names_of, padded, reasons
+from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, names_of, padded, reasons
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
 
 _EVENT = (
     "database string, `table` string, type string, ts bigint, xid bigint, xoffset bigint, position string, commit boolean, "
-    "data string, old string, primary_key_columns array<string>, broken string"
+    "data variant, old variant, primary_key_columns array<string>, broken string"
 )
 _OPERATIONS = {"insert": "i", "bootstrap-insert": "i", "update": "u", "delete": "d"}
 # The last row of a transaction says `commit` and has no xoffset.
@@ -26,7 +26,7 @@ def events(frame: DataFrame) -> DataFrame:
     """The events of a frame with the columns of `event_columns`."""
     parsed = arrived(frame).withColumn("e", F.from_json("text", _EVENT, {"columnNameOfCorruptRecord": "broken"}))
     event = F.col("e")
-    kind, image = event["type"], event["data"]
+    kind, image = event["type"], known(event["data"])
     operation = F.coalesce(*(F.when(kind == name, F.lit(mine)) for name, mine in _OPERATIONS.items()))
     definition = kind.rlike("^(table|database)-(create|alter|drop)$") | kind.isin(
         "bootstrap-start", "bootstrap-complete"
@@ -40,7 +40,7 @@ def events(frame: DataFrame) -> DataFrame:
             (skipped, F.lit(None).cast("string")),
             (operation.isNull(), F.concat(F.lit("unknown type "), F.coalesce(kind, F.lit("(none)")))),
             (event["table"].isNull(), "table is missing"),
-            (~F.coalesce(is_object(image), F.lit(False)), F.concat(kind, F.lit(" without a row"))),
+            (image.isNull(), F.concat(kind, F.lit(" without a row"))),
         ]
     )
     return event_frame(
@@ -50,7 +50,7 @@ def events(frame: DataFrame) -> DataFrame:
         database_name=event["database"],
         table_name=event["table"],
         image=image,
-        old=F.when(kind == "update", event["old"]),
+        old=F.when(kind == "update", known(event["old"])),
         layout=names_of(image),
         key_names=F.to_json(event["primary_key_columns"]),
         op_millis=F.when(event["ts"] > _MILLIS_FROM, event["ts"]).otherwise(event["ts"] * 1000),
