@@ -62,3 +62,14 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def tree_bytes() -> int:
+    """The memory that this process and everything that it started have resident now."""
+    total = 0
+    for pid in _family(_stats()):
+        line = next(
+            (line for line in _read(Path(f"/proc/{pid}/status")).splitlines() if line.startswith("VmRSS:")), None
+        )
+        total += int(line.split()[1]) * 1024 if line else 0
+    return total

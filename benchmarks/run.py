@@ -47,6 +47,7 @@ from benchmarks.spark.measure_iceberg_spark import measure_iceberg_spark
 from benchmarks.spark.measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
 from benchmarks.spark.measure_spark_peers import measure_spark_peers
 from benchmarks.spark.measure_stream_read import measure_stream_read
+from benchmarks.spark.measure_stream_write import measure_stream_write
 from benchmarks.sql.measure_sql import measure_cli_start, measure_sql
 
 BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
@@ -77,6 +78,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "stream_read": measure_stream_read,
     "spark_peers": measure_spark_peers,
     "iceberg_spark": measure_iceberg_spark,
+    "stream_write": measure_stream_write,
     "sql": measure_sql,
     "cli_start": measure_cli_start,
 }

@@ -34,6 +34,7 @@ from lakelet.iceberg.commit.removal import remove_paths
 from lakelet.iceberg.commit.schema_changes import check_schema
 from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
 from lakelet.iceberg.commit.snapshot.summary import COMMIT_ID
+from lakelet.iceberg.commit.stream_batch import StreamBatch
 from lakelet.iceberg.commit.written_files import check_written
 from lakelet.iceberg.commit_data import CommitData
 from lakelet.iceberg.table import IcebergTable
@@ -48,7 +49,8 @@ MODES = ("append", "overwrite", "overwrite_partitions")
 
 class IcebergTransaction:
     """One insert. `commit_id` names it in the snapshot's summary, by which its outcome can be looked up; one that is given by the
-    caller is an idempotency key: it is committed once, however often it is sent."""
+    caller is an idempotency key: it is committed once, however often it is sent. A `batch` of a stream is known by its user and
+    number, also after its snapshot has expired."""
 
     def __init__(
         self,
@@ -56,9 +58,12 @@ class IcebergTransaction:
         *,
         branch: str | None = None,
         commit_id: str | None = None,
+        batch: StreamBatch | None = None,
         ids: Ids | None = None,
         clock: Clock | None = None,
     ) -> None:
+        commit_id = commit_id if batch is None else batch.commit_id
+        self._batch = batch
         self._table = table
         self._branch = branch or "main"
         self._ids = ids or RandomIds()
@@ -75,8 +80,12 @@ class IcebergTransaction:
         self._made: MadeSnapshot | None = None
 
     def applied(self) -> MadeSnapshot | None:
-        """The snapshot of an earlier commit of this id, as far as the table's history goes back: nothing need be written then."""
+        """The snapshot of an earlier commit of this id, as far as the table's history goes back: nothing need be written then.
+        Of a batch that has expired it is the newest one."""
         found = find_commit(self._table.metadata, self._commit_id) if self._named else None
+        known = None if self._batch is None else self._batch.known(self._table.metadata, self._branch)
+        if found is None and known is not None and self._batch is not None and known.batch_id >= self._batch.batch_id:
+            found = head_of(self._table, self._branch)
         return made_snapshot(found) if found is not None else None
 
     def begin_insert(
@@ -120,6 +129,7 @@ class IcebergTransaction:
                 ids=self._ids,
                 clock=self._clock,
                 spec_id=self._plan.partition_spec_id,
+                batch=self._batch,
             )
         try:
             if self._static is not None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lakelet.spark.stream.read.stream_lag import StreamLag, stream_lag
     from lakelet.spark.stream.write.background_compaction import compaction_failures, wait_for_compactions
     from lakelet.spark.stream.write.batch import write_batch
+    from lakelet.spark.stream.write.iceberg_sink import write_iceberg_batch, write_iceberg_stream
     from lakelet.spark.stream.write.query import write_stream
     from lakelet.spark.write.table_write import write
 
@@ -72,6 +73,8 @@ __all__ = [
     "wait_for_compactions",
     "write",
     "write_batch",
+    "write_iceberg_batch",
+    "write_iceberg_stream",
     "write_stream",
 ]
 
@@ -105,6 +108,8 @@ _HOMES = {
     "wait_for_compactions": "stream.write.background_compaction",
     "write": "write.table_write",
     "write_batch": "stream.write.batch",
+    "write_iceberg_batch": "stream.write.iceberg_sink",
+    "write_iceberg_stream": "stream.write.iceberg_sink",
     "write_stream": "stream.write.query",
 }
 

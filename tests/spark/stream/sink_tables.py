@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import lakelet
+import lakelet.spark as ls
 from lakelet import Table
 
 COLUMNS = [("id", "BIGINT NOT NULL"), ("dt", "STRING NOT NULL"), ("v", "BIGINT"), ("note", "STRING")]
@@ -80,3 +81,17 @@ def run(start: Callable[[], StreamingQuery]) -> StreamingQuery:
     query = start()
     query.awaitTermination()
     return query
+
+
+def two_tables(stream: DataFrame, arguments: dict[str, Any]) -> StreamingQuery:
+    """A query into `shop.first` and, the rows with an odd id alone, `shop.second`."""
+    return ls.write_stream(
+        stream,
+        arguments["warehouse"],
+        {"shop.first": None, "shop.second": lambda batch: batch.where("id % 2 = 1")},
+        checkpoint=arguments["checkpoint"],
+        mode="append",
+        driver_rows=arguments["driver_rows"],
+        commit_user=arguments.get("commit_user"),
+        compact_every=2,
+    )

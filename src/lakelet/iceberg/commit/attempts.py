@@ -27,6 +27,7 @@ from pyiceberg.table.update import (
     AssertDefaultSpecId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
@@ -44,6 +45,7 @@ from lakelet.iceberg.commit.request import send
 from lakelet.iceberg.commit.snapshot.live_files import LiveFiles
 from lakelet.iceberg.commit.snapshot.snapshot_files import SnapshotFiles
 from lakelet.iceberg.commit.snapshot.summary import COMMIT_ID, JOB_ID
+from lakelet.iceberg.commit.stream_batch import StreamBatch
 from lakelet.iceberg.commit.table_settings import number_property
 from lakelet.iceberg.table import IcebergTable
 from lakelet.ids import Ids
@@ -104,11 +106,20 @@ def head_of(table: IcebergTable, branch: str) -> Snapshot | None:
 
 
 class SnapshotCommit:
-    """One change of one branch."""
+    """One change of one branch. That of a `batch` of a stream sets the table property by which the batch is known."""
 
     def __init__(
-        self, *, branch: str, commit_id: str, job: str, ids: Ids, clock: Clock, spec_id: int | None = None
+        self,
+        *,
+        branch: str,
+        commit_id: str,
+        job: str,
+        ids: Ids,
+        clock: Clock,
+        spec_id: int | None = None,
+        batch: StreamBatch | None = None,
     ) -> None:
+        self._batch = batch
         self._branch = branch
         self._commit_id = commit_id
         self._job = job
@@ -136,7 +147,7 @@ class SnapshotCommit:
         number = 0
         while True:
             if look_first or self.undecided:
-                found = find_commit(now.metadata, self._commit_id)
+                found = self._found(now)
                 if found is not None:
                     self._pending.clear()
                     self._publish(now, found)
@@ -176,6 +187,15 @@ class SnapshotCommit:
             self._wait(now, number, began, error)
             number += 1
 
+    def _found(self, now: IcebergTable) -> Snapshot | None:
+        """The snapshot of this commit; the branch's newest for a batch that the table knows and whose snapshot has expired."""
+        found = find_commit(now.metadata, self._commit_id)
+        if found is None and self._batch is not None:
+            known = self._batch.known(now.metadata, self._branch)
+            if known is not None and known.batch_id >= self._batch.batch_id:
+                return head_of(now, self._branch)
+        return found
+
     def _publish(self, now: IcebergTable, found: Snapshot) -> None:
         """Notifies listeners of a snapshot of this very commit that was found although the catalog did not report it."""
         if self.is_ours(found.snapshot_id):
@@ -214,6 +234,8 @@ class SnapshotCommit:
             AddSnapshotUpdate(snapshot=snapshot),
             moved_ref(self._branch, snapshot.snapshot_id, now.metadata.refs.get(self._branch)),
         )
+        if self._batch is not None:
+            updates = (*updates, SetPropertiesUpdate(updates=self._batch.properties(self._branch)))
         self._pending.append(_id(head))
         try:
             send(now, tuple(requirements), updates)
@@ -233,7 +255,7 @@ class SnapshotCommit:
             if now is None and outcome is Outcome.REFUSED and never_sent(error):
                 break
             if now is not None:
-                found = find_commit(now.metadata, self._commit_id)
+                found = self._found(now)
                 if found is not None:
                     self._pending.clear()
                     return now, found

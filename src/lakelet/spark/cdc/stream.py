@@ -21,7 +21,7 @@ from lakelet.spark.failures import from_worker
 from lakelet.spark.opened_table import OpenedTable
 from lakelet.spark.session import is_connect
 from lakelet.spark.stream.write.batch_identity import query_id_of
-from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, marked
+from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, identity_of, marked
 from lakelet.storage.store import ObjectStore
 
 _LOG = logging.getLogger(__name__)
@@ -119,9 +119,10 @@ class _Tables:
                     "new checkpoint, or exclude it"
                 )
         elif name in mark.tables:
-            mark.check(opened, self.folder)
+            mark.check(name, identity_of(opened), self.folder)
         else:
-            self.known = marked(self.store, {name: opened}, RandomIds(), resume=True, folder=self.folder)
+            tables = {name: identity_of(opened)}
+            self.known = marked(self.store, tables, RandomIds(), resume=True, folder=self.folder)
 
 
 @dataclass(frozen=True, slots=True)

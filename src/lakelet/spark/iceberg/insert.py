@@ -105,12 +105,15 @@ class IcebergInsert:
     commit_id: str | None
     options: Mapping[str, str]
 
-    def run(self, df: DataFrame, parallelism: int | None = None) -> MadeSnapshot | None:
-        """Routes, writes and commits."""
-        transaction = IcebergTransaction(self.table, branch=self.branch, commit_id=self.commit_id)
-        applied = transaction.applied()
-        if applied is not None:
-            return applied
+    def run(
+        self, df: DataFrame, parallelism: int | None = None, transaction: IcebergTransaction | None = None
+    ) -> MadeSnapshot | None:
+        """Routes, writes and commits, by a transaction that was looked for and not found, or one of its own."""
+        if transaction is None:
+            transaction = IcebergTransaction(self.table, branch=self.branch, commit_id=self.commit_id)
+            applied = transaction.applied()
+            if applied is not None:
+                return applied
         plan = transaction.begin_insert(self.mode, self.partition, self.options)
         schema = model_schema(self.table)
         fixed = partition_spec(self.partition or {}, schema)

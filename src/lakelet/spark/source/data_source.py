@@ -24,6 +24,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
     DataSourceWriter,
     InputPartition,
 )
@@ -83,6 +84,13 @@ class LakeletDataSource(DataSource):
         """The writer, for tables whose rows need no routing."""
         with told_plainly():
             return SourceWriter.of(SourceOptions.of(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """The writer of `df.writeStream`, for the same tables."""
+        from lakelet.spark.stream.write.stream_writer import LakeletStreamWriter  # noqa: PLC0415 - batches do without.
+
+        with told_plainly():
+            return LakeletStreamWriter.of(self.options, schema, overwrite=overwrite)
 
 
 class _Part(InputPartition):

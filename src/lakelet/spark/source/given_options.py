@@ -20,6 +20,8 @@ from pyspark.sql.types import StructType
 from lakelet.errors import InvalidError
 
 _MODE = "partitionoverwritemode"
+CHECKPOINT = "checkpointlocation"
+STREAM_WRITE = ("commit.user", "resume")
 _READ = ("version", "timestamp", "tag", "columns", "where")
 _NAMES = frozenset(("warehouse", "table", "path", "branch", _MODE, *_READ))
 
@@ -80,6 +82,10 @@ class GivenOptions:
     def refuse_for_writing(self) -> None:
         """InvalidError for options that only reads understand."""
         _refuse([name for name in _READ if name in self.values], "reads", "writes")
+
+    def refuse_for_batches(self) -> None:
+        """InvalidError for options that only the writes of a stream understand."""
+        _refuse([name for name in STREAM_WRITE if name in self.values], "streams", "a batch")
 
 
 def _refuse(found: list[str], theirs: str, ours: str) -> None:

@@ -3,6 +3,7 @@
     warehouse                            the folder or bucket, required
     table, branch, version …             as `given_options` has them
     commit-user, commit-identifier       idempotency key: a write repeated under both is applied once
+    commit.user, resume                  of a stream's writes: the user whose batches they are (`stream/write/stream_writer`)
     read.stream.…, read.changelog …      how a stream reads (`table/follow/settings`)
 
 Everything else is an option of the connection (`s3.endpoint`) or of the table, for this job alone; unknown names are refused.
@@ -16,10 +17,10 @@ from dataclasses import dataclass, field
 from lakelet.errors import InvalidError
 from lakelet.options import STREAMED_TABLE_OPTIONS, stream_option
 from lakelet.spark.opened_table import OpenedTable, open_table
-from lakelet.spark.source.given_options import GivenOptions, lower_case
+from lakelet.spark.source.given_options import CHECKPOINT, STREAM_WRITE, GivenOptions, lower_case
 from lakelet.table.follow.settings import is_stream_option
 
-_WRITE = ("commit-user", "commit-identifier")
+_WRITE = ("commit-user", "commit-identifier", *STREAM_WRITE)
 _STREAMED = frozenset(option.name for option in STREAMED_TABLE_OPTIONS)
 
 
@@ -49,7 +50,9 @@ class SourceOptions:
             raise InvalidError("the lakelet source needs the option 'table', or load(\"database.table\")")
         if len(own.tables) > 1:
             raise InvalidError(f"the lakelet source reads one table; found {' and '.join(own.tables)}")
-        others = {name: text for name, text in lower_case(given).items() if name not in own.values}
+        # Spark adds the checkpoint's place to the options of every stream.
+        known = {CHECKPOINT, *own.values}
+        others = {name: text for name, text in lower_case(given).items() if name not in known}
         stream = {name: text for name, text in others.items() if is_stream_option(name)}
         return SourceOptions(warehouse, own.tables[0], own, stream, others)
 

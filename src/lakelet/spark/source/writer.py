@@ -29,6 +29,7 @@ from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.defaults import ColumnDefaults
+from lakelet.spark.opened_table import OpenedTable
 from lakelet.spark.source.options import SourceOptions
 from lakelet.spark.types import check_text, from_spark_arrow
 from lakelet.spark.workers import told_plainly
@@ -50,6 +51,7 @@ class TaskFiles(WriterCommitMessage):
 
     messages: tuple[CommitMessage, ...]
     error: LakeletError | None = None
+    job: str = ""
 
 
 class SourceWriter(DataSourceArrowWriter):
@@ -77,20 +79,18 @@ class SourceWriter(DataSourceArrowWriter):
     def of(options: SourceOptions, given: StructType, *, overwrite: bool) -> SourceWriter:
         """A writer for rows of this Spark schema; InvalidError where the table or the columns do not fit."""
         options.given.refuse_for_writing()
+        options.given.refuse_for_batches()
         opened = options.open()
-        schema = opened.schema()
-        check_usable(schema)
-        check_writable(schema)
-        mode = bucket_mode(schema)
-        if mode not in _UNROUTED:
-            raise InvalidError(
-                f"rows of {opened.name} must be routed to their buckets ({mode.value}), which df.write.format cannot do: "
-                "use lakelet.spark.write(df, warehouse, table)"
-            )
+        schema = unrouted_schema(opened, "df.write.format", "lakelet.spark.write(df, warehouse, table)")
         commit = TableCommit.of(opened.home, *options.commit_identity)
         dynamic = options.given.overwrites_dynamically
         if overwrite:
             commit = commit.overwrite(dynamic=dynamic and bool(schema.partition_keys))
+        return SourceWriter.opened(opened, schema, commit, given)
+
+    @staticmethod
+    def opened(opened: OpenedTable, schema: TableSchema, commit: TableCommit, given: StructType) -> SourceWriter:
+        """A writer of rows of this Spark schema for a commit."""
         job = opened.home.ids.uuid().replace("-", "")
         home = replace(opened.home, ids=PrefixedIds(job))
         version = PinnedVersion.shared(home, schema, latest_snapshot(home), commit.replaces, table_uuid=opened.uuid)
@@ -103,12 +103,12 @@ class SourceWriter(DataSourceArrowWriter):
         )
         try:
             write.write(self._renamed(batch) for batch in iterator)
-            return TaskFiles(write.prepare_commit())
+            return TaskFiles(write.prepare_commit(), job=self._job)
         except LakeletError as error:
             write.discard()
             if isinstance(error, UnavailableError):
                 raise
-            return TaskFiles((), error)
+            return TaskFiles((), error, self._job)
         except BaseException:
             write.discard()
             raise
@@ -151,6 +151,19 @@ class SourceWriter(DataSourceArrowWriter):
         taken = from_spark_arrow(named, self._schema.fields)
         check_text(taken)
         return taken
+
+
+def unrouted_schema(opened: OpenedTable, what: str, instead: str) -> TableSchema:
+    """The newest schema of a table in which any task may write any row; InvalidError for another one."""
+    schema = opened.schema()
+    check_usable(schema)
+    check_writable(schema)
+    mode = bucket_mode(schema)
+    if mode not in _UNROUTED:
+        raise InvalidError(
+            f"rows of {opened.name} must be routed to their buckets ({mode.value}), which {what} cannot do: use {instead}"
+        )
+    return schema
 
 
 def _matched(given: StructType, schema: TableSchema) -> dict[str, str]:

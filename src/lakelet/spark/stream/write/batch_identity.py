@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from lakelet.commit.commit_users import last_identifier
+from lakelet.commit.metadata.snapshots import latest_snapshot, snapshots_backwards
 from lakelet.errors import ConflictError, InvalidError
 from lakelet.model.snapshot import Snapshot
 from lakelet.spark.session import is_connect
@@ -49,9 +50,14 @@ class BatchIdentity:
         """ConflictError where the batch that the table has under this identity is not this one."""
         if self.resume:
             return
-        where = home.where(home.paths.branch_root)
         own = done.commit_user == self.user
         written_by = (done.properties or {}).get(QUERY_PROPERTY) if own else None
+        self.check_last(home.where(home.paths.branch_root), _last_batch(home, self.user), written_by)
+
+    def check_last(self, where: str, last: int | None, written_by: str | None) -> None:
+        """ConflictError where the user's last batch, by that query, cannot be this one or one that follows it."""
+        if self.resume:
+            return
         if self.query_id is not None and written_by not in (None, self.query_id):
             raise ConflictError(
                 f"{where}: batch {self.batch_id} of {self.user!r} is committed by another query ({written_by}; this one is "
@@ -59,7 +65,6 @@ class BatchIdentity:
             )
         if self.first is None:
             return
-        last = done.commit_identifier if own else last_identifier(home, self.user)
         if last is not None and last > self.batch_id:
             raise ConflictError(
                 f"{where} has batches of {self.user!r} up to {last}, and the checkpoint goes on with {self.batch_id}: it is "
@@ -70,7 +75,8 @@ class BatchIdentity:
                 f"{where}: batch {self.batch_id} of {self.user!r} was committed by another run meanwhile: two queries "
                 f"with one identity: {_ADVICE}"
             )
-        if not self.marked and written_by is None:
+        # A new checkpoint counts from 0, so that a later batch can only be a repeated one.
+        if not self.marked and written_by is None and self.batch_id == 0:
             raise ConflictError(
                 f"{where} has batch {self.batch_id} of {self.user!r}, and whether it is this one cannot be known, since the "
                 f"checkpoint folder cannot be reached: {_ADVICE}"
@@ -78,6 +84,15 @@ class BatchIdentity:
 
 
 _ADVICE = "give each query a commit_user and a checkpoint of its own, or skip batches up to the table's last one with resume=True"
+
+
+def _last_batch(home: TableHome, user: str) -> int | None:
+    """The number of the user's last batch, None where the table has none."""
+    latest = latest_snapshot(home)
+    for snapshot in () if latest is None else snapshots_backwards(home, latest.id):
+        if snapshot.commit_user == user:
+            return snapshot.commit_identifier
+    return last_identifier(home, user)
 
 
 def is_whole(value: object) -> bool:

@@ -40,15 +40,15 @@ class CheckpointMark:
     id: str
     tables: Mapping[str, Mapping[str, str]]
 
-    def check(self, opened: OpenedTable, folder: str) -> None:
+    def check(self, name: str, identity: Mapping[str, str], folder: str) -> None:
         """InvalidError where the batches of this checkpoint went to another table."""
-        found = self.tables.get(opened.name)
+        found = self.tables.get(name)
         if found is None:
             there = ", ".join(self.tables)
-            raise InvalidError(f"checkpoint {folder} is of a stream into {there}, not into {opened.name}: {_ANEW}")
-        if dict(found) != identity_of(opened):
+            raise InvalidError(f"checkpoint {folder} is of a stream into {there}, not into {name}: {_ANEW}")
+        if dict(found) != dict(identity):
             raise InvalidError(
-                f"checkpoint {folder} is of another table {opened.name}: that one was dropped and created again, or is in "
+                f"checkpoint {folder} is of another table {name}: that one was dropped and created again, or is in "
                 f"another place or on another branch: {_ANEW}"
             )
 
@@ -72,29 +72,29 @@ def checkpoint_store(folder: str, default_scheme: str, options: Mapping[str, str
 
 
 def marked(
-    store: ObjectStore, opened: Mapping[str, OpenedTable], ids: Ids, *, resume: bool, folder: str
+    store: ObjectStore, tables: Mapping[str, Mapping[str, str]], ids: Ids, *, resume: bool, folder: str
 ) -> CheckpointMark:
-    """The mark of a checkpoint folder for a stream into these tables, made if absent; InvalidError for another stream's."""
+    """The mark of a checkpoint folder for a stream into tables of these identities, made if absent; InvalidError for another
+    stream's."""
     found = _read(store, folder)
     if found is None:
         if not resume and store.list_folder(_COMMITS).files:
             raise InvalidError(
-                f"checkpoint {folder} has batches that another sink wrote, which need not be in {', '.join(opened)}: {_ANEW}"
+                f"checkpoint {folder} has batches that another sink wrote, which need not be in {', '.join(tables)}: {_ANEW}"
             )
-        mark = CheckpointMark(ids.uuid().replace("-", ""), {name: identity_of(one) for name, one in opened.items()})
+        mark = CheckpointMark(ids.uuid().replace("-", ""), tables)
         if store.put_if_absent(_PATH, _encoded(mark)):
             return mark
         found = _read(store, folder)
         if found is None:
             raise NotFoundError(f"{folder}/{_PATH} was removed while the stream started")
     if resume:
-        known = {name: identity_of(one) for name, one in opened.items()}
-        if {**found.tables, **known} != found.tables:
-            found = CheckpointMark(found.id, {**found.tables, **known})
+        if {**found.tables, **tables} != found.tables:
+            found = CheckpointMark(found.id, {**found.tables, **tables})
             store.put(_PATH, _encoded(found))
         return found
-    for one in opened.values():
-        found.check(one, folder)
+    for name, identity in tables.items():
+        found.check(name, identity, folder)
     return found
 
 

@@ -16,11 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from lakelet.spark.failures import readable
-from lakelet.spark.session import settings
-from lakelet.spark.write.write_job import ARROW_SETTINGS
 
 _FEWER = 8
 _SKIPPED = 8
+_ROW = "row"
 _WIDE = (T.StringType, T.BinaryType)
 _NESTED = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
 
@@ -40,25 +39,33 @@ class DriverRows:
         if self.skips:
             self.skips -= 1
             return None
-        names = [f"c{place}" for place in range(len(df.columns))]
-        first = df.toDF(*names).limit(self.rows + 1)
-        sizes = [size for size in map(_size, names, df.schema.fields) if size is not None]
-        if sizes:
-            bound = self.limit_bytes // self.rows
-            first = first.selectExpr(f"if({' + '.join(sizes)} > {bound}L, null, struct({', '.join(names)})) AS row")
-        with readable(what), settings(df.sparkSession, ARROW_SETTINGS):
-            found = first.toArrow()
+        found = self._first(df, what)
         if found.num_rows > self.rows:
             self.skips = _SKIPPED
             return None
-        if not sizes:
+        if found.column_names != [_ROW]:
             return found
-        row = found.column(0)
+        row = found.column(_ROW)
         if row.null_count:
             self.rows //= _FEWER
             return None
-        flat = row.flatten()
-        return pa.table(flat, schema=pa.schema([row.type.field(place) for place in range(len(names))]))
+        return pa.table(row.flatten(), schema=pa.schema([row.type.field(place) for place in range(len(df.columns))]))
+
+    def _first(self, df: DataFrame, what: str) -> pa.Table:
+        """One row more than the driver writes, if there are as many: by one task, which reads no further."""
+        fields = df.schema.fields
+        names = df.columns
+        if len({name.casefold() for name in names}) < len(names):
+            names = [f"c{place}" for place in range(len(names))]
+            df = df.toDF(*names)
+        quoted = [f"`{name.replace('`', '``')}`" for name in names]
+        sizes = [size for size in map(_size, quoted, fields) if size is not None]
+        if sizes or names == [_ROW]:
+            bound = self.limit_bytes // self.rows
+            fits = f"{' + '.join(sizes) or '0L'} <= {bound}L"
+            df = df.selectExpr(f"if({fits}, struct({', '.join(quoted)}), null) AS {_ROW}")
+        with readable(what):
+            return df.coalesce(1).limit(self.rows + 1).toArrow()
 
 
 def _size(name: str, field: T.StructField) -> str | None:
@@ -69,3 +76,18 @@ def _size(name: str, field: T.StructField) -> str | None:
         # As text: about as long as the value.
         return f"coalesce(octet_length(cast({name} AS STRING)), 0L)"
     return None
+
+
+def has_void(found: T.DataType) -> bool:
+    """Whether a type has VOID at any depth: Spark gives such values the table's type, the driver could not."""
+    match found:
+        case T.NullType():
+            return True
+        case T.ArrayType():
+            return has_void(found.elementType)
+        case T.MapType():
+            return has_void(found.keyType) or has_void(found.valueType)
+        case T.StructType():
+            return any(has_void(field.dataType) for field in found.fields)
+        case _:
+            return False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakelet.errors import InvalidError
@@ -15,8 +15,9 @@ from lakelet.ids import RandomIds
 from lakelet.spark.session import is_connect
 from lakelet.spark.stream.write.batch import write_tables
 from lakelet.spark.stream.write.batch_identity import BatchIdentity, query_id_of
-from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, marked
+from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, identity_of, marked
 from lakelet.spark.stream.write.event_time import WatermarkRule
+from lakelet.spark.stream.write.query_start import batch_user, check_user, checkpoint_folder, default_scheme, started
 from lakelet.spark.stream.write.sink_request import (
     COMPACT_EVERY,
     DRIVER_BYTES,
@@ -82,20 +83,15 @@ def write_stream(
     )
     functions = table_functions(table)
     spark = df.sparkSession
-    folder = _folder(spark, checkpoint)
-    if commit_user == "" or (commit_user is None and is_connect(spark)):
-        raise InvalidError(
-            "commit_user: over Spark Connect the id of the query is not known to its batches; name a user"
-        )
+    folder = checkpoint_folder(spark, checkpoint)
+    check_user(spark, commit_user)
     has_watermark = request.watermark is None and _has_watermark(df)
     sinks = [TableSink(warehouse, name, request, options, branch, has_watermark) for name in functions]
-    sink = _StreamSink(sinks, functions, folder, commit_user, _default_scheme(spark), dict(options or {}))
+    sink = _StreamSink(sinks, functions, folder, commit_user, default_scheme(spark), dict(options or {}))
     if not is_connect(spark):
         # Elsewhere the folder may be another machine's, on which the batches run.
         sink.check()
-    writer = df.writeStream.foreachBatch(sink).option("checkpointLocation", folder)
-    writer = writer.trigger(**(dict(trigger) if trigger is not None else {"availableNow": True}))
-    return (writer if query_name is None else writer.queryName(query_name)).start()
+    return started(df, sink, folder, trigger, query_name)
 
 
 @dataclass(slots=True)
@@ -123,7 +119,8 @@ class _StreamSink:
             writable_schema(opened[sink.name], sink.request.of_batch(None, 0, None))
         store = checkpoint_store(self.folder, self.default_scheme, self.options)
         if store is not None:
-            self.mark = marked(store, opened, RandomIds(), resume=self.resume, folder=self.folder)
+            tables = {name: identity_of(one) for name, one in opened.items()}
+            self.mark = marked(store, tables, RandomIds(), resume=self.resume, folder=self.folder)
         self.is_checked = True
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -133,7 +130,7 @@ class _StreamSink:
             self.first = batch_id
         query_id = query_id_of(df)
         identity = BatchIdentity(
-            self._user(query_id),
+            batch_user(self.commit_user, self.mark, query_id),
             batch_id,
             query_id,
             first=self.first,
@@ -145,34 +142,9 @@ class _StreamSink:
             opened = sink.open()
             if self.mark is not None:
                 # The table may have been dropped and created again since the query started.
-                self.mark.check(opened, self.folder)
+                self.mark.check(opened.name, identity_of(opened), self.folder)
             planned.append(sink.look_back(opened, identity))
         write_tables(df, self.sinks, self.functions, identity, planned)
-
-    def _user(self, query_id: str | None) -> str:
-        if self.commit_user is not None:
-            return self.commit_user if self.mark is None else f"{self.commit_user}-{self.mark.id}"
-        if query_id is None:
-            raise InvalidError("commit_user: the id of the query is not known to its batches; name a user")
-        return query_id
-
-
-def _default_scheme(spark: SparkSession) -> str:
-    """The file system that paths without a scheme are of."""
-    if is_connect(spark):
-        return "file"
-    found = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
-    return str(found).partition(":")[0]
-
-
-def _folder(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> str:
-    """The checkpoint folder as Spark is given it; a relative one is of this process's folder, not of the JVM's."""
-    folder = os.fspath(checkpoint)
-    if not folder:
-        raise InvalidError(f"checkpoint {checkpoint!r}: expected the folder of the query's checkpoint")
-    relative = ":" not in folder.split("/", 1)[0] and not folder.startswith("/")
-    local = not is_connect(spark) and _default_scheme(spark) == "file"
-    return os.path.abspath(folder) if relative and local else folder
 
 
 def _has_watermark(df: DataFrame) -> bool:

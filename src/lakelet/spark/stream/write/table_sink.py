@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
 from lakelet.model.snapshot import Snapshot
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.stream.write.background_compaction import compact_later
 from lakelet.spark.stream.write.batch_identity import BatchIdentity
-from lakelet.spark.stream.write.driver_rows import DriverRows
+from lakelet.spark.stream.write.driver_rows import DriverRows, has_void
 from lakelet.spark.stream.write.driver_write import places_of, write_rows
 from lakelet.spark.stream.write.event_time import progress_watermark
 from lakelet.spark.stream.write.schema_merge import merge_schema
@@ -75,7 +74,7 @@ class TableSink:
         if rule is None and self.has_watermark:
             commit = commit.watermark(progress_watermark(rows.sparkSession, query_id))
         collected = None
-        if not _has_void(rows.schema):
+        if not has_void(rows.schema):
             collected = self.driver.collect(rows, f"collecting rows for {opened.name}")
         if collected is not None:
             if rule is not None:
@@ -99,18 +98,3 @@ class PlannedBatch:
     request: WriteRequest
     commit: TableCommit
     done: Snapshot | None
-
-
-def _has_void(found: T.DataType) -> bool:
-    """Whether a type has VOID at any depth: Spark gives such values the table's type, the driver could not."""
-    match found:
-        case T.NullType():
-            return True
-        case T.ArrayType():
-            return _has_void(found.elementType)
-        case T.MapType():
-            return _has_void(found.keyType) or _has_void(found.valueType)
-        case T.StructType():
-            return any(_has_void(field.dataType) for field in found.fields)
-        case _:
-            return False

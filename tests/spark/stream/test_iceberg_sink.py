@@ -1,0 +1,114 @@
+"""ls.write_iceberg_stream and ls.write_iceberg_batch: each batch once, also after its snapshot has expired."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import lakelet.spark as ls
+from lakelet import InvalidError
+from tests.spark.iceberg_lakes import IcebergLake
+from tests.spark.same_rows import counted
+from tests.spark.stream.sink_tables import SCHEMA, Row, add_file, file_stream, rows_of, run
+
+COLUMNS = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "dt", StringType()),
+    NestedField(3, "v", LongType()),
+    NestedField(4, "note", StringType()),
+)
+BY_DT = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "dt"))
+ARROW = pa.schema([("id", "int64"), ("dt", "string"), ("v", "int64"), ("note", "string")])
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> IcebergLake:
+    lake = IcebergLake.new(tmp_path / "wh")
+    lake.create(COLUMNS, BY_DT)
+    return lake
+
+
+def frame(spark: SparkSession, rows: list[Row]) -> DataFrame:
+    return spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
+
+
+def expected(*batches: list[Row]) -> Counter[Any]:
+    return counted(pa.Table.from_pylist([row for batch in batches for row in batch], ARROW))
+
+
+@pytest.mark.parametrize("driver_rows", [100_000, 0])
+def test_a_stream_gives_the_rows_of_its_batches(
+    spark: SparkSession, lake: IcebergLake, tmp_path: Path, driver_rows: int
+) -> None:
+    for batch in range(2):
+        add_file(tmp_path / "in", batch, rows_of(batch))
+        run(
+            lambda: ls.write_iceberg_stream(
+                file_stream(spark, tmp_path / "in"),
+                "iceberg",
+                "db.t",
+                checkpoint=tmp_path / "checkpoint",
+                warehouse=lake.location,
+                driver_rows=driver_rows,
+                commit_user="job",
+            )
+        )
+    assert lake.rows() == expected(rows_of(0), rows_of(1))
+    assert len(lake.table().snapshots()) == 2
+
+
+@pytest.mark.parametrize("driver_rows", [100_000, 0])
+def test_a_batch_is_applied_once_also_after_its_snapshot_expired(
+    spark: SparkSession, lake: IcebergLake, driver_rows: int
+) -> None:
+    given: dict[str, Any] = {"commit_user": "job", "warehouse": lake.location, "driver_rows": driver_rows}
+    made = ls.write_iceberg_batch(frame(spark, rows_of(0)), 0, "iceberg", "db.t", **given)
+    assert made is not None
+    assert ls.write_iceberg_batch(frame(spark, rows_of(0)), 0, "iceberg", "db.t", **given) == made
+    ls.write_iceberg_batch(frame(spark, rows_of(1)), 0, "iceberg", "db.t", **{**given, "commit_user": "other"})
+    table = lake.table()
+    table.maintenance.expire_snapshots().by_id(made.id).commit()
+    assert ls.write_iceberg_batch(frame(spark, rows_of(0)), 0, "iceberg", "db.t", **given) is not None
+    assert lake.rows() == expected(rows_of(0), rows_of(1))
+
+
+def test_partitions_of_a_batch_are_replaced(spark: SparkSession, lake: IcebergLake) -> None:
+    given: dict[str, Any] = {"commit_user": "job", "warehouse": lake.location}
+    ls.write_iceberg_batch(frame(spark, rows_of(0)), 0, "iceberg", "db.t", **given)
+    new = [row for row in rows_of(4) if row["dt"] == "d1"]
+    ls.write_iceberg_batch(frame(spark, new), 1, "iceberg", "db.t", mode="overwrite_partitions", **given)
+    kept = [row for row in rows_of(0) if row["dt"] == "d0"]
+    assert lake.rows() == expected(kept, new)
+    assert ls.write_iceberg_batch(frame(spark, []), 2, "iceberg", "db.t", **given) is None
+
+
+def test_bad_input(spark: SparkSession, lake: IcebergLake, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"commit_user": "job", "warehouse": lake.location}
+    with pytest.raises(InvalidError, match="mode 'upsert'"):
+        ls.write_iceberg_batch(frame(spark, rows_of(0)), 0, "iceberg", "db.t", mode="upsert", **given)
+    with pytest.raises(InvalidError, match="does not fit the table"):
+        ls.write_iceberg_batch(spark.range(3).withColumnRenamed("id", "x"), 0, "iceberg", "db.t", **given)
+    lake.create(COLUMNS, name="db.other")
+    add_file(tmp_path / "in", 0, rows_of(0))
+
+    def start(table: str) -> Any:
+        stream = file_stream(spark, tmp_path / "in")
+        return ls.write_iceberg_stream(stream, "iceberg", table, checkpoint=tmp_path / "cp", warehouse=lake.location)
+
+    run(lambda: start("db.t"))
+    with pytest.raises(InvalidError, match="is of a stream into"):
+        start("db.other")
+    catalog = lake.lake.catalogs.open("iceberg").library
+    catalog.drop_table("db.t")
+    lake.create(COLUMNS)
+    with pytest.raises((InvalidError, StreamingQueryException), match="created again"):
+        run(lambda: start("db.t"))
+    assert lake.table().snapshots() == []

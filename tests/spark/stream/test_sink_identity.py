@@ -1,0 +1,175 @@
+"""Whose batches they are: checkpoints of other tables, deleted and restored ones, two queries with one identity."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+import lakelet
+import lakelet.spark as ls
+from lakelet import ConflictError, InvalidError, Table
+from lakelet.spark.stream.write import query as queries
+from tests.spark.stream.sink_tables import add_file, file_stream, make_table, ordered, rows_of, run, stored
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> lakelet.Lake:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    lake = lakelet.connect(str(tmp_path / "linked"))
+    lake.create_database("shop")
+    return lake
+
+
+class Stream:
+    """A stream of files into an append table, where a row that is written twice shows."""
+
+    def __init__(self, spark: SparkSession, lake: lakelet.Lake, folder: Path, table: str = "shop.orders") -> None:
+        self.spark = spark
+        self.lake = lake
+        self.folder = folder
+        self.table = table
+        self.given: dict[str, Any] = {"checkpoint": f"file://{folder}/check%20 point", "mode": "append"}
+        self.batches = 0
+
+    def add(self) -> None:
+        add_file(self.folder / "in", self.batches, rows_of(self.batches))
+        self.batches += 1
+
+    def run(self, **more: Any) -> None:
+        stream = file_stream(self.spark, self.folder / "in")
+        run(lambda: ls.write_stream(stream, self.lake.location, self.table, **{**self.given, **more}))
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "check%20 point"
+
+    def rows(self, *batches: int) -> list[dict[str, Any]]:
+        return ordered([row for number in batches for row in rows_of(number)])
+
+
+@pytest.fixture
+def stream(spark: SparkSession, lake: lakelet.Lake, tmp_path: Path) -> Stream:
+    made = Stream(spark, lake, tmp_path)
+    made.add()
+    return made
+
+
+@pytest.fixture
+def table(lake: lakelet.Lake) -> Table:
+    return make_table(lake, "append")
+
+
+@pytest.mark.parametrize("user", [None, "my job"])
+def test_a_deleted_checkpoint_begins_anew(stream: Stream, table: Table, user: str | None) -> None:
+    stream.run(commit_user=user)
+    shutil.rmtree(stream.checkpoint)
+    stream.add()
+    stream.run(commit_user=user)
+    assert stored(table) == stream.rows(0, 0, 1)
+
+
+def test_a_checkpoint_of_another_table_is_refused(stream: Stream, lake: lakelet.Lake, table: Table) -> None:
+    stream.run()
+    other = make_table(lake, "append", "shop.other")
+    with pytest.raises(InvalidError, match=r"is of a stream into shop\.orders, not into shop\.other"):
+        Stream(stream.spark, lake, stream.folder, "shop.other").run()
+    assert other.snapshots() == []
+    stream.add()
+    Stream(stream.spark, lake, stream.folder, "shop.other").run(resume=True)
+    assert stored(other) == stream.rows(1)
+
+
+def test_a_table_that_was_created_again_is_refused(stream: Stream, lake: lakelet.Lake, table: Table) -> None:
+    stream.run()
+    lake.drop_table("shop.orders")
+    again = make_table(lake, "append")
+    stream.add()
+    with pytest.raises(InvalidError, match="dropped and created again"):
+        stream.run()
+    assert again.snapshots() == []
+
+
+def test_a_checkpoint_of_another_sink_is_refused(stream: Stream, table: Table) -> None:
+    stream.run()
+    (stream.checkpoint / "lakelet" / "sink.json").unlink()
+    stream.add()
+    with pytest.raises(InvalidError, match="another sink wrote"):
+        stream.run()
+    assert stored(table) == stream.rows(0)
+
+
+def test_a_restored_checkpoint_is_refused_until_resuming_is_asked_for(
+    stream: Stream, table: Table, tmp_path: Path
+) -> None:
+    stream.run()
+    shutil.copytree(stream.checkpoint, tmp_path / "copy")
+    for _ in range(2):
+        stream.add()
+        stream.run()
+    shutil.rmtree(stream.checkpoint)
+    shutil.copytree(tmp_path / "copy", stream.checkpoint)
+    with pytest.raises(StreamingQueryException, match="older than the table"):
+        stream.run()
+    stream.run(resume=True)
+    assert stored(table) == stream.rows(0, 1, 2)
+
+
+def test_two_queries_with_one_identity_are_found_out(stream: Stream, table: Table, tmp_path: Path) -> None:
+    """A copied checkpoint has the id of the query: the second query's batches would be taken for the first one's."""
+    stream.run()
+    shutil.copytree(stream.checkpoint, tmp_path / "copy")
+    stream.add()
+    stream.run()
+    for _ in range(2):
+        stream.add()
+    # The first batch of the copy is the repeated one of the other query, with the same rows.
+    stream.run(checkpoint=str(tmp_path / "copy"))
+    with pytest.raises(StreamingQueryException, match="another query counts under the same user"):
+        stream.run()
+    assert stored(table) == stream.rows(0, 1, 2, 3)
+
+
+def test_a_folder_that_cannot_be_reached(
+    stream: Stream, table: Table, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(queries, "checkpoint_store", lambda *_: None)
+    stream.run(commit_user="job")
+    assert table.snapshots()[-1].commit_user == "job"
+    stream.add()
+    stream.run(commit_user="job")
+    with pytest.raises(StreamingQueryException, match="committed by another query"):
+        stream.run(commit_user="job", checkpoint=str(tmp_path / "new"))
+    stream.add()
+    stream.run(commit_user="job", checkpoint=str(tmp_path / "new"), resume=True)
+    assert stored(table) == stream.rows(0, 1, 2)
+
+
+def test_a_broken_mark_is_told(stream: Stream, table: Table) -> None:
+    stream.run()
+    (stream.checkpoint / "lakelet" / "sink.json").write_text(json.dumps(["?"]))
+    with pytest.raises(lakelet.CorruptionError, match=r"sink\.json"):
+        stream.run()
+
+
+def test_a_query_of_another_id_does_not_skip_batches(
+    stream: Stream, table: Table, spark: SparkSession, lake: lakelet.Lake, tmp_path: Path
+) -> None:
+    """`write_batch` under a name that an earlier query had."""
+
+    def body(batch: Any, batch_id: int) -> None:
+        ls.write_batch(batch, batch_id, lake.location, "shop.orders", commit_user="job", mode="append")
+
+    def start(checkpoint: str) -> None:
+        files = file_stream(spark, tmp_path / "in")
+        writer = files.writeStream.foreachBatch(body).option("checkpointLocation", str(tmp_path / checkpoint))
+        run(lambda: writer.trigger(availableNow=True).start())
+
+    start("first")
+    with pytest.raises(StreamingQueryException, match=ConflictError.__name__):
+        start("second")
+    assert stored(table) == stream.rows(0)
