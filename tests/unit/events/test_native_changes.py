@@ -240,14 +240,14 @@ def test_what_rescaling_publishes() -> None:
 
 
 READS = {
-    Table: "branch_names change_batches changes describe files get get_many latest_snapshot schemas statistics tag_names "
+    Table: "branch_names change_batches changes describe files follow get get_many latest_snapshot schemas statistics tag_names "
     # The first half of a schema change; a compaction that is committed as every other one.
     "with_options compact_in_background",
     TableTags: "get",
     TableBranches: "list",
     TableConsumers: "get list",
     # Databases and views are no tables.
-    Lake: "databases keep_view drop_view now_ms table_exists tables table view views",
+    Lake: "databases keep_view drop_view now_ms planned_schema table_exists tables table view views",
 }
 
 

@@ -88,7 +88,7 @@ class _Backfill:
                     self._within(frames.of_step(flow.step, self._work.graph.of_flow(flow), what)) for flow in flows
                 ]
                 if flows[0].cdc is not None:
-                    return self._apply(flows[0], ranges[0])
+                    return self._apply_changes(flows[0], ranges[0])
                 return self._replace(reduce(lambda one, other: one.unionByName(other), ranges))
         finally:
             frames.close()
@@ -129,7 +129,7 @@ class _Backfill:
         rows_written = 0 if made is None else made.delta_record_count
         return Written(counts.get("rows", rows_written), expectations.counted(counts) if counts else {})
 
-    def _apply(self, flow: Flow, changes: DataFrame) -> Written:
+    def _apply_changes(self, flow: Flow, changes: DataFrame) -> Written:
         generation = Generation(self._work.ids.uuid())
         write = FlowWrite(
             *(self._work, flow, changes, state_of(self._work), generation),
