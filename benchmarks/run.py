@@ -43,6 +43,7 @@ from benchmarks.metadata.measure_metadata import measure_avro, measure_commits, 
 from benchmarks.results_page import PAGE, put_section
 from benchmarks.retention.measure_retention import measure_expiry, measure_orphans
 from benchmarks.rounds import REPOSITORY, ContenderError
+from benchmarks.spark.measure_cdc import measure_cdc
 from benchmarks.spark.measure_iceberg_spark import measure_iceberg_spark
 from benchmarks.spark.measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
 from benchmarks.spark.measure_spark_peers import measure_spark_peers
@@ -79,6 +80,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "spark_peers": measure_spark_peers,
     "iceberg_spark": measure_iceberg_spark,
     "stream_write": measure_stream_write,
+    "cdc": measure_cdc,
     "sql": measure_sql,
     "cli_start": measure_cli_start,
 }

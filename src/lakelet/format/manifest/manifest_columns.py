@@ -92,15 +92,13 @@ LIST_SCHEMA = pa.schema(
     ]
 )
 
-
-_NO_ENTRIES = ENTRY_SCHEMA.empty_table()
 _ENTRY_TYPE = pa.struct(list(ENTRY_SCHEMA))
 
 
 def entries_to_columns(entries: Sequence[ManifestEntry]) -> pa.Table:
     """The entries as a table of `ENTRY_SCHEMA`."""
     if not entries:
-        return _NO_ENTRIES
+        return ENTRY_SCHEMA.empty_table()
     # One conversion for all columns: a conversion for each takes twice as long for the few entries of a usual commit.
     rows = [dict(zip(ENTRY_SCHEMA.names, _entry_values(entry), strict=True)) for entry in entries]
     return pa.Table.from_arrays(pa.array(rows, _ENTRY_TYPE).flatten(), schema=ENTRY_SCHEMA)
