@@ -177,7 +177,7 @@ def _delete_snapshots(
     if after is not None and users.get(after.commit_user, after.commit_identifier) <= after.commit_identifier:
         # The next snapshot shows it too.
         users.pop(after.commit_user, None)
-    record_users(home, users)
+    record_users(home, users, gone)
     if decoupled:
         _keep_changelogs(home, gone)
     note = write_expiring(home, gone)

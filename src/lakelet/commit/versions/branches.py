@@ -3,7 +3,8 @@
     branch/branch-NAME/{schema/schema-N, snapshot/snapshot-N, tag/tag-T, consumer/…}
     branch/branch-NAME/UNFINISHED             while the branch is being made or deleted: what was asked for
 
-    create   UNFINISHED ─ tag ─ snapshot ─ hints ─ look whether it is still held ─ schemas, newest first ─ delete UNFINISHED
+    create   UNFINISHED ─ tag ─ snapshot ─ hints ─ look whether it is still held ─ users ─ schemas, newest first
+               ─ delete UNFINISHED
     delete   UNFINISHED ─ delete schemas ─ delete the folder ─ remove files that only the branch named
     rename   at once where the store moves folders so; else copy as `create` does, and delete the old folder
 
@@ -22,9 +23,10 @@ import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from lakelet.commit.commit_users import copy_users, named_users, record_users
 from lakelet.commit.metadata.snapshots import try_snapshot, write_latest_hint
 from lakelet.commit.metadata.stored import Version, schema_bytes
-from lakelet.commit.metadata.version_ids import listed_ids, schema_ids
+from lakelet.commit.metadata.version_ids import listed_ids, schema_ids, snapshot_ids
 from lakelet.commit.retention.file_references import long_lived_changelogs, read_snapshots, tagged_snapshots
 from lakelet.commit.retention.unused_files import remove_unused
 from lakelet.commit.versions.tags import (
@@ -105,6 +107,7 @@ def create_branch(
         _begin(home.on_branch(name), origin, tag, newest)
         if origin is not None and tag is not None:
             _copy_version(home, home.on_branch(name), tag, origin)
+            _take_users(home, home.on_branch(name), origin.snapshot)
         for number in sorted((number for number in ids if number <= newest), reverse=True):
             put_new(home, home.on_branch(name).paths.schema(number), schema_bytes(home, number))
         home.store.delete([_marker(home.on_branch(name))])
@@ -261,6 +264,19 @@ def _copy_version(home: TableHome, theirs: TableHome, tag: str, origin: Version)
     theirs.store.delete_folder(theirs.paths.branch_root)
     remove_unused(home, [snapshot])
     raise NotFoundError(f"tag {tag!r} of {home.where(home.paths.branch_root)} was deleted while it was branched")
+
+
+def _take_users(home: TableHome, theirs: TableHome, origin: Snapshot) -> None:
+    """Record the named users whose rows the branch begins with, of whose snapshots it has one at most.
+
+    A record tells no snapshot: those of a version that has expired here may be later than it, and are not taken along.
+    """
+    if not same_snapshot(try_snapshot(home, origin.id), origin):
+        return
+    found = read_snapshots(home, [number for number in snapshot_ids(home) if number < origin.id])
+    before = [snapshot for snapshot in found if snapshot is not None]
+    record_users(theirs, named_users(before), before)
+    copy_users(home, theirs)
 
 
 def _snapshots(theirs: TableHome) -> Sequence[Snapshot]:

@@ -1,6 +1,6 @@
 """Fast-forward: replace the main line by that of a branch, from the branch's first snapshot on.
 
-    main     1 2 3 4 5              roll back to 2 ─ schemas ─ put 7, LATEST ─ put 6, 5, 4, 3 ─ tags
+    main     1 2 3 4 5              roll back to 2 ─ schemas ─ put 7, LATEST ─ users ─ put 6, 5, 4, 3 ─ tags
     branch     2 3' 4' 5' 6' 7'     main: 1 2 3' 4' 5' 6' 7'
 
 Where the branch begins with a snapshot that main still has, main is first rolled back to it: a version that both know, in a
@@ -23,6 +23,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from lakelet.commit.commit_users import copy_users, named_users, record_users
 from lakelet.commit.conflict.commit_check import builds_on
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot, write_latest_hint
 from lakelet.commit.metadata.stored import Version, schema_bytes, stored_snapshot, tag_bytes
@@ -79,6 +80,7 @@ def _forward(home: TableHome, theirs: TableHome, line: _Line) -> Snapshot:
             home.store.delete([home.paths.latest_hint])
             drop_newer(home, line.last.id)
         write_latest_hint(home, line.last.id)
+    copy_users(theirs, home)
     _fill(home, line)
     _drop_below_a_gap(home)
     _take_tags(home, theirs, line, up_to=line.last.id if forwarded else None)
@@ -148,9 +150,12 @@ def _drop_below_a_gap(home: TableHome) -> None:
     """Delete snapshots of main that the branch's first one does not follow: they are no longer on a line."""
     oldest = snapshot_ids(home)[0]
     home.store.put(home.paths.earliest_hint, str(oldest).encode())
-    stray = [home.paths.snapshot(number) for number in listed_ids(home) if number < oldest]
+    stray = [number for number in listed_ids(home) if number < oldest]
     if stray:
-        home.store.delete(stray)
+        # Rows of these may be in the branch's, so that their users' late replays must be recognised.
+        gone = [snapshot for snapshot in read_snapshots(home, stray) if snapshot is not None]
+        record_users(home, named_users(gone), gone)
+        home.store.delete([home.paths.snapshot(number) for number in stray])
 
 
 def _take_schemas(home: TableHome, theirs: TableHome) -> None:

@@ -146,3 +146,51 @@ def test_a_reader_in_the_middle_sees_the_one_or_the_other(table: Table) -> None:
     assert sorted(before.to_arrow().column("id").to_pylist()) == [1, 2, 3]
     with pytest.raises(NotFoundError):
         table.scan(version=9)
+
+
+def apply(table: Table, number: int) -> None:
+    """A commit of the named user, of row 100 + number."""
+    table.write([{"id": 100 + number, "p": "a"}], commit_user="job", commit_identifier=number)
+
+
+def test_rule_4_a_commit_is_recognised_on_a_branch_that_begins_after_it(table: Table) -> None:
+    """Of a snapshot before the one that the branch was made from, live or expired."""
+    apply(table, 0)
+    put(table, 4)
+    expire(table, keep=2)
+    apply(table, 1)
+    put(table, 5)
+    table.branches.create("later", version=numbers(table)[-1])
+    branch = table.on_branch("later")
+    for number in (0, 1):
+        apply(branch, number)
+    assert ids(branch) == ids(table)
+    apply(branch, 2)
+    assert ids(branch) == sorted([*ids(table), 102])
+
+
+def test_rule_4_an_expired_version_takes_no_later_commits_to_its_branch(table: Table) -> None:
+    """What was committed after the version is not on the branch, and is not taken for it."""
+    apply(table, 0)
+    put(table, 4)
+    expire(table)
+    table.branches.create("earlier", tag="two")
+    apply(table.on_branch("earlier"), 0)
+    assert ids(table.on_branch("earlier")) == [1, 2, 100]
+
+
+def test_rule_4_a_commit_is_recognised_after_a_fast_forward(table: Table) -> None:
+    """One of main before the branch began, and one of the branch; neither has a snapshot any more."""
+    apply(table, 0)
+    put(table, 4)
+    table.branches.create("next", version=numbers(table)[-1])
+    branch = table.on_branch("next")
+    branch.write([{"id": 200, "p": "a"}], commit_user="other", commit_identifier=0)
+    put(branch, 6)
+    expire(branch)
+    table.branches.fast_forward("next")
+    before = ids(table)
+    assert [snapshot.commit_user for snapshot in table.snapshots() if snapshot.commit_user in ("job", "other")] == []
+    apply(table, 0)
+    table.write([{"id": 200, "p": "a"}], commit_user="other", commit_identifier=0)
+    assert ids(table) == before == [1, 2, 3, 4, 6, 100, 200]
