@@ -1,10 +1,14 @@
 """Decide by size whether a batch is written on the driver, without running it twice: collect its first rows within a bound.
 
-    batch ─ limit(n + 1), rows over the byte bound as NULL ─ Arrow on the driver ─┬─ at most n rows, none too wide: these are all
-                                                                                  └─ more: dropped, tasks write the batch itself
+    batch ─ limit(n + 1), rows over the byte bound left out ─ Arrow on the driver ─┬─ at most n rows, none too wide: these are all
+                                                                                   └─ more: dropped, tasks write the batch itself
 
-A row may take the n-th part of the byte bound, so that what is collected stays within it. Where rows are wider, n is an eighth
-from the next batch on; where batches are larger than n, several of the next ones are not collected at all.
+A row may take the n-th part of the byte bound, so that what is collected stays within it; n is less from the outset where columns
+of fixed width alone would take more. Where rows are wider, n is an eighth from the next batch on; where batches are larger,
+several of the next ones are not collected at all.
+
+A row travels as a list of one, a row that is too wide as an empty list: PySpark refuses NULL in place of a struct that has a
+column without NULLs. For the same reason types lose that promise at any depth on the way.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.spark.failures import readable
@@ -22,6 +28,22 @@ _SKIPPED = 8
 _ROW = "row"
 _WIDE = (T.StringType, T.BinaryType)
 _NESTED = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
+# Bytes of a value in Arrow: of other types an offset or more.
+_WIDTH = 16
+_WIDTHS: dict[type[T.DataType], int] = {
+    T.BooleanType: 1,
+    T.ByteType: 1,
+    T.ShortType: 2,
+    T.IntegerType: 4,
+    T.FloatType: 4,
+    T.DateType: 4,
+    T.LongType: 8,
+    T.DoubleType: 8,
+    T.TimestampType: 8,
+    T.TimestampNTZType: 8,
+    T.StringType: 8,
+    T.BinaryType: 8,
+}
 
 
 @dataclass(slots=True)
@@ -39,33 +61,61 @@ class DriverRows:
         if self.skips:
             self.skips -= 1
             return None
-        found = self._first(df, what)
+        fixed = sum(_WIDTHS.get(type(field.dataType), _WIDTH) for field in df.schema.fields)
+        self.rows = min(self.rows, self.limit_bytes // max(fixed, 1))
+        if not self.rows:
+            return None
+        found = self._first(df, self.limit_bytes // self.rows - fixed, what)
         if found.num_rows > self.rows:
             self.skips = _SKIPPED
             return None
         if found.column_names != [_ROW]:
             return found
         row = found.column(_ROW)
-        if row.null_count:
+        if pc.any(pc.equal(pc.list_value_length(row), 0)).as_py():
             self.rows //= _FEWER
             return None
-        return pa.table(row.flatten(), schema=pa.schema([row.type.field(place) for place in range(len(df.columns))]))
+        return pa.Table.from_batches(
+            [pa.RecordBatch.from_struct_array(chunk.flatten()) for chunk in row.chunks],
+            pa.schema(list(row.type.value_type)),
+        )
 
-    def _first(self, df: DataFrame, what: str) -> pa.Table:
-        """One row more than the driver writes, if there are as many: by one task, which reads no further."""
+    def _first(self, df: DataFrame, bound: int, what: str) -> pa.Table:
+        """One row more than the driver writes, if there are as many: by one task, which reads no further. Of rows whose texts and
+        nested values take more than `bound` bytes nothing is there."""
         fields = df.schema.fields
         names = df.columns
         if len({name.casefold() for name in names}) < len(names):
             names = [f"c{place}" for place in range(len(names))]
             df = df.toDF(*names)
         quoted = [f"`{name.replace('`', '``')}`" for name in names]
+        strict = {
+            name: field for name, field in zip(quoted, fields, strict=True) if _open(field.dataType) != field.dataType
+        }
+        if strict:
+            columns = [
+                F.col(name).cast(_open(strict[name].dataType)) if name in strict else F.col(name) for name in quoted
+            ]
+            df = df.select(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
         sizes = [size for size in map(_size, quoted, fields) if size is not None]
         if sizes or names == [_ROW]:
-            bound = self.limit_bytes // self.rows
             fits = f"{' + '.join(sizes) or '0L'} <= {bound}L"
-            df = df.selectExpr(f"if({fits}, struct({', '.join(quoted)}), null) AS {_ROW}")
+            df = df.selectExpr(f"if({fits}, array(struct({', '.join(quoted)})), array()) AS {_ROW}")
         with readable(what):
             return df.coalesce(1).limit(self.rows + 1).toArrow()
+
+
+def _open(found: T.DataType) -> T.DataType:
+    """A type that takes NULL at any depth."""
+    match found:
+        case T.ArrayType():
+            return T.ArrayType(_open(found.elementType))
+        case T.MapType():
+            return T.MapType(_open(found.keyType), _open(found.valueType))
+        case T.StructType():
+            return T.StructType([T.StructField(field.name, _open(field.dataType)) for field in found.fields])
+        case _:
+            return found
 
 
 def _size(name: str, field: T.StructField) -> str | None:
