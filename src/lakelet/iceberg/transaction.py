@@ -20,7 +20,14 @@ from pyiceberg.table.snapshots import Snapshot
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import ConflictError, InternalError, InvalidError, NotFoundError
 from lakelet.iceberg.catalog.library_errors import lakelet_errors
-from lakelet.iceberg.commit.attempts import MadeSnapshot, SnapshotCommit, find_commit, head_of, made_snapshot
+from lakelet.iceberg.commit.attempts import (
+    MadeSnapshot,
+    SnapshotCommit,
+    find_batch,
+    find_commit,
+    head_of,
+    made_snapshot,
+)
 from lakelet.iceberg.commit.change import Change, added_file, operation_of
 from lakelet.iceberg.commit.overwrite import (
     Overwrite,
@@ -82,10 +89,10 @@ class IcebergTransaction:
     def applied(self) -> MadeSnapshot | None:
         """The snapshot of an earlier commit of this id, as far as the table's history goes back: nothing need be written then.
         Of a batch that has expired it is the newest one."""
-        found = find_commit(self._table.metadata, self._commit_id) if self._named else None
-        known = None if self._batch is None else self._batch.known(self._table.metadata, self._branch)
-        if found is None and known is not None and self._batch is not None and known.batch_id >= self._batch.batch_id:
-            found = head_of(self._table, self._branch)
+        if self._batch is not None:
+            found = find_batch(self._table, self._branch, self._batch)
+        else:
+            found = find_commit(self._table.metadata, self._commit_id) if self._named else None
         return made_snapshot(found) if found is not None else None
 
     def begin_insert(

@@ -70,10 +70,10 @@ def add_file(folder: Path, number: int, rows: list[Row]) -> None:
     )
 
 
-def file_stream(spark: SparkSession, folder: Path) -> DataFrame:
-    """The files of a folder as a stream, one each batch."""
+def file_stream(spark: SparkSession, folder: Path, per_batch: int = 1) -> DataFrame:
+    """The files of a folder as a stream, so many each batch."""
     folder.mkdir(exist_ok=True)
-    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", per_batch).parquet(str(folder))
 
 
 def run(start: Callable[[], StreamingQuery]) -> StreamingQuery:

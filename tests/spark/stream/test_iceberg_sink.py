@@ -1,5 +1,6 @@
 """ls.write_iceberg_stream and ls.write_iceberg_batch: each batch once, also after its snapshot has expired."""
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -90,12 +91,50 @@ def test_partitions_of_a_batch_are_replaced(spark: SparkSession, lake: IcebergLa
     assert ls.write_iceberg_batch(frame(spark, []), 2, "iceberg", "db.t", **given) is None
 
 
+def test_a_batch_is_known_on_its_branch_alone(spark: SparkSession, lake: IcebergLake) -> None:
+    """One number may name other rows on another branch; a branch has the batches of the snapshots that it begins with."""
+    given: dict[str, Any] = {"commit_user": "job", "warehouse": lake.location}
+    lake.table().append(pa.Table.from_pylist(rows_of(7), ARROW))
+    lake.table().manage_snapshots().create_branch(lake.table().current_snapshot().snapshot_id, "audit").commit()
+    ls.write_iceberg_batch(frame(spark, rows_of(0)), 0, "iceberg", "db.t", **given)
+    ls.write_iceberg_batch(frame(spark, rows_of(1)), 0, "iceberg", "db.t", branch="audit", **given)
+    assert lake.rows() == expected(rows_of(7), rows_of(0))
+    audit = lake.table().scan().use_ref("audit").to_arrow()
+    assert counted(audit) == expected(rows_of(7), rows_of(1))
+    lake.table().manage_snapshots().create_branch(lake.table().current_snapshot().snapshot_id, "later").commit()
+    ls.write_iceberg_batch(frame(spark, rows_of(0)), 0, "iceberg", "db.t", branch="later", **given)
+    assert counted(lake.table().scan().use_ref("later").to_arrow()) == expected(rows_of(7), rows_of(0))
+
+
+def test_a_checkpoint_that_is_one_batch_older_than_the_table_is_refused(
+    spark: SparkSession, lake: IcebergLake, tmp_path: Path
+) -> None:
+    """What it plans has the number of the table's last batch, and rows of its own."""
+
+    def start(checkpoint: str) -> None:
+        stream = file_stream(spark, tmp_path / "in")
+        folder = tmp_path / checkpoint
+        run(lambda: ls.write_iceberg_stream(stream, "iceberg", "db.t", checkpoint=folder, warehouse=lake.location))
+
+    add_file(tmp_path / "in", 0, rows_of(0))
+    start("cp")
+    shutil.copytree(tmp_path / "cp", tmp_path / "kept")
+    add_file(tmp_path / "in", 1, rows_of(1))
+    start("cp")
+    with pytest.raises(StreamingQueryException, match="with other offsets than the checkpoint"):
+        start("kept")
+    assert lake.rows() == expected(rows_of(0), rows_of(1))
+
+
 def test_bad_input(spark: SparkSession, lake: IcebergLake, tmp_path: Path) -> None:
     given: dict[str, Any] = {"commit_user": "job", "warehouse": lake.location}
     with pytest.raises(InvalidError, match="mode 'upsert'"):
         ls.write_iceberg_batch(frame(spark, rows_of(0)), 0, "iceberg", "db.t", mode="upsert", **given)
     with pytest.raises(InvalidError, match="does not fit the table"):
         ls.write_iceberg_batch(spark.range(3).withColumnRenamed("id", "x"), 0, "iceberg", "db.t", **given)
+    wrong = file_stream(spark, tmp_path / "in").selectExpr("id", "v AS note")
+    with pytest.raises(InvalidError, match="column 'note' is STRING; the data has BIGINT"):
+        ls.write_iceberg_stream(wrong, "iceberg", "db.t", checkpoint=tmp_path / "cp", warehouse=lake.location)
     lake.create(COLUMNS, name="db.other")
     add_file(tmp_path / "in", 0, rows_of(0))
 

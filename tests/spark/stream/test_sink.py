@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import lakelet
@@ -11,6 +12,7 @@ import lakelet.spark as ls
 from lakelet import InvalidError
 from lakelet.spark.stream.write import table_sink
 from tests.spark.stream.sink_tables import (
+    COLUMNS,
     MODES,
     SCHEMA,
     Row,
@@ -123,6 +125,73 @@ def test_row_kinds_and_overwritten_partitions(spark: SparkSession, lake: lakelet
         kept = [row for row in rows_of(0)[4:] if row["dt"] == "d0"]
         assert stored(table) == ordered([*kept, *rows])
         table.write([], mode="overwrite")
+
+
+def test_two_names_of_one_table_are_refused(spark: SparkSession, lake: lakelet.Lake, tmp_path: Path) -> None:
+    """The second write of a batch would be taken for a repeated one, and its rows would be lost."""
+    table = make_table(lake, "append")
+    (tmp_path / "wh" / "shop.db" / "linked").symlink_to(tmp_path / "wh" / "shop.db" / "orders")
+    tables: dict[str, Any] = {"shop.orders": None, "shop.linked": lambda batch: batch.where("id = 1")}
+    with pytest.raises(InvalidError, match=r"'shop\.orders' and 'shop\.linked' are one table"):
+        ls.write_batch(frame(spark, rows_of(0)), 0, lake.location, tables, mode="append", commit_user="job")
+    with pytest.raises(InvalidError, match="are one table"):
+        ls.write_stream(
+            file_stream(spark, tmp_path / "in"), lake.location, tables, checkpoint=tmp_path / "cp", mode="append"
+        )
+    assert table.snapshots() == []
+
+
+def test_columns_that_do_not_fit_are_told_before_the_query_starts(
+    spark: SparkSession, lake: lakelet.Lake, tmp_path: Path
+) -> None:
+    make_table(lake, "append")
+    stream = file_stream(spark, tmp_path / "in")
+    given: dict[str, Any] = {"checkpoint": tmp_path / "cp", "mode": "append"}
+    with pytest.raises(InvalidError, match="column 'note' is STRING; the data has BIGINT"):
+        ls.write_stream(stream.selectExpr("id", "dt", "v", "v AS note"), lake.location, "shop.orders", **given)
+    with pytest.raises(InvalidError, match="column 'v' is BIGINT; expected a TIMESTAMP"):
+        ls.write_stream(stream, lake.location, "shop.orders", watermark=("v", "1 s"), **given)
+    assert not (tmp_path / "cp").exists()
+
+
+def test_a_failing_function_is_named_by_the_query(spark: SparkSession, lake: lakelet.Lake, tmp_path: Path) -> None:
+    """Of two tables the first has the batch, and the next run writes the second alone."""
+    tables = make_table(lake, "append"), make_table(lake, "append", "shop.other")
+    add_file(tmp_path / "in", 0, rows_of(0))
+
+    def start(rows_of_other: Any) -> Any:
+        given = {"shop.orders": None, "shop.other": rows_of_other}
+        stream = file_stream(spark, tmp_path / "in")
+        return ls.write_stream(stream, lake.location, given, checkpoint=tmp_path / "cp", mode="append")
+
+    with pytest.raises(StreamingQueryException, match=r"the function of shop\.other is to return a DataFrame"):
+        run(lambda: start(lambda batch: 1))
+    run(lambda: start(None))
+    assert [stored(table) for table in tables] == [ordered(rows_of(0))] * 2
+
+
+def test_files_are_compacted_in_the_background(spark: SparkSession, lake: lakelet.Lake) -> None:
+    """After every second batch; what one of them misses because it is under way the next one finds."""
+    table = lake.create_table("shop.orders", COLUMNS, options={"compaction.min.file-num": "2"})
+    given: dict[str, Any] = {"commit_user": "job", "mode": "append", "compaction": "background", "compact_every": 2}
+    for batch in range(4):
+        ls.write_batch(frame(spark, rows_of(batch)), batch, lake.location, "shop.orders", **given)
+    ls.wait_for_compactions(60)
+    assert ls.compaction_failures() == {}
+    assert "COMPACT" in {snapshot.commit_kind.value for snapshot in table.snapshots()}
+    assert stored(table) == merged([rows_of(batch) for batch in range(4)], keyed=False)
+
+
+def test_the_callers_cache_stays(spark: SparkSession, lake: lakelet.Lake) -> None:
+    for name in ("shop.orders", "shop.other"):
+        make_table(lake, "append", name)
+    rows = frame(spark, rows_of(0)).persist()
+    given: dict[str, Any] = {"commit_user": "job", "mode": "append"}
+    ls.write_batch(rows, 0, lake.location, {"shop.orders": None, "shop.other": None}, **given)
+    assert rows.storageLevel.useMemory
+    rows.unpersist()
+    ls.write_batch(rows, 1, lake.location, {"shop.orders": None, "shop.other": None}, **given)
+    assert not rows.storageLevel.useMemory
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import lakelet
 import lakelet.spark as ls
 from lakelet import ConflictError, InvalidError, Table
 from lakelet.spark.stream.write import query as queries
+from lakelet.spark.stream.write import table_sink
 from tests.spark.stream.sink_tables import add_file, file_stream, make_table, ordered, rows_of, run, stored
 
 
@@ -127,11 +128,76 @@ def test_two_queries_with_one_identity_are_found_out(stream: Stream, table: Tabl
     stream.run()
     for _ in range(2):
         stream.add()
-    # The first batch of the copy is the repeated one of the other query, with the same rows.
-    stream.run(checkpoint=str(tmp_path / "copy"))
+    # The first batch of the copy has the number of the other query's last one.
+    with pytest.raises(StreamingQueryException, match="with other offsets than the checkpoint"):
+        stream.run(checkpoint=str(tmp_path / "copy"))
+    stream.run(checkpoint=str(tmp_path / "copy"), resume=True)
     with pytest.raises(StreamingQueryException, match="another query counts under the same user"):
         stream.run()
     assert stored(table) == stream.rows(0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_a_checkpoint_that_is_one_batch_older_than_the_table_is_refused(
+    spark: SparkSession, lake: lakelet.Lake, table: Table, tmp_path: Path, expired: bool
+) -> None:
+    """What it plans has the number of the table's last batch, and rows that came later."""
+    source, checkpoint, kept = tmp_path / "in", tmp_path / "cp", tmp_path / "kept"
+    add_file(source, 0, rows_of(0))
+
+    def start() -> None:
+        files = file_stream(spark, source, per_batch=10)
+        run(lambda: ls.write_stream(files, lake.location, "shop.orders", checkpoint=checkpoint, mode="append"))
+
+    start()
+    shutil.copytree(checkpoint, kept)
+    add_file(source, 1, rows_of(1))
+    start()
+    shutil.rmtree(checkpoint)
+    kept.rename(checkpoint)
+    add_file(source, 2, rows_of(2))
+    if expired:
+        table.write(rows_of(9))
+        table.expire_snapshots(retain_last=1, retain_max=1, older_than="0 s")
+    with pytest.raises(StreamingQueryException, match="with other offsets than the checkpoint"):
+        start()
+    assert stored(table) == ordered([*rows_of(0), *rows_of(1), *(rows_of(9) if expired else [])])
+
+
+def test_a_table_that_comes_back_into_a_mapping_is_refused(stream: Stream, lake: lakelet.Lake, table: Table) -> None:
+    make_table(lake, "append", "shop.odd")
+    both = {"shop.orders": None, "shop.odd": lambda batch: batch.where("id % 2 = 1")}
+
+    def start(tables: Any, **more: Any) -> None:
+        files = file_stream(stream.spark, stream.folder / "in")
+        run(lambda: ls.write_stream(files, lake.location, tables, **{**stream.given, **more}))
+
+    start(both)
+    stream.add()
+    start("shop.orders")
+    stream.add()
+    with pytest.raises(InvalidError, match=r"not into shop\.odd"):
+        start(both)
+    start(both, resume=True)
+    assert stored(table) == stream.rows(0, 1, 2)
+    assert stored(lake.table("shop.odd")) == [row for row in stream.rows(0, 2) if row["id"] % 2]
+
+
+def test_a_batch_that_another_query_commits_meanwhile_is_no_repeated_one(
+    stream: Stream, table: Table, lake: lakelet.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two queries with one identity that both look back before either commits."""
+    look_back = table_sink.TableSink.look_back
+
+    def looked(sink: Any, opened: Any, identity: Any) -> Any:
+        planned = look_back(sink, opened, identity)
+        table.write(rows_of(5), commit_user=identity.user, commit_identifier=identity.batch_id)
+        return planned
+
+    monkeypatch.setattr(table_sink.TableSink, "look_back", looked)
+    with pytest.raises(StreamingQueryException, match="two queries with one identity"):
+        stream.run()
+    assert stored(table) == stream.rows(5)
 
 
 def test_a_folder_that_cannot_be_reached(
@@ -161,10 +227,10 @@ def test_a_query_of_another_id_does_not_skip_batches(
 ) -> None:
     """`write_batch` under a name that an earlier query had."""
 
-    def body(batch: Any, batch_id: int) -> None:
-        ls.write_batch(batch, batch_id, lake.location, "shop.orders", commit_user="job", mode="append")
+    def start(checkpoint: str, user: str = "job") -> None:
+        def body(batch: Any, batch_id: int) -> None:
+            ls.write_batch(batch, batch_id, lake.location, "shop.orders", commit_user=user, mode="append")
 
-    def start(checkpoint: str) -> None:
         files = file_stream(spark, tmp_path / "in")
         writer = files.writeStream.foreachBatch(body).option("checkpointLocation", str(tmp_path / checkpoint))
         run(lambda: writer.trigger(availableNow=True).start())
@@ -172,4 +238,14 @@ def test_a_query_of_another_id_does_not_skip_batches(
     start("first")
     with pytest.raises(StreamingQueryException, match=ConflictError.__name__):
         start("second")
-    assert stored(table) == stream.rows(0)
+    # The record that expiry leaves of the user knows the query too.
+    stored_rows = stored(table)
+    table.write(rows_of(8))
+    table.expire_snapshots(retain_last=1, retain_max=1, older_than="0 s")
+    with pytest.raises(StreamingQueryException, match="committed by another query"):
+        start("third")
+    assert stored(table) == ordered([*stored_rows, *rows_of(8)])
+    # Nobody knows of what query a commit without one was.
+    table.write(rows_of(9), commit_user="other", commit_identifier=0)
+    with pytest.raises(StreamingQueryException, match="cannot be known"):
+        start("fourth", "other")

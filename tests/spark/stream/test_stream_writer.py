@@ -1,5 +1,6 @@
 """df.writeStream.format("lakelet"): batches of append and postpone tables, known by commit.user and their number."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,36 @@ def test_a_checkpoint_of_another_table_is_refused(spark: SparkSession, lake: lak
     with pytest.raises((LakeletError, PySparkException), match="created again"):
         run(lambda: start(spark, lake, tmp_path, commit__user="job"))
     assert again.snapshots() == []
+
+
+def test_a_batch_is_known_however_its_checkpoint_is_spelled(
+    spark: SparkSession, lake: lakelet.Lake, tmp_path: Path
+) -> None:
+    table = make_table(lake, "append")
+    add_file(tmp_path / "in", 0, rows_of(0))
+    (tmp_path / "link").symlink_to(tmp_path / "cp")
+    folder = str(tmp_path / "cp")
+    for spelled in (os.path.relpath(folder), folder, f"file:{folder}", f"file://{folder}/", str(tmp_path / "link")):
+        run(lambda at=spelled: start(spark, lake, tmp_path, commit__user="job", checkpointLocation=at))
+        # Spark sends the batch again in the next run.
+        for log in (tmp_path / "cp" / "commits").iterdir():
+            log.unlink()
+    assert stored(table) == ordered(rows_of(0))
+
+
+def test_a_checkpoint_that_is_one_batch_older_than_the_table_is_refused(
+    spark: SparkSession, lake: lakelet.Lake, tmp_path: Path
+) -> None:
+    """What it plans has the number of the table's last batch, and rows of its own."""
+    table = make_table(lake, "append")
+    add_file(tmp_path / "in", 0, rows_of(0))
+    run(lambda: start(spark, lake, tmp_path, commit__user="job"))
+    shutil.copytree(tmp_path / "cp", tmp_path / "kept")
+    add_file(tmp_path / "in", 1, rows_of(1))
+    run(lambda: start(spark, lake, tmp_path, commit__user="job"))
+    with pytest.raises(PySparkException, match="with other offsets than the checkpoint"):
+        run(lambda: start(spark, lake, tmp_path, commit__user="job", checkpointLocation=str(tmp_path / "kept")))
+    assert stored(table) == merged([rows_of(0), rows_of(1)], keyed=False)
 
 
 def test_commits_without_a_mark_and_aborts(spark: SparkSession, lake: lakelet.Lake) -> None:

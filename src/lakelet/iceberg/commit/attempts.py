@@ -105,6 +105,24 @@ def head_of(table: IcebergTable, branch: str) -> Snapshot | None:
     return metadata.snapshot_by_id(ref.snapshot_id)
 
 
+def find_batch(table: IcebergTable, branch: str, batch: StreamBatch) -> Snapshot | None:
+    """The snapshot of a stream's batch on a branch, the branch's newest where it is gone; None where the batch is not there.
+
+    The number of a batch says nothing about other branches, which may have been given the same one with other rows.
+    """
+    known = batch.known(table.metadata, branch)
+    if known is not None and known.batch_id < batch.batch_id:
+        return None
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in table.metadata.snapshots}
+    head = head_of(table, branch)
+    found = head
+    while found is not None:
+        if found.summary is not None and found.summary.additional_properties.get(COMMIT_ID) == batch.commit_id:
+            return found
+        found = None if found.parent_snapshot_id is None else snapshots.get(found.parent_snapshot_id)
+    return None if known is None else head
+
+
 class SnapshotCommit:
     """One change of one branch. That of a `batch` of a stream sets the table property by which the batch is known."""
 
@@ -188,13 +206,10 @@ class SnapshotCommit:
             number += 1
 
     def _found(self, now: IcebergTable) -> Snapshot | None:
-        """The snapshot of this commit; the branch's newest for a batch that the table knows and whose snapshot has expired."""
-        found = find_commit(now.metadata, self._commit_id)
-        if found is None and self._batch is not None:
-            known = self._batch.known(now.metadata, self._branch)
-            if known is not None and known.batch_id >= self._batch.batch_id:
-                return head_of(now, self._branch)
-        return found
+        """The snapshot of this commit."""
+        if self._batch is not None:
+            return find_batch(now, self._branch, self._batch)
+        return find_commit(now.metadata, self._commit_id)
 
     def _publish(self, now: IcebergTable, found: Snapshot) -> None:
         """Notifies listeners of a snapshot of this very commit that was found although the catalog did not report it."""

@@ -1,7 +1,7 @@
 """A batch of a stream in an Iceberg table: its identity in the snapshot's summary and in a property set by the same request.
 
     summary     lakelet.commit-id              "<user>/<batch>"
-    property    lakelet.stream.<32 hex digits>  {"user": "job-7", "branch": "main", "batch": 42, "query": "…"}
+    property    lakelet.stream.<32 hex digits>  {"user": "job-7", "branch": "main", "batch": 42, "query": "…", "offsets": "…"}
 
 The digits are of the SHA-256 of user and branch. Snapshots expire and take their summaries along; the property stays, so that a
 late replay is never applied twice. One request sets both: there is no moment at which only one of them is there.
@@ -24,10 +24,11 @@ _DIGITS = 32
 
 @dataclass(frozen=True, slots=True)
 class KnownBatch:
-    """The last batch of a user that a table has, and the query that wrote it where that is known."""
+    """The last batch of a user that a table has, the query that wrote it and a digest of its offsets, where these are known."""
 
     batch_id: int
     query_id: str | None
+    offsets: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class StreamBatch:
     user: str
     batch_id: int
     query_id: str | None = None
+    offsets: str | None = None
 
     def __post_init__(self) -> None:
         if not self.user or self.batch_id < 0:
@@ -49,7 +51,13 @@ class StreamBatch:
 
     def properties(self, branch: str) -> dict[str, str]:
         """What the request that commits the batch sets."""
-        found = {"user": self.user, "branch": branch, "batch": self.batch_id, "query": self.query_id}
+        found = {
+            "user": self.user,
+            "branch": branch,
+            "batch": self.batch_id,
+            "query": self.query_id,
+            "offsets": self.offsets,
+        }
         return {_name(self.user, branch): json.dumps(found, ensure_ascii=False)}
 
     def known(self, metadata: TableMetadata, branch: str) -> KnownBatch | None:
@@ -60,8 +68,12 @@ class StreamBatch:
             return None
         try:
             found = json.loads(text)
-            query = found.get("query")
-            return KnownBatch(int(found["batch"]), None if query is None else str(query))
+            query, offsets = found.get("query"), found.get("offsets")
+            return KnownBatch(
+                int(found["batch"]),
+                None if query is None else str(query),
+                None if offsets is None else str(offsets),
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptionError(
                 f"table property {_name(self.user, branch)}: expected the last batch of a stream, found {text!r}"

@@ -69,10 +69,10 @@ def matched(
         if index is not None:
             column = F.col(positions[index])
             given = df.schema.fields[index].dataType
-            found = _without_void(given, spark_type(field.type))
+            found = without_void(given, spark_type(field.type))
             if found != given:
                 column = column.cast(found)
-            if field.name in _routing(schema) and not _is_same(found, field):
+            if field.name in routing_columns(schema) and not _is_same(found, field):
                 if _widens(found, field):
                     column = column.cast(spark_type(field.type))
                 else:
@@ -80,7 +80,7 @@ def matched(
             chosen.append(column.alias(field.name))
         elif field.name in fixed:
             chosen.append(literal(fixed[field.name], field).alias(field.name))
-        elif field.name in (*_routing(schema), TableOptions(schema.options).get(ROWKIND_FIELD)):
+        elif field.name in (*routing_columns(schema), TableOptions(schema.options).get(ROWKIND_FIELD)):
             chosen.append(literal(_default(field, defaults), field).alias(field.name))
     if kind_column is not None and kind_column.name not in schema.names:
         chosen.append(F.col(positions[kind_column.index]).alias(kind_column.name))
@@ -110,7 +110,7 @@ def matched_places(
     columns, kind_column = _checked(spark, found, schema, fixed=fixed, kinds=kinds, missing=missing)
     index_of = {name: columns.index_of[name] for name in schema.names if name in columns.index_of}
     defaults = ColumnDefaults.of(schema, 0)
-    for name in _routing(schema) - index_of.keys() - fixed.keys():
+    for name in routing_columns(schema) - index_of.keys() - fixed.keys():
         _check_default(schema.field(name), defaults)
     if kind_column is None:
         return Places(index_of, None)
@@ -201,7 +201,7 @@ class _Columns:
         """InvalidError naming the columns and the fields of ROWs that the data lacks."""
         found = [pa.field(name, to_arrow(self._schema.field(name).type)) for name in fixed if name not in self.index_of]
         for name, index in self.index_of.items():
-            told = _without_void(self._found[index].dataType, spark_type(self._schema.field(name).type))
+            told = without_void(self._found[index].dataType, spark_type(self._schema.field(name).type))
             found.append(pa.field(name, to_arrow_type(told, timezone="UTC")))
         lacking = missing_columns(pa.schema(found), self._schema.fields)
         if lacking:
@@ -221,7 +221,7 @@ class _Columns:
             and not defaults.has(field)
             and field.name not in self.index_of
             and field.name not in fixed
-            and (missing != KEEP or field.name in _routing(self._schema))
+            and (missing != KEEP or field.name in routing_columns(self._schema))
         ]
         self._wrong += [
             f"missing='keep': the data lacks column {name!r}, by which Spark routes rows of this table"
@@ -271,7 +271,7 @@ class _Columns:
         return [index for index, field in enumerate(self._found) if field.name.casefold() == name.casefold()]
 
     def _check_type(self, field: Field, found: T.DataType) -> None:
-        told = _without_void(found, spark_type(field.type))
+        told = without_void(found, spark_type(field.type))
         try:
             arrow = table_arrow_type(to_arrow_type(told, timezone="UTC"), field.type)
         except (PySparkException, ValueError):
@@ -285,23 +285,23 @@ class _Columns:
             )
 
 
-def _without_void(found: T.DataType, wanted: T.DataType) -> T.DataType:
+def without_void(found: T.DataType, wanted: T.DataType) -> T.DataType:
     """The type with VOID, at any depth, replaced by the type that the table has there."""
     match found, wanted:
         case T.NullType(), _:
             return wanted
         case T.ArrayType(), T.ArrayType():
-            element = _without_void(found.elementType, wanted.elementType)
+            element = without_void(found.elementType, wanted.elementType)
             return found if element == found.elementType else T.ArrayType(element)
         case T.MapType(), T.MapType():
             key, value = (
-                _without_void(found.keyType, wanted.keyType),
-                _without_void(found.valueType, wanted.valueType),
+                without_void(found.keyType, wanted.keyType),
+                without_void(found.valueType, wanted.valueType),
             )
             return found if (key, value) == (found.keyType, found.valueType) else T.MapType(key, value)
         case T.StructType(), T.StructType():
             known = {field.name: field.dataType for field in wanted}
-            inner = [_without_void(field.dataType, known.get(field.name, field.dataType)) for field in found]
+            inner = [without_void(field.dataType, known.get(field.name, field.dataType)) for field in found]
             if inner == [field.dataType for field in found]:
                 return found
             return T.StructType([T.StructField(old.name, new) for old, new in zip(found, inner, strict=True)])
@@ -313,7 +313,8 @@ def _shown(found: T.DataType) -> str:
     return found.simpleString().upper()
 
 
-def _routing(schema: TableSchema) -> frozenset[str]:
+def routing_columns(schema: TableSchema) -> frozenset[str]:
+    """The columns by which rows find their partition and bucket."""
     return frozenset((*schema.primary_keys, *schema.bucket_keys, *schema.partition_keys))
 
 

@@ -7,11 +7,14 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from lakelet.errors import InvalidError
 from lakelet.model.snapshot import Snapshot
+from lakelet.spark.opened_table import OpenedTable
 from lakelet.spark.stream.write.batch_identity import BatchIdentity, query_id_of
+from lakelet.spark.stream.write.checkpoint_mark import identity_of
 from lakelet.spark.stream.write.driver_rows import DriverRows
 from lakelet.spark.stream.write.event_time import WatermarkRule
 from lakelet.spark.stream.write.sink_request import (
@@ -91,7 +94,9 @@ def write_batch(
         raise InvalidError(
             "commit_user: there is no streaming query whose id could be the user; give a name by which a repeated batch is known"
         )
-    identity = BatchIdentity(user, batch_id, query_id, resume=resume)
+    # Outside of a query the numbers are the caller's own, and a repeated one is meant to be.
+    is_marked = user == query_id or query_id is None
+    identity = BatchIdentity(user, batch_id, query_id, marked=is_marked, resume=resume)
     sinks = [TableSink(warehouse, name, request, options, branch) for name in functions]
     for sink in sinks:
         sink.driver = _known_rows(sink)
@@ -108,7 +113,9 @@ def write_tables(
 ) -> dict[str, Made]:
     """Writes one batch into tables, in order; those that have it already are left alone."""
     if planned is None:
-        planned = [sink.look_back(sink.open(), identity) for sink in sinks]
+        opened = [sink.open() for sink in sinks]
+        check_distinct(opened)
+        planned = [sink.look_back(one, identity) for sink, one in zip(sinks, opened, strict=True)]
     made: dict[str, Made] = {sink.name: one.done for sink, one in zip(sinks, planned, strict=True)}
     due = [(sink, one) for sink, one in zip(sinks, planned, strict=True) if one.done is None]
     with _shared(df, several=len(due) > 1) as batch:
@@ -123,10 +130,21 @@ def write_tables(
     return made
 
 
+def check_distinct(opened: Sequence[OpenedTable]) -> None:
+    """InvalidError where two names are of one table: the second write of a batch would be taken for a repeated one."""
+    names: dict[tuple[str, str], str] = {}
+    for one in opened:
+        identity = identity_of(one)
+        other = names.setdefault((identity["table"], identity["branch"]), one.name)
+        if other != one.name:
+            raise InvalidError(f"table: {other!r} and {one.name!r} are one table, which takes the rows of a batch once")
+
+
 @contextmanager
 def _shared(df: DataFrame, *, several: bool) -> Iterator[DataFrame]:
     """The batch, kept for the time of a block where several tables are made of it."""
-    if not several:
+    if not several or df.storageLevel != StorageLevel.NONE:
+        # The caller's own is the caller's to release.
         yield df
         return
     kept = df.persist()

@@ -8,11 +8,16 @@ another table, or of one that was dropped and created again, whose rows of earli
 
 A folder that Lakelet's storage cannot reach (hdfs:, dbfs:, …) has no mark. One that it can reach but that fails is an error: a
 query that had the id in one run and lacked it in the next would apply a repeated batch twice.
+
+Spark logs the offsets of a batch there (`offsets/<batch>`) before the batch runs and never again: a digest of that file tells a
+repeated batch from another one of its number.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +32,10 @@ from lakelet.storage.store import ObjectStore
 _PATH = "lakelet/sink.json"
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _COMMITS = "commits"
+_OFFSETS = "offsets"
+# Spark puts it there when a query starts.
+_SPARKS_FILE = "metadata"
+_DIGITS = 32
 _ANEW = (
     "use a new checkpoint folder, which reads the source from its beginning, or go on with resume=True, which leaves out "
     "the rows of the checkpoint's earlier batches"
@@ -71,11 +80,33 @@ def checkpoint_store(folder: str, default_scheme: str, options: Mapping[str, str
     return open_store(local[1], {}) if local else None
 
 
+def scheme_of_running(folder: str) -> str:
+    """The file system of a running query's folder that was given without a scheme: local where Spark's own file is there; else
+    "", for it is of a file system that only the JVM knows."""
+    is_local = not _SCHEME.match(folder) and os.path.isfile(os.path.join(folder, _SPARKS_FILE))
+    return "file" if is_local else ""
+
+
+def logged_offsets(store: ObjectStore | None, batch_id: int) -> str | None:
+    """A digest of the offsets that Spark logged for a batch, None where they cannot be reached."""
+    try:
+        data = None if store is None else store.get(f"{_OFFSETS}/{batch_id}")
+    except NotFoundError:
+        return None
+    return None if data is None else hashlib.sha256(data).hexdigest()[:_DIGITS]
+
+
 def marked(
-    store: ObjectStore, tables: Mapping[str, Mapping[str, str]], ids: Ids, *, resume: bool, folder: str
+    store: ObjectStore,
+    tables: Mapping[str, Mapping[str, str]],
+    ids: Ids,
+    *,
+    resume: bool,
+    folder: str,
+    are_all: bool = False,
 ) -> CheckpointMark:
     """The mark of a checkpoint folder for a stream into tables of these identities, made if absent; InvalidError for another
-    stream's."""
+    stream's. Where these `are_all` its tables, others are taken out of the mark: they miss batches from now on."""
     found = _read(store, folder)
     if found is None:
         if not resume and store.list_folder(_COMMITS).files:
@@ -88,14 +119,13 @@ def marked(
         found = _read(store, folder)
         if found is None:
             raise NotFoundError(f"{folder}/{_PATH} was removed while the stream started")
-    if resume:
-        if {**found.tables, **tables} != found.tables:
-            found = CheckpointMark(found.id, {**found.tables, **tables})
-            store.put(_PATH, _encoded(found))
-        return found
-    for name, identity in tables.items():
-        found.check(name, identity, folder)
-    return found
+    if not resume:
+        for name, identity in tables.items():
+            found.check(name, identity, folder)
+    now = CheckpointMark(found.id, tables if are_all else {**found.tables, **tables})
+    if now != found:
+        store.put(_PATH, _encoded(now))
+    return now
 
 
 def _encoded(mark: CheckpointMark) -> bytes:

@@ -23,11 +23,9 @@ from lakelet.table.write.committed_write import CommittedWrite
 from lakelet.table.write.table_commit import TableCommit
 
 
-def places_of(
-    spark: SparkSession, found: T.StructType, schema: TableSchema, request: WriteRequest, commit: TableCommit
-) -> Places:
+def places_of(spark: SparkSession, found: T.StructType, schema: TableSchema, request: WriteRequest) -> Places:
     """Which columns of a frame are the table's; InvalidError names everything that does not fit."""
-    policy = missing_policy(request.missing, schema, replaces=commit.replaces is not None)
+    policy = missing_policy(request.missing, schema, replaces=request.mode == "overwrite_partitions")
     return matched_places(spark, found, schema, fixed={}, kinds=request.kinds, missing=policy)
 
 

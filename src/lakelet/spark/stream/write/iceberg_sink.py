@@ -29,8 +29,14 @@ from lakelet.spark.iceberg.insert import IcebergInsert, check_columns, write_opt
 from lakelet.spark.iceberg.insert_task import InsertTask
 from lakelet.spark.iceberg.types import spark_columns
 from lakelet.spark.session import is_connect
-from lakelet.spark.stream.write.batch_identity import BatchIdentity, query_id_of
-from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, marked
+from lakelet.spark.stream.write.batch_identity import BatchIdentity, LastBatch, query_id_of
+from lakelet.spark.stream.write.checkpoint_mark import (
+    CheckpointMark,
+    checkpoint_store,
+    logged_offsets,
+    marked,
+    scheme_of_running,
+)
 from lakelet.spark.stream.write.driver_rows import DriverRows, has_void
 from lakelet.spark.stream.write.query_start import (
     batch_user,
@@ -42,6 +48,7 @@ from lakelet.spark.stream.write.query_start import (
 from lakelet.spark.stream.write.sink_request import DRIVER_BYTES, DRIVER_ROWS
 from lakelet.spark.workers import prepare_workers
 from lakelet.spark.write.matched_columns import matched_places
+from lakelet.storage.store import ObjectStore
 
 _MODES = ("append", "overwrite_partitions")
 
@@ -82,7 +89,9 @@ def write_iceberg_batch(
         raise InvalidError(
             "commit_user: there is no streaming query whose id could be the user; give a name by which a repeated batch is known"
         )
-    return sink.write(df, BatchIdentity(user, batch_id, query_id, resume=resume))
+    # Outside of a query the numbers are the caller's own, and a repeated one is meant to be.
+    is_marked = user == query_id or query_id is None
+    return sink.write(df, BatchIdentity(user, batch_id, query_id, marked=is_marked, resume=resume))
 
 
 def write_iceberg_stream(
@@ -118,7 +127,7 @@ def write_iceberg_stream(
     folder = checkpoint_folder(spark, checkpoint)
     body = _IcebergStream(sink, folder, commit_user, default_scheme(spark), resume)
     if not is_connect(spark):
-        body.check()
+        body.check(df)
     return started(df, body, folder, trigger, query_name)
 
 
@@ -147,13 +156,14 @@ class _IcebergSink:
     def write(self, df: DataFrame, identity: BatchIdentity, table: IcebergTable | None = None) -> MadeSnapshot | None:
         """Writes a batch, unless the table has it."""
         table = table or self.open()
-        batch = StreamBatch(identity.user, identity.batch_id, identity.query_id)
+        batch = StreamBatch(identity.user, identity.batch_id, identity.query_id, identity.offsets)
         transaction = IcebergTransaction(table, branch=self.branch, batch=batch)
         applied = transaction.applied()
         if applied is not None:
             known = batch.known(table.metadata, self.branch or "main")
             if known is not None:
-                identity.check_last(f"table {table.full_name}", known.batch_id, known.query_id)
+                offsets = known.offsets if known.batch_id == identity.batch_id else None
+                identity.check_last(f"table {table.full_name}", LastBatch(known.batch_id, known.query_id, offsets))
             return applied
         schema = model_schema(table)
         columns = spark_columns(schema)
@@ -189,22 +199,25 @@ class _IcebergStream:
     commit_user: str | None
     default_scheme: str
     resume: bool
+    store: ObjectStore | None = None
     mark: CheckpointMark | None = None
     is_checked: bool = False
     first: int | None = None
 
-    def check(self) -> None:
-        """Opens the table and marks the checkpoint folder; InvalidError for a checkpoint that does not fit."""
+    def check(self, df: DataFrame) -> None:
+        """Opens the table and marks the checkpoint folder; InvalidError for columns or a checkpoint that do not fit."""
         table = self.sink.open()
-        store = checkpoint_store(self.folder, self.default_scheme, self.sink.options)
-        if store is not None:
+        matched_places(df.sparkSession, df.schema, spark_columns(model_schema(table)), fixed={}, kinds=None)
+        scheme = self.default_scheme or scheme_of_running(self.folder)
+        self.store = checkpoint_store(self.folder, scheme, self.sink.options)
+        if self.store is not None:
             tables = {table.full_name: self._identity(table)}
-            self.mark = marked(store, tables, RandomIds(), resume=self.resume, folder=self.folder)
+            self.mark = marked(self.store, tables, RandomIds(), resume=self.resume, folder=self.folder, are_all=True)
         self.is_checked = True
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         if not self.is_checked:
-            self.check()
+            self.check(df)
         if self.first is None:
             self.first = batch_id
         table = self.sink.open()
@@ -218,6 +231,7 @@ class _IcebergStream:
             first=self.first,
             marked=self.mark is not None or self.commit_user is None,
             resume=self.resume,
+            offsets=logged_offsets(self.store, batch_id),
         )
         self.sink.write(df, identity, table)
 

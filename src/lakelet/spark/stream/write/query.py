@@ -13,9 +13,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lakelet.errors import InvalidError
 from lakelet.ids import RandomIds
 from lakelet.spark.session import is_connect
-from lakelet.spark.stream.write.batch import write_tables
+from lakelet.spark.stream.write.batch import check_distinct, write_tables
 from lakelet.spark.stream.write.batch_identity import BatchIdentity, query_id_of
-from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, identity_of, marked
+from lakelet.spark.stream.write.checkpoint_mark import (
+    CheckpointMark,
+    checkpoint_store,
+    identity_of,
+    logged_offsets,
+    marked,
+    scheme_of_running,
+)
 from lakelet.spark.stream.write.event_time import WatermarkRule
 from lakelet.spark.stream.write.query_start import batch_user, check_user, checkpoint_folder, default_scheme, started
 from lakelet.spark.stream.write.sink_request import (
@@ -28,7 +35,7 @@ from lakelet.spark.stream.write.sink_request import (
     table_functions,
 )
 from lakelet.spark.stream.write.table_sink import TableSink
-from lakelet.spark.write.table_write import writable_schema
+from lakelet.storage.store import ObjectStore
 
 
 def write_stream(
@@ -90,7 +97,7 @@ def write_stream(
     sink = _StreamSink(sinks, functions, folder, commit_user, default_scheme(spark), dict(options or {}))
     if not is_connect(spark):
         # Elsewhere the folder may be another machine's, on which the batches run.
-        sink.check()
+        sink.check(df)
     return started(df, sink, folder, trigger, query_name)
 
 
@@ -104,6 +111,7 @@ class _StreamSink:
     commit_user: str | None
     default_scheme: str
     options: dict[str, str]
+    store: ObjectStore | None = None
     mark: CheckpointMark | None = None
     is_checked: bool = False
     first: int | None = field(default=None)
@@ -112,20 +120,22 @@ class _StreamSink:
     def resume(self) -> bool:
         return self.sinks[0].request.resume
 
-    def check(self) -> None:
+    def check(self, df: DataFrame) -> None:
         """Opens the tables and marks the checkpoint folder; InvalidError for a table or a checkpoint that does not fit."""
         opened = {sink.name: sink.open() for sink in self.sinks}
         for sink in self.sinks:
-            writable_schema(opened[sink.name], sink.request.of_batch(None, 0, None))
-        store = checkpoint_store(self.folder, self.default_scheme, self.options)
-        if store is not None:
+            sink.check(opened[sink.name], df if self.functions[sink.name] is None else None)
+        check_distinct(list(opened.values()))
+        scheme = self.default_scheme or scheme_of_running(self.folder)
+        self.store = checkpoint_store(self.folder, scheme, self.options)
+        if self.store is not None:
             tables = {name: identity_of(one) for name, one in opened.items()}
-            self.mark = marked(store, tables, RandomIds(), resume=self.resume, folder=self.folder)
+            self.mark = marked(self.store, tables, RandomIds(), resume=self.resume, folder=self.folder, are_all=True)
         self.is_checked = True
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         if not self.is_checked:
-            self.check()
+            self.check(df)
         if self.first is None:
             self.first = batch_id
         query_id = query_id_of(df)
@@ -136,6 +146,7 @@ class _StreamSink:
             first=self.first,
             marked=self.mark is not None or self.commit_user is None,
             resume=self.resume,
+            offsets=logged_offsets(self.store, batch_id),
         )
         planned = []
         for sink in self.sinks:

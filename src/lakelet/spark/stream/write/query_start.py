@@ -45,9 +45,9 @@ def batch_user(commit_user: str | None, mark: CheckpointMark | None, query_id: s
 
 
 def default_scheme(spark: SparkSession) -> str:
-    """The file system that paths without a scheme are of."""
+    """The file system that paths without a scheme are of; "" over Spark Connect, where only the server knows."""
     if is_connect(spark):
-        return "file"
+        return ""
     found = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
     return str(found).partition(":")[0]
 

@@ -12,7 +12,6 @@ while they may be committed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -29,27 +28,40 @@ from lakelet.spark.source.given_options import CHECKPOINT, lower_case
 from lakelet.spark.source.options import SourceOptions
 from lakelet.spark.source.writer import SourceWriter, TaskFiles, unrouted_schema
 from lakelet.spark.stream.write.batch_identity import BatchIdentity
-from lakelet.spark.stream.write.checkpoint_mark import checkpoint_store, identity_of, marked
+from lakelet.spark.stream.write.checkpoint_mark import (
+    checkpoint_store,
+    identity_of,
+    logged_offsets,
+    marked,
+    scheme_of_running,
+)
 from lakelet.spark.workers import told_plainly
 from lakelet.spark.write.leftovers import remove_all, remove_leftovers
+from lakelet.storage.store import ObjectStore
 from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.table_commit import TableCommit
 
 _USER = "commit.user"
-_SPARKS_FILE = "metadata"
 
 
 class LakeletStreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a stream; made on the driver, sent to every task."""
 
     def __init__(
-        self, opened: OpenedTable, schema: TableSchema, rows: SourceWriter, user: str, *, is_marked: bool, resume: bool
+        self,
+        opened: OpenedTable,
+        schema: TableSchema,
+        rows: SourceWriter,
+        user: str,
+        checkpoint: ObjectStore | None,
+        *,
+        resume: bool,
     ) -> None:
         self._opened = opened
         self._schema = schema
         self._rows = rows
         self._user = user
-        self._is_marked = is_marked
+        self._checkpoint = checkpoint
         self._resume = resume
 
     @staticmethod
@@ -74,16 +86,14 @@ class LakeletStreamWriter(DataSourceStreamArrowWriter):
         instead = "lakelet.spark.write_stream(df, warehouse, table, checkpoint=…)"
         stored = unrouted_schema(opened, "writeStream.format", instead)
         folder = lower_case(given).get(CHECKPOINT, "")
-        # A path without a scheme is of a file system that only the JVM knows; Spark has put a file there before it asks.
-        is_local = os.path.isabs(folder) and os.path.isfile(os.path.join(folder, _SPARKS_FILE))
-        store = checkpoint_store(folder, "file" if is_local else "", options.others)
+        store = checkpoint_store(folder, scheme_of_running(folder), options.others)
         if store is not None:
             mark = marked(
                 store, {opened.name: identity_of(opened)}, RandomIds(), resume=resume == "true", folder=folder
             )
             user = f"{user}-{mark.id}"
         rows = SourceWriter.opened(opened, stored, TableCommit.of(opened.home, None, None, stored), schema)
-        return LakeletStreamWriter(opened, stored, rows, user, is_marked=store is not None, resume=resume == "true")
+        return LakeletStreamWriter(opened, stored, rows, user, store, resume=resume == "true")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
         """The files of one task's rows; an error leaves none."""
@@ -102,13 +112,19 @@ class LakeletStreamWriter(DataSourceStreamArrowWriter):
             for job in {task.job for task in tasks}:
                 remove_all(home, job)
             raise failed
-        commit = TableCommit.of(home, self._user, batch_id).ignore_empty(True)
+        identity = BatchIdentity(
+            self._user,
+            batch_id,
+            None,
+            first=batch_id,
+            marked=self._checkpoint is not None,
+            resume=self._resume,
+            offsets=logged_offsets(self._checkpoint, batch_id),
+        )
+        commit = TableCommit.of(home, self._user, batch_id).ignore_empty(True).properties(identity.properties)
         commit, done = commit.look_back()
         if done is not None:
             remove_uncommitted(home, written)
-            identity = BatchIdentity(
-                self._user, batch_id, None, first=batch_id, marked=self._is_marked, resume=self._resume
-            )
             identity.check_repeated(home, done)
             AfterWrite(home, schema, commit).repeated(done)
             return

@@ -11,10 +11,12 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import DataFrame
 
-from lakelet.model.snapshot import Snapshot
+from lakelet.errors import ConflictError
+from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.stream.write.background_compaction import compact_later
 from lakelet.spark.stream.write.batch_identity import BatchIdentity
@@ -50,6 +52,18 @@ class TableSink:
         """The table as it is now."""
         return open_table(self.warehouse, self.name, self.options, self.branch)
 
+    def check(self, opened: OpenedTable, rows: DataFrame | None) -> None:
+        """InvalidError for a table that takes no such batches, or whose columns do not fit those of `rows` where these are known
+        beforehand."""
+        request = self.request.of_batch(None, 0, None)
+        schema = writable_schema(opened, request)
+        if rows is None:
+            return
+        if self.request.watermark is not None:
+            self.request.watermark.check(rows)
+        if not self.request.merge_schema:
+            places_of(rows.sparkSession, rows.schema, schema, request)
+
     def look_back(self, opened: OpenedTable, identity: BatchIdentity) -> PlannedBatch:
         """The write of a batch, or the snapshot that the same batch made earlier; no job runs."""
         request = self.request.of_batch(identity.user, identity.batch_id, identity.properties)
@@ -63,13 +77,14 @@ class TableSink:
     def write(self, rows: DataFrame, planned: PlannedBatch, query_id: str | None) -> Snapshot | None:
         """Writes the rows of a batch that the table does not have yet; None where there were none."""
         opened, request = planned.opened, planned.request
-        if self.request.merge_schema:
-            merge_schema(rows.sparkSession, rows.schema, opened, request.kinds)
-        schema = writable_schema(opened, request)
-        places = places_of(rows.sparkSession, rows.schema, schema, request, planned.commit)
         rule = self.request.watermark
         if rule is not None:
             rule.check(rows)
+        if self.request.merge_schema:
+            fits = partial(places_of, rows.sparkSession, rows.schema, request=request)
+            merge_schema(rows.sparkSession, rows.schema, opened, request.kinds, fits)
+        schema = writable_schema(opened, request)
+        places = places_of(rows.sparkSession, rows.schema, schema, request)
         commit = planned.commit
         if rule is None and self.has_watermark:
             commit = commit.watermark(progress_watermark(rows.sparkSession, query_id))
@@ -85,6 +100,7 @@ class TableSink:
         else:
             observed, time = rule.observed(rows)
             made = write_planned(observed, opened, request, commit, time.watermark)
+        planned.check_made(made)
         if self.request.compacts_after(int(request.commit_identifier or 0)):
             compact_later(opened)
         return made
@@ -98,3 +114,13 @@ class PlannedBatch:
     request: WriteRequest
     commit: TableCommit
     done: Snapshot | None
+
+    def check_made(self, made: Snapshot | None) -> None:
+        """ConflictError where the snapshot that was made under this identity since the look back is another query's."""
+        if made is None or made.commit_user != self.commit.user or made.commit_kind is CommitKind.COMPACT:
+            return
+        if dict(made.properties or {}) != dict(self.request.properties or {}):
+            raise ConflictError(
+                f"{self.opened.name}: batch {made.commit_identifier} of {made.commit_user!r} was committed by another run "
+                "meanwhile: two queries with one identity: give each a commit_user and a checkpoint of its own"
+            )
