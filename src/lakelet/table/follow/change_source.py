@@ -17,6 +17,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.table.follow.admission import NO_LIMITS, ReadLimits, Version, admitted, pending_rows
+from lakelet.table.follow.consumer_progress import ConsumerProgress
 from lakelet.table.follow.history import ExpiredOffsetError, TableHistory
 from lakelet.table.follow.offset import StreamOffset
 from lakelet.table.follow.schema_drift import check_schema
@@ -43,8 +44,16 @@ class ChangeSource:
         self._end_known = False
         self.history = TableHistory(self._home)
 
-    def start(self) -> StreamOffset:
-        """Where a new stream begins."""
+    def start(self, progress: ConsumerProgress | None = None) -> StreamOffset:
+        """Where a new stream begins: where its consumer has got to, or where the scan mode says."""
+        try:
+            resumed = None if progress is None else progress.resumed(self.history)
+        except ExpiredOffsetError:
+            if not self._settings.restarts_expired:
+                raise
+            resumed = None
+        if resumed is not None:
+            return resumed
         return starting_offset(self.history, self._settings.start, keyed=bool(self._schema.primary_keys))
 
     def newest(self) -> StreamOffset:
@@ -97,6 +106,14 @@ class ChangeSource:
         """The units of a batch, in the order of the versions."""
         if end.anew and not (start.anew and start.snapshot == end.snapshot):
             start = replace(end, index=0) if end.initial else end
+        try:
+            return self._planned(start, end)
+        except ExpiredOffsetError:
+            if not self._settings.restarts_expired:
+                raise
+            return self._planned_anew(end)
+
+    def _planned(self, start: StreamOffset, end: StreamOffset) -> tuple[ChangeUnit, ...]:
         before, snapshots = self.history.between(start, end)
         for snapshot in snapshots:
             check_schema(self._home, self._schema, self._schema_of(snapshot.schema_id), self._settings.merges_schema)
@@ -124,9 +141,30 @@ class ChangeSource:
             return begin
         return admitted(begin, self._versions(begin, begin.snapshot), limits)
 
+    def _planned_anew(self, end: StreamOffset) -> tuple[ChangeUnit, ...]:
+        """The units of a batch whose beginning has expired since its end was fixed, for a stream that begins anew then: what it
+        would give if its end were the newest version. Where that has expired too, the batch after it begins anew."""
+        try:
+            self._check(end)
+        except ExpiredOffsetError:
+            return ()
+        begin = self.start()
+        version = self.history.snapshot(end.base)
+        rows = () if version is None or not begin.initial else self._planner.initial(version, begin.since_ms)
+        if end.is_whole:
+            return rows
+        return (*rows, *self._planned(self.history.whole(version), end))
+
     def _check(self, position: StreamOffset) -> None:
+        """An error unless the changes after a position can be read."""
         self.history.check_table(position)
         self.history.snapshot_of(position)
+        if position.initial and not position.is_whole:
+            return
+        if not position.is_whole and position.base:
+            self.history.existing(position.base)
+        elif position.snapshot == 0 and self.history.newest() is not None:
+            self.history.existing(1)
 
     def _versions(self, position: StreamOffset, end: int) -> Iterator[Version]:
         """The versions after a position with the costs of their units, each planned as it is asked for."""

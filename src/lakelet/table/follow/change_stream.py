@@ -137,10 +137,7 @@ class ChangeStream:
             self._progress.release()
 
     def _begin(self, offset: StreamOffset | None) -> StreamOffset:
-        found = offset
-        if found is None and self._progress is not None:
-            found = self._progress.resumed(self._source.history)
-        found = found if found is not None else self._source.start()
+        found = offset if offset is not None else self._source.start(self._progress)
         self._source.history.check_table(found)
         if self._progress is not None:
             self._progress.store(found)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lakelet import InvalidError, Lake, NotFoundError, Table
+from lakelet.commit.versions.consumers import set_consumer, stored_progress
 from lakelet.errors import ConflictError
 from lakelet.storage.memory import MemoryStore
+from lakelet.table.follow.change_source import ChangeSource
 from lakelet.table.follow.change_stream import ChangeBatch, ChangeStream
+from lakelet.table.follow.offset import StreamOffset
+from lakelet.table.follow.settings import StreamSettings
 
 COLUMNS = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
 
@@ -39,6 +44,11 @@ def put(table: Table, *ids: int, v: str = "a") -> None:
 def polled(stream: ChangeStream) -> list[ChangeBatch]:
     """The batches that there are by now."""
     return list(iter(stream.poll, None))
+
+
+def source(table: Table, **options: str) -> ChangeSource:
+    """The source of a stream's positions, as the process has it that plans a query of Spark."""
+    return ChangeSource(table.home, table.schema, StreamSettings.of({}, options, keyed=bool(table.schema.primary_keys)))
 
 
 def shown(batches: Iterable[ChangeBatch]) -> list[list[tuple[Any, ...]]]:
@@ -185,6 +195,75 @@ def test_an_expired_position_is_an_error_or_begins_anew(keyed: Table) -> None:
     assert shown(polled(anew)) == [[("+I", 5, "a")]]
     with pytest.raises(NotFoundError, match="4 is the oldest that exists"):
         keyed.follow(0)
+
+
+def test_a_position_in_a_version_whose_predecessor_has_expired(keyed: Table) -> None:
+    """Half of the buckets of snapshot 2 were compared with snapshot 1, which has expired."""
+    put(keyed, 1)
+    options = {"read.stream.maxFilesPerTrigger": "1"}
+    stream, anew = keyed.follow(1, options=options), keyed.follow(1, options={**options, "on-expired": "restart"})
+    keyed.write([{"id": number, "v": "b"} for number in range(9)])
+    for one in (stream, anew):
+        one.poll()
+        assert (one.offset["snapshot"], one.offset["index"]) == (2, 1)
+    keyed.expire_snapshots(retain_last=1)
+    with pytest.raises(NotFoundError, match="snapshot 1, which the stream reads next, has expired"):
+        stream.poll()
+    with pytest.raises(NotFoundError, match="snapshot 1"):
+        anew.poll()
+    full = keyed.follow(offset=anew.offset, options={"on-expired": "restart"})
+    assert shown(polled(full)) == [[("+I", number, "b") for number in range(9)]]
+
+
+def test_the_first_snapshots_of_an_empty_table_expire_before_they_are_read(appended: Table) -> None:
+    stream, anew = appended.follow(), appended.follow(options={"on-expired": "restart"})
+    for number in (1, 2):
+        put(appended, number)
+    appended.expire_snapshots(retain_last=1)
+    with pytest.raises(NotFoundError, match="snapshot 1, which the stream reads next, has expired"):
+        stream.poll()
+    assert shown(polled(anew)) == [[("+I", 1, "a"), ("+I", 2, "a")]]
+
+
+@pytest.mark.parametrize("limit", [{}, {"read.stream.maxFilesPerTrigger": "1"}])
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_a_batch_that_was_fixed_before_its_beginning_expired(keyed: Table, limit: Mapping[str, str], kept: int) -> None:
+    """Spark repeats an unfinished batch from its logged start to its logged end, however long it was stopped."""
+    put(keyed, 0)
+    stream = keyed.follow(options={"on-expired": "restart"})
+    polled(stream)
+    start = stream.offset
+    keyed.write([{"id": number, "v": "b"} for number in range(1, 9)])
+    put(keyed, 9)
+    end = keyed.follow(offset=start, options=limit).poll()
+    assert end is not None
+    put(keyed, 10)
+    keyed.expire_snapshots(retain_last=kept)
+    with pytest.raises(NotFoundError, match="has expired"):
+        source(keyed).units(StreamOffset.decode(start), StreamOffset.decode(end.end))
+    again = source(keyed, **{"on-expired": "restart"})
+    units = again.units(StreamOffset.decode(start), StreamOffset.decode(end.end))
+    first = replace(end, units=units).to_arrow().to_pylist()
+    rest = polled(keyed.follow(offset=end.end, options={"on-expired": "restart"}))
+    found = first + [row for batch in rest for row in batch.to_arrow().to_pylist()]
+    assert sorted(row["id"] for row in found) == list(range(11))
+
+
+def test_a_consumer_whose_snapshots_have_expired_begins_anew_if_it_may(keyed: Table) -> None:
+    put(keyed, 1)
+    named = {"consumer-id": "c"}
+    polled(keyed.follow(options=named))
+    for number in (2, 3):
+        put(keyed, number)
+    progress = stored_progress(keyed.home, "c")
+    assert progress is not None
+    keyed.consumers.delete("c")
+    keyed.expire_snapshots(retain_last=1)
+    set_consumer(keyed.home, "c", progress.next, base=progress.base, offset=progress.offset)
+    with pytest.raises(NotFoundError, match="snapshot 1, which has expired"):
+        keyed.follow(options=named)
+    found = polled(keyed.follow(options={**named, "on-expired": "restart"}))
+    assert shown(found) == [[("+I", number, "a") for number in (1, 2, 3)]]
 
 
 def test_a_consumer_holds_its_snapshots_and_resumes(keyed: Table) -> None:

@@ -71,8 +71,7 @@ class LakeletStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins: at its consumer's progress, or where the scan mode says."""
         with told_plainly():
-            found = self._progress.resumed(self._source.history) if self._progress is not None else None
-            found = found if found is not None else self._source.start()
+            found = self._source.start(self._progress)
             if self._progress is not None:
                 self._progress.store(found)
             return found.encode()
