@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lakelet.table.follow.change_stream import ChangeStream
 from tests.conformance.keyed_tables import KeyedTable, spelled_changes
 from tests.conformance.tables import JAVA, LAKELET, NATIVE, READERS, Rows, Warehouse, in_order, same
 
@@ -162,6 +163,49 @@ def test_changelogs(warehouse: Warehouse, producer: str, partitioned_by: list[st
     for start, end in itertools.combinations([0, *ends], 2):
         expected = made.java_changes(start + 1, end)
         same(spelled_changes(made.table, start, end), expected, f"changes {start} to {end}")
+
+
+@pytest.mark.parametrize(
+    ("producer", "vectors"),
+    [("input", "false"), ("input", "true"), ("lookup", "false"), ("lookup", "true"), ("full-compaction", "false")],
+)
+def test_streams_of_changelogs_begin_at_any_version(warehouse: Warehouse, producer: str, vectors: str) -> None:
+    """Rows that a later changelog tells of are not among the first rows of a stream; overwrites have no changelog."""
+    options = {"bucket": "2", "changelog-producer": producer, "deletion-vectors.enabled": vectors}
+    warehouse.create(JAVA, "t", COLUMNS, primary_key=["id", "p"], partitioned_by=["p"], options=options)
+    table, strict = warehouse.table("t"), producer != "input" or vectors == "true"
+    streams: list[tuple[ChangeStream, dict[Any, Any]]] = []
+
+    def apply() -> None:
+        for stream, state in streams:
+            for batch in iter(stream.poll, None):
+                for row in batch.to_arrow().to_pylist():
+                    kind, key = row.pop("_row_kind"), (row["id"], row["p"])
+                    known = state.pop(key, None)
+                    if strict:
+                        assert known == (None if kind in ("+I", "+U") else row), f"{kind} {row}: {known} is there"
+                    if kind in ("+I", "+U"):
+                        state[key] = row
+
+    for step in range(8):
+        ids = range(step * 3, step * 3 + 9)
+        given = [{**row, "_kind": kind} for row, kind in zip(rows(ids, step), kinds(ids, step), strict=True)]
+        if step in (4, 6):
+            given = [{**row, "p": "a", "_kind": "+I"} for row in given]
+        # Overwrites that wait for their compaction, and that do not; writes of both kinds before and after them.
+        writing = {"write-only": str(step in (0, 2, 3, 6, 7)).lower()}
+        warehouse.java.write(warehouse.folder, "db.t", given, overwrite=step in (4, 6), options=writing)
+        streams.append((table.follow(), {}))
+        if step % 3 == 1:
+            apply()
+        if step in (2, 6):
+            warehouse.java.compact(warehouse.folder, "db.t")
+    warehouse.java.compact(warehouse.folder, "db.t")
+    apply()
+    expected = in_order(table.scan().to_arrow().to_pylist())
+    assert expected
+    for number, (_, state) in enumerate(streams):
+        assert in_order(state.values()) == expected, f"the stream that began at step {number}"
 
 
 def test_changes_of_snapshots_that_java_overwrote(warehouse: Warehouse) -> None:

@@ -17,10 +17,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from lakelet import Lake, Table
-from lakelet.errors import ConflictError
+from lakelet.errors import ConflictError, NotFoundError
 from lakelet.storage.memory import MemoryStore
 from lakelet.table.follow.change_stream import ChangeBatch
 from lakelet.table.read import changed_keys
+from lakelet.table.upkeep.partitions import drop_partitions, live_partitions
 from tests.tiers.examples import examples
 
 COLUMNS = [("id", "INT NOT NULL"), ("p", "INT NOT NULL"), ("v", "INT")]
@@ -93,9 +94,19 @@ class Follower:
         for _ in range(times):
             if restarts:
                 self.stream = self.table.follow(offset=self.stream.offset, options=self.options)
-            batch = self.stream.poll()
+            try:
+                batch = self.stream.poll()
+            except NotFoundError:
+                # The last version of which everything was read has expired.
+                offset = self.stream.offset
+                assert offset["snapshot"] - (offset["index"] is not None) < self.table.snapshots()[0].id
+                assert "on-expired" not in self.options
+                self.begin()
+                continue
             if batch is None:
                 return
+            if "anew" in batch.end and not ("anew" in batch.start and batch.start["snapshot"] == batch.snapshot):
+                self.replay.rows.clear()
             self.replay.apply(batch)
             if batch.end["index"] is None:
                 there = self.table.scan(version=batch.snapshot).to_arrow().to_pylist()
@@ -112,9 +123,20 @@ def _rows(data: st.DataObject) -> list[dict[str, Any]]:
 
 def _operate(data: st.DataObject, table: Table, keys: tuple[str, ...], partitions: tuple[str, ...]) -> None:
     deletes = table.options.get("ignore-delete") != "true"
-    choices = ["write", "write", "write", "compact", "full compaction", "overwrite", "empty"]
+    choices = [
+        "write",
+        "write",
+        "write",
+        "compact",
+        "full compaction",
+        "overwrite",
+        "empty",
+        "expire",
+        "analyze",
+        "column",
+    ]
     choices += ["delete"] if deletes and table.options.get("bucket") != "-2" else []
-    choices += ["overwrite partitions"] if partitions else []
+    choices += ["overwrite partitions", "drop partition"] if partitions else []
     choices += ["rescale"] if keys and int(table.options.get("bucket", "-1")) > 0 else []
     match data.draw(st.sampled_from(choices), label="operation"):
         case "write":
@@ -131,6 +153,15 @@ def _operate(data: st.DataObject, table: Table, keys: tuple[str, ...], partition
             table.write(_rows(data), mode="overwrite_partitions")
         case "empty":
             table.write([], mode="overwrite")
+        case "expire":
+            table.expire_snapshots(retain_last=data.draw(st.integers(1, 3), label="kept"))
+        case "analyze":
+            table.analyze()
+        case "column":
+            table.add_column(f"more{len(table.schema.names)}", "INT")
+        case "drop partition":
+            dropped = {"p": data.draw(st.integers(0, 1), label="partition")}
+            drop_partitions(table, live_partitions(table, table.schema, [dropped]))
         case "delete":
             table.delete(where=f"id > {data.draw(st.integers(0, 7), label='above')}")
         case "rescale":
@@ -146,7 +177,7 @@ def test_a_replayed_stream_equals_the_table_at_every_version(shape: str, data: s
     keys, partitions, options = SHAPES[shape]
     lake = Lake(MemoryStore())
     lake.create_database("d")
-    own = dict(options)
+    own = {**options, **({"write.missing-columns": "default"} if keys else {})}
     if data.draw(st.booleans(), label="left to compaction"):
         own["write-only"] = "true"
     table = lake.create_table("d.t", COLUMNS, primary_key=list(keys), partitioned_by=list(partitions), options=own)
@@ -162,17 +193,19 @@ def test_a_replayed_stream_equals_the_table_at_every_version(shape: str, data: s
 def _follow(
     data: st.DataObject, table: Table, keys: tuple[str, ...], partitions: tuple[str, ...], limit: Mapping[str, str]
 ) -> None:
-    buckets = table.options.get("bucket")
-    followers = [Follower(table, keys, limit, start) for start in (0, None)]
-    is_rescaled = False
+    buckets, is_rescaled = table.options.get("bucket"), False
+    # Columns that are added later are no part of what is compared.
+    options = {**limit, "merge-schema": "true"}
+    anew = {"on-expired": "restart"} if data.draw(st.booleans(), label="begins anew") else {}
+    followers = [Follower(table, keys, options, 0), Follower(table, keys, {**options, **anew}, None)]
     for _ in range(data.draw(st.integers(2, 9), label="operations")):
         _operate(data, table, keys, partitions)
         newest = table.latest_snapshot()
-        # Also where the number is back to what it was: versions with the other one are there.
-        is_rescaled |= table.options.get("bucket") != buckets
+        # A version of another number of buckets may become the newest one, and takes no rows.
+        is_rescaled = is_rescaled or table.options.get("bucket") != buckets
         if (
             newest is not None
-            and newest.id > 2
+            and newest.id > max(2, table.snapshots()[0].id)
             and not is_rescaled
             and data.draw(st.integers(0, 7), label="roll back") == 0
         ):
@@ -188,7 +221,8 @@ def _follow(
 
 def _roll_back(data: st.DataObject, table: Table, newest: int, followers: list[Follower]) -> None:
     """A stream that has read beyond the version that becomes the newest stops; any other goes on."""
-    to = data.draw(st.integers(max(1, newest - 3), newest - 1), label="to")
+    oldest = table.snapshots()[0].id
+    to = data.draw(st.integers(max(oldest, newest - 3), newest - 1), label="to")
     table.rollback(to)
     table.write([{"id": 7, "p": 0, "v": 2}])
     for follower in followers:

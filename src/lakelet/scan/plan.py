@@ -91,7 +91,7 @@ class _Selected:
 class Planner:
     """Plans scans of one table. `schema` is the schema rows are read in; `schema_of` finds the ones files were written under.
 
-    With a `level` only its files are looked at, as if there were no others.
+    With a `level` only its files are looked at, as if there were no others; with a `least_level` only those from it on.
     """
 
     home: TableHome
@@ -99,6 +99,7 @@ class Planner:
     schema_of: Callable[[int], TableSchema]
     options: TableOptions = field(default_factory=TableOptions)
     level: int | None = None
+    least_level: int = 0
 
     def plan(self, snapshot: Snapshot, where: Where = None, *, whole_entries: bool = False) -> Plan:
         """The splits of a snapshot that may hold matching rows.
@@ -178,6 +179,8 @@ class Planner:
         )
         if self.level is not None:
             entries = entries.filter(pc.equal(entries.column("_LEVEL"), self.level))
+        if self.least_level:
+            entries = entries.filter(pc.greater_equal(entries.column("_LEVEL"), self.least_level))
         total = sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
         return _Selected(self._prune_files(entries, where), len(manifests), len(kept), total)
 

@@ -6,9 +6,12 @@ buckets whose files are the same in both are left out.
 
     changelog-producer    a snapshot with a changelog    one without
     none                  its changelog                  compared with the one before
-    input                 its changelog                  compared with the one before
-    lookup, full-         its changelog                  nothing, for the compaction that follows has the changelog;
-      compaction                                         an OVERWRITE has none and is compared with the one before
+    input                 its changelog                  compared with the one before; both are, where rows are not visible yet
+    lookup, full-         its changelog                  nothing, for the compaction that follows has the changelog; overwrites
+      compaction                                         have none and are compared, and so are compactions of their files
+
+With `lookup` and `full-compaction` a changelog tells of rows when compaction takes them from level 0, or to the top. Until then a
+stream does not know them: states are compared, and first rows read, in the levels that changelogs have told of.
 
 A snapshot that only compacts changes no row, except where compaction is what makes rows visible (deletion vectors, first-row,
 postponed buckets) or what drops them (`record-level.expire-time`). Consecutive snapshots without a changelog are compared once,
@@ -22,12 +25,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import TypeAlias
 
-from lakelet.commit.metadata.manifests import read_manifest_list
+import pyarrow.compute as pc
+
+from lakelet.commit.metadata.manifests import read_entries, read_manifest_list
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
+from lakelet.lsm.universal import UniversalPolicy
 from lakelet.model.bucket_mode import POSTPONE_BUCKET, BucketMode, bucket_mode
 from lakelet.model.manifest import EntryKind
 from lakelet.model.schema import TableSchema
@@ -46,7 +53,7 @@ from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
 from lakelet.table.read.change_unit import WHOLE_TABLE, ChangeUnit, Cost, Lane, UnitKind, cost_of
 
-_COMPACTED_LATER = ("lookup", "full-compaction")
+_LEVELS = ("_KIND", "_LEVEL")
 _FileState: TypeAlias = tuple[str, object]
 
 
@@ -63,8 +70,8 @@ class _Effect(Enum):
     """What a snapshot of a primary-key table without a changelog does to visible rows."""
 
     CHANGES = "changes them"
-    NOTHING = "nothing"
-    LATER = "a later changelog reports it"
+    NOTHING = "nothing, or a later changelog reports it"
+    IGNORED = "what the stream is not to see"
 
 
 class ChangePlanner:
@@ -82,9 +89,10 @@ class ChangePlanner:
         self._planner = Planner(home, schema, self._schema_of, TableOptions(schema.options).with_values(fixed))
 
     def initial(self, snapshot: Snapshot, since_ms: int | None = None) -> tuple[ChangeUnit, ...]:
-        """The visible rows of a version; of files created from `since_ms` on only, where it is given."""
+        """The visible rows of a version that no later changelog reports; of files created from `since_ms` on only, where it is
+        given."""
         found: list[ChangeUnit] = []
-        for split in self._planner.plan(snapshot).splits:
+        for split in self._reported(snapshot):
             lane = (split.partition, split.bucket)
             for part in [split] if split.needs_merge else split.single_files():
                 if since_ms is None or any((file.creation_ms or 0) >= since_ms for file in part.files):
@@ -112,7 +120,9 @@ class ChangePlanner:
             were, are = self._with_other_vectors(before, snapshot)
             removed, added = (*removed, *were), (*added, *are)
         if snapshot.commit_kind is CommitKind.OVERWRITE and self._overwrites is OverwritePolicy.ADDED:
-            removed = ()
+            # Rescaling adds the rows that it removes: only what differs was added.
+            rescaled = _rescaled_partitions((*removed, *added))
+            removed = tuple(split for split in removed if split.partition in rescaled)
         # A row that is on both sides is in one partition: values of partition columns are part of it.
         changed = {split.partition for split in removed} & {split.partition for split in added}
         for kind, splits in ((UnitKind.REMOVED, removed), (UnitKind.ADDED, added)):
@@ -145,28 +155,54 @@ class ChangePlanner:
     def _keyed(self, before: Snapshot | None, snapshots: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
         base, run, counts = before, list[Snapshot](), False
         for snapshot in snapshots:
-            effect = None if snapshot.changelog_manifest_list else self._effect(snapshot)
+            changelog = self._changelog(snapshot)
+            effect = None if changelog else self._effect(snapshot)
             if effect in (_Effect.CHANGES, _Effect.NOTHING):
                 run.append(snapshot)
                 counts = counts or effect is _Effect.CHANGES
                 continue
             if counts:
                 yield from self._compared(base, run)
-            if snapshot.changelog_manifest_list and self._sees(snapshot):
-                yield from self._logged(snapshot, snapshot.changelog_manifest_list)
+            if changelog and self._sees(snapshot):
+                yield from self._logged(snapshot, changelog)
             base, run, counts = snapshot, [], False
         if counts:
             yield from self._compared(base, run)
 
+    def _changelog(self, snapshot: Snapshot) -> str | None:
+        """The changelog of a snapshot; none where it was written with rows that only compaction makes visible."""
+        options = self._options_of(snapshot)
+        early = options.get(CHANGELOG_PRODUCER) == "input" and _compaction_shows(options)
+        return None if early else snapshot.changelog_manifest_list
+
     def _effect(self, snapshot: Snapshot) -> _Effect:
         if snapshot.commit_kind is CommitKind.OVERWRITE:
-            return _Effect.CHANGES if self._sees(snapshot) else _Effect.LATER
-        # The options in effect are those of the schema under which the snapshot was made.
-        options = TableOptions(self._schema_of(snapshot.schema_id).options)
+            return _Effect.CHANGES if self._sees(snapshot) else _Effect.IGNORED
+        options = self._options_of(snapshot)
         appends = snapshot.commit_kind is CommitKind.APPEND
-        if options.get(CHANGELOG_PRODUCER) in _COMPACTED_LATER:
-            return _Effect.LATER if appends else _Effect.NOTHING
+        least = _reported_level(options)
+        if least:
+            seen = not appends and self._overwrites is OverwritePolicy.CHANGES
+            return _Effect.CHANGES if seen and self._rises(snapshot, least) else _Effect.NOTHING
         return _Effect.CHANGES if appends or _compaction_changes(options) else _Effect.NOTHING
+
+    def _rises(self, snapshot: Snapshot, least: int) -> bool:
+        """Whether a compaction took files from below a level to it or above."""
+        entries = read_entries(
+            self._home, read_manifest_list(self._home, snapshot.delta_manifest_list), columns=_LEVELS
+        )
+        low = pc.less(entries.column("_LEVEL"), least)
+        is_added = pc.equal(entries.column("_KIND"), int(EntryKind.ADD))
+        return bool(pc.any(pc.and_not(low, is_added)).as_py() and pc.any(pc.and_not(is_added, low)).as_py())
+
+    def _options_of(self, snapshot: Snapshot) -> TableOptions:
+        """The options in effect are those of the schema under which a snapshot was made."""
+        return TableOptions(self._schema_of(snapshot.schema_id).options)
+
+    def _reported(self, snapshot: Snapshot) -> tuple[Split, ...]:
+        """The files of a snapshot in the levels that changelogs have told of."""
+        least = _reported_level(self._options_of(snapshot)) if self._schema.primary_keys else 0
+        return replace(self._planner, least_level=least).plan(snapshot).splits
 
     def _logged(self, snapshot: Snapshot, changelog: str) -> Iterator[ChangeUnit]:
         """The changelog files of a snapshot."""
@@ -178,8 +214,8 @@ class ChangePlanner:
     def _compared(self, before: Snapshot | None, run: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
         """The state before a run of snapshots, compared with the one after, in the order of partitions and buckets."""
         after = run[-1]
-        old = self._planner.plan(before).splits if before is not None else ()
-        new = self._planner.plan(after).splits
+        old = self._reported(before) if before is not None else ()
+        new = self._reported(after)
         were, are = _by_bucket(old), _by_bucket(new)
         written = self._written(run)
         changed = [
@@ -212,8 +248,7 @@ class ChangePlanner:
         for snapshot in run:
             if self._effect(snapshot) is _Effect.NOTHING:
                 continue
-            options = TableOptions(self._schema_of(snapshot.schema_id).options)
-            if snapshot.commit_kind is not CommitKind.APPEND or _compaction_changes(options):
+            if snapshot.commit_kind is not CommitKind.APPEND or _compaction_changes(self._options_of(snapshot)):
                 return None
             manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
             added.extend(self._planner.plan_entries(snapshot, manifests, EntryKind.ADD))
@@ -223,9 +258,7 @@ class ChangePlanner:
         """The partitions in which a key may be in another bucket than before."""
         if overwritten and bucket_mode(self._schema) is BucketMode.HASH_DYNAMIC:
             return {split.partition for split in splits}
-        counts = {(split.partition, split.total_buckets) for split in splits}
-        numbers = Counter(partition for partition, _ in counts)
-        return {partition for partition, number in numbers.items() if number > 1}
+        return _rescaled_partitions(splits)
 
     def _sees(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot contributes changes, as far as the policy of overwrites decides."""
@@ -240,10 +273,32 @@ class ChangePlanner:
         return self._overwrites is not OverwritePolicy.NOTHING
 
 
+def _compaction_shows(options: TableOptions) -> bool:
+    """Whether compaction is what makes rows visible."""
+    return hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
+
+
 def _compaction_changes(options: TableOptions) -> bool:
     """Whether compaction makes rows visible, or drops them."""
-    shows = hides_level0(options) or options.get(BUCKET) == POSTPONE_BUCKET
-    return shows or options.get(RECORD_LEVEL_EXPIRE_TIME) is not None
+    return _compaction_shows(options) or options.get(RECORD_LEVEL_EXPIRE_TIME) is not None
+
+
+def _reported_level(options: TableOptions) -> int:
+    """The level from which on a changelog has told of all rows."""
+    match options.get(CHANGELOG_PRODUCER):
+        case "lookup":
+            return 1
+        case "full-compaction":
+            return UniversalPolicy.of(options).num_levels - 1
+        case _:
+            return 0
+
+
+def _rescaled_partitions(splits: Sequence[Split]) -> set[bytes]:
+    """The partitions with files of different numbers of buckets."""
+    counts = {(split.partition, split.total_buckets) for split in splits}
+    numbers = Counter(partition for partition, _ in counts)
+    return {partition for partition, number in numbers.items() if number > 1}
 
 
 def _single_files(kind: UnitKind, snapshot_id: int, split: Split) -> Iterator[ChangeUnit]:

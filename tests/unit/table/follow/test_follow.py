@@ -144,6 +144,20 @@ def test_an_overwrite_shows_what_the_options_say(appended: Table, options: Mappi
     assert found == expected
 
 
+@pytest.mark.parametrize("changelog", [False, True])
+@pytest.mark.parametrize("option", ["streaming-read-overwrite", "streaming-read-append-overwrite"])
+def test_rescaling_adds_no_row(lake: Lake, option: str, changelog: bool) -> None:
+    table = lake.create_table("d.b", COLUMNS, options={"bucket": "2", "bucket-key": "id"})
+    put(table, 1, 2, 3)
+    stream = table.follow(0, changelog=changelog, options={option: "true"})
+    polled(stream)
+    table.rescale(3)
+    assert [rows for rows in shown(polled(stream)) if rows] == []
+    table.write([{"id": 7, "v": "b"}], mode="overwrite")
+    found = [row for rows in shown(polled(stream)) for row in rows]
+    assert [row for row in found if row[0] != "-D"] == [("+I", 7, "b")] if changelog else [(7, "b")]
+
+
 def test_compaction_alone_changes_nothing(keyed: Table) -> None:
     put(keyed, 1)
     put(keyed, 1, v="b")
