@@ -29,6 +29,7 @@ from lakelet.spark.iceberg.table_frame import PlannedRead
 from lakelet.spark.iceberg.types import spark_fields
 from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, balanced_parts, small_batches
 from lakelet.spark.source.given_options import chosen_columns
+from lakelet.spark.stream.read.refused_stream import stream_reader
 from lakelet.spark.types import spark_schema
 from lakelet.spark.workers import told_plainly
 
@@ -58,8 +59,7 @@ class IcebergDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader of `spark.readStream`."""
-        with told_plainly():
-            return IcebergStreamReader.of(IcebergSourceOptions.of(self.options), schema)
+        return stream_reader(lambda: IcebergStreamReader.of(IcebergSourceOptions.of(self.options), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """The writer, which writes rows in the task that holds them, without a shuffle."""

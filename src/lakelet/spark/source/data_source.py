@@ -30,6 +30,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.split import Split
 from lakelet.model.types import Field
 from lakelet.options import SOURCE_SPLIT_OPEN_FILE_COST, SOURCE_SPLIT_TARGET_SIZE, TableOptions
@@ -57,14 +58,14 @@ class LakeletDataSource(DataSource):
         with told_plainly():
             options = SourceOptions.of(self.options)
             if options.streams:
-                from lakelet.spark.stream.read.stream_reader import (  # noqa: PLC0415 - batches do without.
-                    stream_schema,
-                    stream_settings,
-                )
-
-                settings, schema = stream_settings(options)
-                return stream_schema(schema, settings, options.given.columns)
-            self._pinned = _scan(self.options)
+                return _stream_schema(options)
+            try:
+                self._pinned = _scan(self.options)
+            except NotFoundError:
+                # The point at which a stream begins need not be a version of a batch, whose reader will find that out, too.
+                if not options.begins:
+                    raise
+                return _stream_schema(options)
             return spark_schema(_fields(self._pinned))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -75,10 +76,15 @@ class LakeletDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader of `spark.readStream`."""
-        from lakelet.spark.stream.read.stream_reader import LakeletStreamReader  # noqa: PLC0415 - batches do without.
+        from lakelet.spark.stream.read.refused_stream import stream_reader  # noqa: PLC0415 - batches do without.
+        from lakelet.spark.stream.read.stream_reader import LakeletStreamReader  # noqa: PLC0415
 
-        with told_plainly():
-            return LakeletStreamReader.of(SourceOptions.of(self.options), schema)
+        def made() -> DataSourceStreamReader:
+            options = SourceOptions.of(self.options)
+            self._check_columns(options, schema)
+            return LakeletStreamReader.of(options, schema)
+
+        return stream_reader(made)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """The writer, for tables whose rows need no routing."""
@@ -91,6 +97,20 @@ class LakeletDataSource(DataSource):
 
         with told_plainly():
             return LakeletStreamWriter.of(self.options, schema, overwrite=overwrite)
+
+    def _check_columns(self, options: SourceOptions, schema: StructType) -> None:
+        """InvalidError where the columns of an older version were taken for those of a stream.
+
+        Spark asks for columns without saying whether it reads a stream, and `scan.snapshot-id` names the version of a batch, too.
+        """
+        if options.streams or not options.begins or self._pinned is None:
+            return
+        if schema == spark_schema(_fields(self._pinned)) and schema != _stream_schema(options):
+            raise InvalidError(
+                f"{options.table}: its columns have changed since the version that the scan options name, and those of the "
+                "version were taken: say that this is a stream by an option that only streams have, such as "
+                "'read.changelog' = 'false', or use lakelet.spark.read_stream"
+            )
 
 
 class _Part(InputPartition):
@@ -119,6 +139,14 @@ class _Reader(DataSourceReader):
         for batch in self._scan.batches_of(partition.splits):
             for piece in small_batches(batch):
                 yield to_spark_arrow(piece, fields)
+
+
+def _stream_schema(options: SourceOptions) -> StructType:
+    """The columns of a stream."""
+    from lakelet.spark.stream.read.stream_reader import stream_schema, stream_settings  # noqa: PLC0415 - batches do without.
+
+    settings, schema = stream_settings(options)
+    return stream_schema(schema, settings, options.given.columns)
 
 
 def _scan(given: Any) -> TableScan:

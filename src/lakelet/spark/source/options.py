@@ -65,6 +65,11 @@ class SourceOptions:
         """Whether options are given that mean nothing but to a stream."""
         return any(stream_option(name) is not None or name in _STREAMED for name in self.stream)
 
+    @property
+    def begins(self) -> bool:
+        """Whether options are given that say where a stream begins, or which version a batch reads."""
+        return bool(self.stream)
+
     def open_stream(self) -> OpenedTable:
         """The table, on the branch, for a stream, which has options of its own."""
         others = {name: text for name, text in self.others.items() if name not in self.stream}
