@@ -8,7 +8,21 @@ from dataclasses import replace
 
 from lakelet.errors import InvalidError
 from lakelet.model.near_names import nearest
-from lakelet.pipeline.definition import ICEBERG, LAKELET, Action, Flow, FlowKind, Pipeline, Sink, Source, Table, View
+from lakelet.pipeline.definition import (
+    DELETES_SUFFIX,
+    EVENTS,
+    ICEBERG,
+    LAKELET,
+    QUARANTINE_SUFFIX,
+    Action,
+    Flow,
+    FlowKind,
+    Pipeline,
+    Sink,
+    Source,
+    Table,
+    View,
+)
 from lakelet.pipeline.place import Place
 from lakelet.storage.paths import check_name
 
@@ -25,11 +39,15 @@ def checked(pipeline: Pipeline) -> Pipeline:
             f"name {pipeline.name!r}: expected letters, digits, '_', '-' and '.', for a folder is called like it"
         )
     _valid_name(pipeline.database, "database", pipeline.place)
+    _check_printable(pipeline)
     for source in pipeline.sources:
         _check_source(source)
     for table in pipeline.tables:
         _check_table(pipeline, table)
+    for sink in pipeline.sinks:
+        _check_sink(sink)
     _check_distinct(pipeline)
+    _check_beside(pipeline)
     _check_flows(pipeline)
     return replace(pipeline, tables=tuple(_with_keys(pipeline, table) for table in pipeline.tables))
 
@@ -39,6 +57,24 @@ def _valid_name(name: str, what: str, place: Place) -> None:
         check_name(name, what)
     except InvalidError as error:
         raise place.invalid(str(error)) from None
+
+
+def _check_printable(pipeline: Pipeline) -> None:
+    """InvalidError for a name with signs that a terminal or a picture would not show as they are."""
+    targets: tuple[Table | Sink, ...] = (*pipeline.tables, *pipeline.sinks)
+    expectations = [one for target in targets for one in target.expectations]
+    named = (*pipeline.sources, *pipeline.views, *targets, *pipeline.flows, *expectations)
+    for one in named:
+        if not one.name.isprintable():
+            raise one.place.invalid(f"name {one.name!r}: expected signs that can be printed")
+
+
+def _check_sink(sink: Sink) -> None:
+    for one in sink.expectations:
+        if one.action is Action.QUARANTINE:
+            raise one.place.invalid(
+                f"sink {sink.name!r}: quarantine is for tables, which have one beside them; expected warn, drop or fail"
+            )
 
 
 def _check_source(source: Source) -> None:
@@ -98,6 +134,21 @@ def _names(pipeline: Pipeline) -> Iterator[tuple[str, Place]]:
         yield f"{pipeline.database}.{one.name}", one.place
     for table in pipeline.tables:
         yield pipeline.stored_name(table), table.place
+
+
+def _check_beside(pipeline: Pipeline) -> None:
+    """InvalidError where a table is called like one that a run makes: a quarantine, remembered deletions, or the event log."""
+    made = {f"{pipeline.database}.{EVENTS}".lower(): "the events of runs"}
+    for table in pipeline.tables:
+        stored = pipeline.stored_name(table).lower()
+        if any(one.action is Action.QUARANTINE for one in table.expectations):
+            made[stored + QUARANTINE_SUFFIX] = f"rows of {table.name!r} that are set aside"
+        if any(one.cdc and one.cdc.apply_as_deletes for one in pipeline.flows_into(table)):
+            made[stored + DELETES_SUFFIX] = f"deletions of {table.name!r}"
+    for table in pipeline.tables:
+        what = made.get(pipeline.stored_name(table).lower())
+        if what is not None:
+            raise table.place.invalid(f"table {table.name!r}: a run keeps {what} in a table of that name; take another")
 
 
 def _check_flows(pipeline: Pipeline) -> None:

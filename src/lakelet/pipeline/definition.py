@@ -19,6 +19,8 @@ from typing import Any
 from lakelet.pipeline.place import Place
 
 LAKELET, ICEBERG = "lakelet", "iceberg"
+# Tables that a run makes: of rows that were set aside, of deletions of an auto CDC flow, and of events.
+QUARANTINE_SUFFIX, DELETES_SUFFIX, EVENTS = "_quarantine", "_deletes", "pipeline_events"
 
 
 class Action(StrEnum):
@@ -177,6 +179,10 @@ class Pipeline:
     tables: tuple[Table, ...] = ()
     sinks: tuple[Sink, ...] = ()
     flows: tuple[Flow, ...] = ()
+
+    def flows_into(self, table: Table) -> tuple[Flow, ...]:
+        """The flows that fill a table."""
+        return tuple(flow for flow in self.flows if flow.target.lower() == table.name.lower())
 
     def stored_name(self, table: Table) -> str:
         """The name of a table in the warehouse or, for an Iceberg table, in its catalogs."""

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakelet.catalog.lake import Lake
+from lakelet.pipeline.definition import EVENTS
 from lakelet.table.table import Table
 
-TABLE = "pipeline_events"
 _COLUMNS = [
     ("run_id", "STRING NOT NULL"),
     ("time", "TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL"),
@@ -34,7 +34,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of the log."""
+    """One row of the log; `at_ms` is when it happened, by default when it is written."""
 
     event: str
     flow: str | None = None
@@ -43,6 +43,7 @@ class Event:
     seconds: float | None = None
     attempt: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class EventLog:
     @property
     def name(self) -> str:
         """database.table"""
-        return f"{self.database}.{TABLE}"
+        return f"{self.database}.{EVENTS}"
 
     def create(self) -> None:
         """Creates the table where it is not there."""
@@ -66,12 +67,12 @@ class EventLog:
         )
 
     def write(self, run_id: str, events: Iterable[Event]) -> None:
-        """Appends events of now."""
-        now = datetime.fromtimestamp(self.lake.now_ms() / 1000, UTC)
+        """Appends events."""
+        now_ms = self.lake.now_ms()
         rows = [
             {
                 "run_id": run_id,
-                "time": now,
+                "time": datetime.fromtimestamp((now_ms if one.at_ms is None else one.at_ms) / 1000, UTC),
                 "pipeline": self.pipeline,
                 "flow": one.flow,
                 "target": one.target,

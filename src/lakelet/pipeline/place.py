@@ -1,10 +1,14 @@
-"""The place of a definition in its file, for messages."""
+"""The place of a definition in its file, for messages, and what a path in the file means."""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +24,10 @@ class Place:
     def invalid(self, message: str) -> InvalidError:
         """An error that names the place."""
         return InvalidError(f"{self}: {message}")
+
+
+def absolute_path(path: str, folder: str) -> str:
+    """A path or an address; a relative path starts from the folder."""
+    if not path or _SCHEME.match(path) or os.path.isabs(path):
+        return path
+    return os.path.normpath(os.path.join(folder, path))

@@ -44,7 +44,7 @@ from lakelet.pipeline.definition import (
     Table,
     View,
 )
-from lakelet.pipeline.place import Place
+from lakelet.pipeline.place import Place, absolute_path
 from lakelet.pipeline.sql_inputs import quoted, read_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,6 +65,11 @@ class Registry:
     tables: list[Table] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
+
+    @property
+    def folder(self) -> str:
+        """Where relative paths start: the folder of the file; of the process for definitions outside of files."""
+        return os.path.dirname(os.path.abspath(self.file)) if self.file.endswith(".py") else os.getcwd()
 
     def pipeline(self) -> Pipeline:
         """All of them as one pipeline, checked."""
@@ -107,7 +112,10 @@ def pipeline(
     retries: int = 2,
 ) -> None:
     """The settings of the pipeline, as at the top of a YAML file."""
-    given = {"database": database, "warehouse": warehouse, "state": state, "retries": retries}
+    places = {"warehouse": warehouse, "state": state}
+    folder = current().folder
+    found = {key: None if path is None else absolute_path(path, folder) for key, path in places.items()}
+    given = {"database": database, "retries": retries, **found}
     named = {} if name is None else {"name": name}
     current().settings |= {**named, **given, "options": dict(options or {}), "spark": dict(spark or {})}
 
@@ -134,7 +142,8 @@ def source(
     place = _caller()
     if format is None and table is None:
         raise place.invalid(f"source {name!r}: expected format or table")
-    paths = (os.fspath(path),) if isinstance(path, (str, os.PathLike)) else tuple(path)
+    given = (os.fspath(path),) if isinstance(path, (str, os.PathLike)) else tuple(path)
+    paths = tuple(absolute_path(one, current().folder) for one in given)
     shown = _texts(options)
     current().sources.append(Source(name, place, format or LAKELET, paths, schema, shown, table))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from lakelet.errors import InvalidError
 from lakelet.pipeline.definition import Read
-from lakelet.sql.lexer.spark_references import tables_read
+from lakelet.sql.lexer.spark_references import is_suffix, tables_read
 from lakelet.sql.lexer.spark_words import Word, words_of
 
 _STREAM = re.compile(r"\s*STREAM\s*\((.*)\)\s*\Z", re.IGNORECASE | re.DOTALL)
@@ -42,7 +42,7 @@ def named_inputs(text: str) -> list[Named]:
     words = words_of(text)
     common = _common_tables(words)
     found = tables_read(words, _named_at)
-    return [one for one in found if len(one.parts) > 1 or one.parts[0].lower() not in common]
+    return [one for one in found if len(one.parts) > 1 or not any(name.covers(one) for name in common)]
 
 
 def read_of(text: str, argument: str | None = None) -> Read:
@@ -61,6 +61,9 @@ def quoted(name: str) -> str:
 
 
 def _named_at(words: Sequence[Word], place: int, after: str) -> tuple[Named | None, int]:
+    if words[place].keyword in ("WITH", "VALUES"):
+        # A query in parentheses begins here.
+        return None, place + 1
     if words[place].keyword == "STREAM":
         streamed = _streamed(words, place, after)
         if streamed is not None:
@@ -93,20 +96,55 @@ def _parts(words: Sequence[Word], place: int) -> tuple[tuple[str, ...], int]:
     while place + 1 < len(words) and words[place].keyword == "." and words[place + 1].is_name:
         parts.append(words[place + 1].text)
         place += 2
+    while is_suffix(words, place):
+        # A system table or a branch, shop.orders$snapshots, is none of the pipeline's own.
+        parts[-1] += f"${words[place + 1].text}"
+        place += 2
     return tuple(parts), place
 
 
-def _common_tables(words: Sequence[Word]) -> set[str]:
-    """The names of common table expressions, in lower case: `name AS (`, or `name (columns) AS (`, after WITH or a comma."""
-    found = set()
+@dataclass(frozen=True, slots=True)
+class _CommonTable:
+    """A common table expression: its name in lower case, and the span of text in which it hides a table of that name."""
+
+    name: str
+    start: int
+    end: int
+
+    def covers(self, one: Named) -> bool:
+        return one.parts[0].lower() == self.name and self.start <= one.start < self.end
+
+
+def _common_tables(words: Sequence[Word]) -> list[_CommonTable]:
+    """Common table expressions: `name AS (`, or `name (columns) AS (`, after WITH or a comma. Each is known behind its own query,
+    which may read a table of the same name, up to the end of the parentheses that it is in; a recursive one also within."""
+    closing, around = _parentheses(words)
+    found = []
     for place, word in enumerate(words):
         if not word.is_name or place == 0 or words[place - 1].keyword not in ("WITH", "RECURSIVE", ","):
             continue
         behind = place + 1
         if behind < len(words) and words[behind].keyword == "(":
-            while behind < len(words) and words[behind].keyword != ")":
-                behind += 1
-            behind += 1
-        if [one.keyword for one in words[behind : behind + 2]] == ["AS", "("]:
-            found.add(word.text.lower())
+            behind = closing.get(behind, len(words)) + 1
+        if [one.keyword for one in words[behind : behind + 2]] != ["AS", "("]:
+            continue
+        last = closing.get(behind + 1, len(words) - 1)
+        outer = around[place]
+        end = words[-1].end if outer is None or outer not in closing else words[closing[outer]].start
+        recursive = any(one.keyword == "RECURSIVE" for one in words[:place])
+        found.append(_CommonTable(word.text.lower(), word.start if recursive else words[last].end, end))
     return found
+
+
+def _parentheses(words: Sequence[Word]) -> tuple[dict[int, int], list[int | None]]:
+    """The place where each parenthesis is closed, and for every word the parenthesis that it is in."""
+    closing: dict[int, int] = {}
+    around: list[int | None] = []
+    opened: list[int] = []
+    for place, word in enumerate(words):
+        if word.keyword == ")" and opened:
+            closing[opened.pop()] = place
+        around.append(opened[-1] if opened else None)
+        if word.keyword == "(":
+            opened.append(place)
+    return closing, around

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from lakelet.model.near_names import nearest
 from lakelet.pipeline.definition import Action, Cdc, Expectation, PythonStep, Read, SqlStep, Step
-from lakelet.pipeline.place import Place
+from lakelet.pipeline.file_trust import check_options, check_settings
+from lakelet.pipeline.place import Place, absolute_path
 from lakelet.pipeline.sql_inputs import quoted, read_of
 from lakelet.pipeline.yaml_node import Listed, Mapped, Node, Scalar
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +100,22 @@ class Fields:
             found[key] = value.text
         return found
 
+    def options(self, name: str) -> dict[str, str]:
+        """Options of a connection, a source or a sink, none of which loads code."""
+        found = self.pairs(name)
+        check_options(found, self._places(name))
+        return found
+
+    def settings(self, name: str) -> dict[str, str]:
+        """Settings of a Spark session, none of which loads code."""
+        found = self.pairs(name)
+        check_settings(found, self._places(name))
+        return found
+
+    def _places(self, name: str) -> dict[str, Place]:
+        node = self.node.entries.get(name)
+        return node.keys if isinstance(node, Mapped) else {}
+
     def path(self, name: str) -> str | None:
         """A path; a relative one starts from the folder of the file."""
         found = self.text(name)
@@ -111,9 +126,7 @@ class Fields:
         return tuple(self._absolute(one) for one in self.texts(name))
 
     def _absolute(self, path: str) -> str:
-        if _SCHEME.match(path) or os.path.isabs(path):
-            return path
-        return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(self.node.place.file)), path))
+        return absolute_path(path, os.path.dirname(os.path.abspath(self.node.place.file)))
 
     def expectations(self, name: str) -> tuple[Expectation, ...]:
         """Conditions by name: `positive: amount > 0`, or `positive: {condition: amount > 0, action: drop}`."""

@@ -127,9 +127,9 @@ class _File:
             database=settings.text("database") or "default",
             warehouse=settings.path("warehouse"),
             state=settings.path("state"),
-            options=settings.pairs("options"),
+            options=settings.options("options"),
             parameters=self.values,
-            spark=settings.pairs("spark"),
+            spark=settings.settings("spark"),
             retries=2 if (retries := top.number("retries")) is None else retries,
             sources=tuple(self._source(fields) for fields in self._section("sources")),
             views=tuple(self._view(fields) for fields in self._section("temporary_views")),
@@ -180,7 +180,7 @@ class _File:
             form or LAKELET,
             path=fields.paths("path"),
             schema=fields.text("schema"),
-            options=fields.pairs("options"),
+            options=fields.options("options"),
             table=table,
         )
 
@@ -224,7 +224,7 @@ class _File:
         for fields in self._section("sinks"):
             fields.node.check((*_STEP, "once", "retries", "format", "path", "options", "expectations"), fields.what)
             path = fields.path("path")
-            options = {**fields.pairs("options"), **({} if path is None else {"path": path})}
+            options = {**fields.options("options"), **({} if path is None else {"path": path})}
             sinks.append(
                 Sink(fields.name, fields.place, fields.required("format"), options, self._expectations(fields))
             )

@@ -67,6 +67,15 @@ def test_materialized_views_are_computed_in_order(spark: "SparkSession", tmp_pat
         ("primary_key: country", "primary_key: land", InvalidError, 8, "land"),
         ("SELECT country FROM", "SELECT NULL AS x FROM", InvalidError, 14, "'x' is NULL without a type"),
         ("SELECT country FROM totals", "SELECT country FROM other.totals", NotFoundError, 14, "other"),
+        ("SELECT country FROM totals", "DROP TABLE totals", InvalidError, 14, "expected a query (SELECT, WITH"),
+        ("SELECT country FROM totals", "WITH x AS (SELECT 1) DELETE FROM x", InvalidError, 14, "DELETE"),
+        (
+            "SELECT country FROM totals",
+            "FROM totals INSERT OVERWRITE DIRECTORY 'out' SELECT 1",
+            InvalidError,
+            14,
+            "INSERT",
+        ),
     ],
 )
 def test_what_does_not_fit_is_told_before_anything_is_written(

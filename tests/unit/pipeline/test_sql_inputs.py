@@ -22,6 +22,11 @@ from lakelet.pipeline.sql_inputs import named_inputs, read_of
         ("TABLE orders", ["orders"]),
         ("SELECT * FROM ice.shop.orders WHERE x IN (SELECT y FROM STREAM(z))", ["ice.shop.orders", "STREAM z"]),
         ("SELECT 'FROM x' -- FROM y\nFROM w", ["w"]),
+        ("WITH a AS (SELECT * FROM STREAM(a)) SELECT * FROM a", ["STREAM a"]),
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM b", ["b"]),
+        ("WITH RECURSIVE q AS (SELECT 1 UNION ALL SELECT * FROM q) SELECT * FROM q", []),
+        ("SELECT * FROM (WITH q AS (SELECT 1) SELECT * FROM q) JOIN q", ["q"]),
+        ("SELECT * FROM (VALUES 1, 2) AS v(x) JOIN shop.orders$snapshots s", ["shop.orders$snapshots"]),
     ],
 )
 def test_names_after_from_and_join(text: str, names: list[str]) -> None:

@@ -103,6 +103,22 @@ def test_an_environment_replaces_settings_and_values_given_replace_both() -> Non
         ("FROM orders", "FROM 'orders", 26, "cannot be read"),
         ("tables:\n  orders:", "tables:\n  a.b.c:", 17, "table or database.table"),
         ("tables:\n  orders:", "tables:\n  a/b:", 17, "a/b"),
+        ("raw_orders:\n", '"raw\\e[31m": {format: rate}\n  raw_orders:\n', 9, "can be printed"),
+        ("  totals:", "  Pipeline_Events:", 24, "a run keeps the events of runs in a table of that name"),
+        (
+            "      named: id > 0\n",
+            "      named: {condition: id > 0, action: quarantine}\n  orders_quarantine: {source: clean}\n",
+            23,
+            "rows of 'orders' that are set",
+        ),
+        (
+            "name: shop\n",
+            "name: shop\nspark: {spark.sql.ansi.enabled: false, spark.jars: x.jar}\n",
+            2,
+            "--conf spark.jars=…",
+        ),
+        ("name: shop\n", "name: shop\nspark: {spark.sql.extensions: evil.Evil}\n", 2, "spark.sql.extensions"),
+        ("name: shop\n", "name: shop\noptions: {callbacks.allow: evil}\n", 2, "-o callbacks.allow=…"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int | None, words: str | None) -> None:
@@ -115,6 +131,56 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int | None, w
         Graph.of(parsed(SHOP.replace(old, new)))
     assert str(told.value).startswith("/somewhere/shop.yaml" + (f":{line}: " if line else ": ")), told.value
     assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("spark.sql.shuffle.partitions", True),
+        ("spark.sql.session.timeZone", True),
+        ("spark.executor.memory", True),
+        ("spark.hadoop.fs.s3a.endpoint", True),
+        ("spark.sql.streaming.checkpointFileManagerClass", False),
+        ("spark.sql.streaming.stateStore.providerClass", False),
+        ("spark.sql.catalog.mine", False),
+        ("spark.executor.extraJavaOptions", False),
+        ("spark.pyspark.python", False),
+        ("spark.hadoop.fs.s3a.aws.credentials.provider", False),
+        ("spark.plugins", False),
+        ("spark.master", False),
+    ],
+)
+def test_a_file_sets_no_setting_that_loads_code(name: str, allowed: bool) -> None:
+    text = SHOP.replace("name: shop\n", f"name: shop\nspark: {{{name}: x}}\n")
+    if allowed:
+        assert parsed(text).spark == {name: "x"}
+    else:
+        with pytest.raises(InvalidError, match=rf"shop\.yaml:2: spark setting '{name}'"):
+            parsed(text)
+
+
+@pytest.mark.parametrize("where", ["name: shop\noptions:", "name: shop\nsinks: {s: {format: lakelet-iceberg, options:"])
+def test_a_file_names_no_class_of_a_catalog(where: str) -> None:
+    pytest.importorskip("pyiceberg")
+    close = "" if where.endswith("\noptions:") else ", source: raw_orders}}"
+    for good in ("catalog.ice.uri: http://a", "catalog.ice.token: x", "catalog.type: rest", "s3.region: eu"):
+        parsed(SHOP.replace("name: shop", f"{where} {{{good}}}{close}", 1))
+    for bad in ("catalog.ice.py-io-impl", "catalog.py-catalog-impl", "Catalog.ice.Auth.Impl", "catalog.ice.token-impl"):
+        with pytest.raises(InvalidError, match=rf":2: option '{bad}' is none that a pipeline file may set"):
+            parsed(SHOP.replace("name: shop", f"{where} {{{bad}: os.system}}{close}", 1))
+
+
+def test_values_that_are_used_again_and_again_are_bounded() -> None:
+    many = "${raw}" * 10_000
+    with pytest.raises(InvalidError, match=r"shop\.yaml:11: parameter 'raw': the values of parameters make more than"):
+        parsed(SHOP.replace("path: ${raw}", f"path: {many}"), parameters={"raw": "x" * 10_000})
+
+
+def test_a_sink_sets_nothing_aside() -> None:
+    more = SHOP + "sinks:\n  out:\n    format: json\n    source: orders\n    expectations:\n"
+    parsed(more + "      a: amount > 0\n")
+    with pytest.raises(InvalidError, match=r":34: sink 'out': quarantine is for tables"):
+        parsed(more + "      a: {condition: amount > 0, action: quarantine}\n")
 
 
 def test_two_flows_with_one_name_are_refused() -> None:

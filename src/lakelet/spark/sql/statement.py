@@ -41,7 +41,8 @@ from lakelet.sql.lexer.spark_references import Reference, references
 from lakelet.sql.lexer.spark_words import Word, words_of
 from lakelet.table.read.table_scan import TableScan
 
-_READS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "CREATE", "INSERT")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+_READS = (*_QUERIES, "CREATE", "INSERT")
 
 
 def sql(
@@ -61,8 +62,8 @@ def sql(
 
 
 def query(spark: SparkSession, lake: Lake, text: str) -> DataFrame:
-    """The rows of a query over tables of a lake that is open."""
-    return _statement(spark, lake, text, lake.opened_with).run()
+    """The rows of a query over tables of a lake that is open; an error for any other statement, and nothing is done."""
+    return _statement(spark, lake, text, lake.opened_with).read()
 
 
 def _statement(spark: SparkSession, lake: Lake, text: str, options: Mapping[str, str]) -> _Statement:
@@ -91,6 +92,15 @@ class _Statement:
             self._check_kind()
         text, frames = self._replaced(found, (0, len(self.text)))
         return self._spark_sql(text, frames)
+
+    def read(self) -> DataFrame:
+        """A query and nothing else. Whether it is one is up to Spark's own parser: within parentheses it takes no other."""
+        if self.words[0].keyword not in _QUERIES:
+            raise InvalidError(f"expected a query ({', '.join(_QUERIES[:-1])}), found {self.words[0].text}")
+        ends = next((word.start for word in reversed(self.words) if word.keyword != ";"), 0)
+        end = next((word.start for word in self.words if word.keyword == ";" and word.start > ends), len(self.text))
+        text, frames = self._replaced(self._found(0, end), (0, end))
+        return self._spark_sql(f"SELECT * FROM ({text}\n)", frames)
 
     def insert(self, insert: Insert, target: TableName) -> DataFrame:
         """Writes the rows of the query."""

@@ -139,7 +139,7 @@ def reference_at(words: Sequence[Word], place: int, after: str) -> tuple[Referen
     while place + 1 < len(words) and words[place].keyword == "." and words[place + 1].is_name:
         parts.append(words[place + 1].text)
         place += 2
-    while _is_suffix(words, place):
+    while is_suffix(words, place):
         parts[-1] += f"${words[place + 1].text}"
         place += 2
     is_function = after != "INTO" and place < len(words) and words[place].keyword == "("
@@ -151,7 +151,7 @@ def reference_at(words: Sequence[Word], place: int, after: str) -> tuple[Referen
     return Reference(parts[-2], parts[-1], words[start].start, end, after, version, timestamp, catalog), place
 
 
-def _is_suffix(words: Sequence[Word], place: int) -> bool:
+def is_suffix(words: Sequence[Word], place: int) -> bool:
     """Whether `$name` follows without a gap."""
     if place + 1 >= len(words) or words[place].keyword != "$":
         return False
