@@ -3,6 +3,8 @@
     <state>/lock                                     held by the process that runs the pipeline, on a local disk
     <state>/targets/<target>/generation.json         {"id": "…", "table": "…", "refreshing": false}
     <state>/targets/<target>/<id>/<flow>/…           the checkpoint of a streaming flow
+    <state>/targets/<target>/<id>/<flow>/streams.json  what the offsets of the checkpoint are of, in their order
+    <state>/targets/<target>/<id>/<flow>/done        of a flow that runs once: it has
 
 A full refresh starts a new generation. Its record is written first, as `refreshing`; then the table is emptied; then the
 record is written without the mark. A run that finds the mark empties the table again, so that a process killed in between
@@ -73,6 +75,29 @@ class PipelineState:
         """The checkpoint folder of a flow."""
         return f"{self.store.location}/{self._folder(target)}/{generation.id}/{_segment(flow)}"
 
+    def is_done(self, target: str, generation: Generation, flow: str) -> bool:
+        """Whether a flow that runs once has run in a generation."""
+        return self.store.head(self._in_checkpoint(target, generation, flow, "done")) is not None
+
+    def set_done(self, target: str, generation: Generation, flow: str) -> None:
+        """Notes that a flow has run in a generation."""
+        self.store.put(self._in_checkpoint(target, generation, flow, "done"), b"{}")
+
+    def streams(self, target: str, generation: Generation, flow: str) -> list[dict[str, str]] | None:
+        """The streams whose offsets the checkpoint of a flow has, None before its first run."""
+        path = self._in_checkpoint(target, generation, flow, "streams.json")
+        try:
+            return [{str(key): str(text) for key, text in one.items()} for one in json.loads(self.store.get(path))]
+        except NotFoundError:
+            return None
+        except (ValueError, AttributeError, TypeError) as error:
+            raise CorruptionError(f"{self.store.location}/{path} is no list of streams: {error}") from error
+
+    def put_streams(self, target: str, generation: Generation, flow: str, streams: list[dict[str, str]]) -> None:
+        """Notes the streams of a flow."""
+        path = self._in_checkpoint(target, generation, flow, "streams.json")
+        self.store.put(path, json.dumps(streams, ensure_ascii=False).encode())
+
     @contextmanager
     def locked(self, what: str) -> Iterator[None]:
         """Holds the lock of the pipeline, on a local disk, at most until the process ends; ConflictError where another has it."""
@@ -93,6 +118,9 @@ class PipelineState:
 
     def _folder(self, target: str) -> str:
         return f"targets/{_segment(target)}"
+
+    def _in_checkpoint(self, target: str, generation: Generation, flow: str, name: str) -> str:
+        return f"{self._folder(target)}/{generation.id}/{_segment(flow)}/{name}"
 
     def _record(self, target: str) -> str:
         return f"{self._folder(target)}/generation.json"

@@ -163,3 +163,46 @@ def test_auto_cdc_keeps_every_version_whatever_the_order(workshop: Workshop) -> 
     workshop.raw("3.json", change(1, "b", "d", 3) + '{"id": 1, "name": "nothing"}\n')
     with pytest.raises(InvalidError, match=r"sequence_by \(at\) is NULL"):
         workshop.run(text)
+
+
+def test_an_auto_cdc_table_keeps_its_expectations(workshop: Workshop) -> None:
+    """Deletions are exempt, for they often have nothing but a key; a row that fails the flow commits nothing of the batch."""
+    strict = CDC.format(kind=2, more=", at").replace(
+        "  customers: {}",
+        "  customers:\n    expectations:\n      named: {condition: name <> '', action: quarantine}\n"
+        "      short: {condition: length(name) < 9, action: drop}\n      real: {condition: name <> 'x', action: fail}",
+    )
+    bad = [change(1, "", "u", 2), change(2, "much too long", "u", 3), '{"id": 1, "op": "d", "at": 9}\n']
+    workshop.raw("1.json", "".join([change(1, "a", "u", 1), change(2, "b", "u", 1), *bad]))
+    made = workshop.results(strict)["customer_changes"]
+    assert (made.error, made.rows, made.unmet) == (None, 3, {"named": 1, "short": 1, "real": 0})
+    found = [(row["id"], row["name"], row["__end_at"]) for row in workshop.rows("customers", "id")]
+    assert found == [(1, "a", 9), (2, "b", None)]
+    assert [row["reason"] for row in workshop.rows("customers_quarantine")] == ["named"]
+    workshop.raw("2.json", change(3, "y", "d", 1) + change(4, "x", "u", 1))
+    error = workshop.results(strict)["customer_changes"].error
+    assert "expectation 'real' (name <> 'x') is not met by" in str(error)
+    assert [row["id"] for row in workshop.rows("customers_deletes")] == [1]
+
+
+@pytest.mark.parametrize("sequence", ["`the, order`", "`my at`", "MY", "my + 0"])
+def test_auto_cdc_by_any_sequence_and_key(workshop: Workshop, sequence: str) -> None:
+    text = (
+        CDC.format(kind=1, more="")
+        .replace("at INT", "my INT, `my at` INT, `the, order` INT, `k. Ä` STRING")
+        .replace("keys: id", "keys: [id, 'k. Ä']")
+        .replace("sequence_by: at", f'sequence_by: "{sequence}"')
+    )
+
+    def row(name: str, at: int | None, key: str | None = "k") -> str:
+        places = ", ".join(f'"{one}": {at}' for one in ("my", "my at", "the, order"))
+        return f'{{"id": 1, "name": "{name}", {places}, "k. Ä": "{key}"}}\n'
+
+    workshop.raw("1.json", row("new", 2) + row("old", 1))
+    workshop.run(text)
+    workshop.raw("2.json", row("older", 1) + row("other", 1, "l"))
+    workshop.run(text)
+    assert sorted(row["name"] for row in workshop.rows("customers")) == ["new", "other"]
+    workshop.raw("3.json", row("none", 3).replace('"k. Ä": "k"', '"k. Ä": null'))
+    with pytest.raises(InvalidError, match=r"k. Ä.*NULL|NULL.*k. Ä"):
+        workshop.run(text)

@@ -27,8 +27,10 @@ from lakelet.spark.pipeline.flow_write import FlowWrite, Written, observed
 from lakelet.spark.pipeline.frames import Frames
 from lakelet.spark.pipeline.run import Functions, state_of, workspace
 from lakelet.spark.pipeline.spark_errors import at_place
+from lakelet.spark.pipeline.stream_flow import counted
 from lakelet.spark.pipeline.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
+from lakelet.spark.read.table_frame import table as table_frame
 from lakelet.spark.stream.write.batch import write_batch
 from lakelet.spark.write.table_write import write_frame
 from lakelet.spark.write.write_request import WriteRequest
@@ -124,27 +126,36 @@ class _Backfill:
         made = write_frame(expectations.met(rows, observation), opened, WriteRequest(mode))
         counts = {} if observation is None else observed(observation)
         if expectations.quarantines:
-            aside = open_table(self._work.warehouse, self._target.quarantine, self._work.options)
-            write_frame(expectations.set_aside(rows), aside, WriteRequest("append"))
+            self._set_aside(expectations.set_aside(rows))
         rows_written = 0 if made is None else made.delta_record_count
         return Written(counts.get("rows", rows_written), expectations.counted(counts) if counts else {})
+
+    def _set_aside(self, rows: DataFrame) -> None:
+        """Adds rows to the quarantine that are not there: those of the range came through a flow before."""
+        spark, warehouse, name = self._work.spark, self._work.warehouse, self._target.quarantine
+        there = table_frame(spark, warehouse, name, options=self._work.options)
+        known = ["reason", "row"]
+        opened = open_table(warehouse, name, self._work.options)
+        write_frame(rows.join(there.select(*known), known, "left_anti"), opened, WriteRequest("append"))
 
     def _apply_changes(self, flow: Flow, changes: DataFrame) -> Written:
         generation = Generation(self._work.ids.uuid())
         write = FlowWrite(
             *(self._work, flow, changes, state_of(self._work), generation),
-            Expectations((), flow.name),
+            Expectations.of(self._work, flow),
             lambda rows: None,
         )
+        frame, counts = counted(write)
         made = write_batch(
-            changes,
+            frame,
             0,
             self._work.warehouse,
-            cdc_tables(write),
+            cdc_tables(write, counts),
             commit_user=write.user,
             mode="append",
             on_duplicate="any",
+            driver_rows=counts.driver_rows,
             options=self._work.options,
         )
         snapshot = made.get(self._target.name) if isinstance(made, dict) else made
-        return Written(0 if snapshot is None else snapshot.delta_record_count)
+        return counts.written(0 if snapshot is None else snapshot.delta_record_count or 0)

@@ -9,75 +9,92 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.model.snapshot import CommitKind
-from lakelet.pipeline.definition import Flow, PythonStep, Source, SqlStep, Step, Table, View
+from lakelet.pipeline.definition import Expectation, Flow, Source, SqlStep, Step, Table, View
 from lakelet.pipeline.graph import Input
+from lakelet.pipeline.volatile import is_volatile
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.pipeline.expectations import Expectations
 from lakelet.spark.pipeline.flow_write import FlowWrite, Written, observed
+from lakelet.spark.pipeline.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.write.table_write import write_frame
 from lakelet.spark.write.write_request import WriteRequest
-from lakelet.sql.lexer.spark_words import words_of
 
 PROPERTY = "lakelet.pipeline.inputs"
-# Functions whose value differs from run to run.
-_VOLATILE = re.compile(
-    r"(current_\w+|now|curdate|localtimestamp|unix_timestamp|rand|randn|random|randstr|uniform|uuid|shuffle|user|session_user"
-    r"|input_file_\w+|monotonically_increasing_id|spark_partition_id|java_method|reflect|try_reflect|version)\Z",
-    re.IGNORECASE,
-)
+_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 _MADE_ROWS = (CommitKind.APPEND, CommitKind.OVERWRITE)
 
 
 def write_view(write: FlowWrite, digest: str | None) -> Written:
-    """Replaces the rows of a materialized view, and those of its quarantine."""
-    properties = None if digest is None else {PROPERTY: digest}
-    return _write(write, WriteRequest("overwrite", properties=properties), WriteRequest("overwrite"))
+    """Replaces the rows of a materialized view, and those of its quarantine. Each of them carries the digest: a run that ended
+    between the two is recognised."""
+    if digest is None:
+        return _write(write, WriteRequest("overwrite"))
+    return _write(write, WriteRequest("overwrite", properties={PROPERTY: digest}, ignores_empty=False))
 
 
 def write_once(write: FlowWrite) -> Written:
     """Appends the rows of a flow that runs once in a generation of its target."""
-    request = WriteRequest("append", commit_user=write.user, commit_identifier=0)
-    opened = open_table(write.work.warehouse, write.target.name, write.work.options)
-    _, done = opened.table.new_commit(write.user, 0).look_back()
-    if done is not None and not write.expectations.quarantines:
+    if write.is_done:
         return Written(is_up_to_date=True)
-    return _write(write, request, request, committed=done is not None)
+    request = WriteRequest("append", commit_user=write.user, commit_identifier=0)
+    _, done = _opened(write, write.target.name).table.new_commit(write.user, 0).look_back()
+    made = _write(write, request, committed=done is not None)
+    # What was set aside is known by no commit of its own where there was nothing.
+    write.set_done()
+    return made
 
 
-def _write(write: FlowWrite, request: WriteRequest, aside: WriteRequest, *, committed: bool = False) -> Written:
-    observation = Observation() if write.expectations.listed and not committed else None
-    rows = write.expectations.met(write.frame, observation)
-    made = write_frame(rows, _opened(write, write.target.name), request)
-    counts = {} if observation is None else observed(observation)
-    if write.expectations.quarantines and (
-        not counts or _any_unmet(write.expectations, counts) or aside.mode != "append"
-    ):
-        write_frame(write.expectations.set_aside(write.frame), _opened(write, write.target.quarantine), aside)
-    unmet = write.expectations.counted(counts) if counts else {}
+def _write(write: FlowWrite, request: WriteRequest, *, committed: bool = False) -> Written:
+    """Writes the rows, then those that are set aside; `committed` is whether the rows are there from an earlier run."""
+    with _read_once(write) as (expectations, frame):
+        observation = Observation() if expectations.listed and not committed else None
+        made = None
+        if not committed:
+            made = write_frame(expectations.met(frame, observation), _opened(write, write.target.name), request)
+        counts = {} if observation is None else observed(observation)
+        unmet = expectations.counted(counts) if counts else {}
+        if expectations.quarantines and (not counts or any(unmet.values()) or request.mode == "overwrite"):
+            write_frame(expectations.set_aside(frame), _opened(write, write.target.quarantine), request)
     if committed:
         return Written(is_up_to_date=True)
     return Written(counts.get("rows", 0 if made is None else made.delta_record_count), unmet)
+
+
+@contextmanager
+def _read_once(write: FlowWrite) -> Iterator[tuple[Expectations, DataFrame]]:
+    """The frame of a flow, kept where reading it twice may give a row that is neither written nor set aside, or both."""
+    if not write.expectations.quarantines or is_repeatable(write.work, write.flow):
+        yield write.expectations, write.frame
+        return
+    expectations, frame = write.expectations.flagged(write.frame)
+    kept = frame.persist()
+    try:
+        yield expectations, kept
+    finally:
+        kept.unpersist()
 
 
 def _opened(write: FlowWrite, name: str) -> OpenedTable:
     return open_table(write.work.warehouse, name, write.work.options)
 
 
-def _any_unmet(expectations: Expectations, counts: dict[str, int]) -> bool:
-    return any(expectations.counted(counts).values())
+def is_up_to_date(target: TableTarget, digest: str | None) -> bool:
+    """Whether the newest rows of a view, and of its quarantine, were made from what the digest says."""
+    return digest is not None and all(_is_made_of(target.work, name, digest) for name in target.replaced)
 
 
-def is_up_to_date(work: Workspace, name: str, digest: str | None) -> bool:
-    """Whether the newest rows of a table were made from what the digest says."""
-    if digest is None or not work.lake.table_exists(name):
+def _is_made_of(work: Workspace, name: str, digest: str) -> bool:
+    if not work.lake.table_exists(name):
         return False
     snapshots = reversed(work.lake.table(name).snapshots())
     newest = next((one for one in snapshots if one.commit_kind in _MADE_ROWS), None)
@@ -86,8 +103,7 @@ def is_up_to_date(work: Workspace, name: str, digest: str | None) -> bool:
 
 def digest_of(work: Workspace, flow: Flow) -> str | None:
     """The digest of a view's definition and of the versions that it reads; None where something has no version."""
-    steps = [flow.step, *(view.step for view in _views(work, work.graph.of_flow(flow)))]
-    if any(not _is_repeatable(step) for step in steps):
+    if not is_repeatable(work, flow):
         return None
     versions = []
     for one in work.graph.stored_inputs(flow):
@@ -95,10 +111,27 @@ def digest_of(work: Workspace, flow: Flow) -> str | None:
         if version is None:
             return None
         versions.append(version)
+    expectations = [(one.name, one.condition, one.action) for one in _expectations(work, flow)]
+    # Settings of the session by which the same query over the same rows gives others.
+    session = [sorted(work.pipeline.spark.items()), *(str(work.spark.conf.get(name)) for name in _SETTINGS)]
+    texts = [step.text for step in _steps(work, flow) if isinstance(step, SqlStep)]
+    return hashlib.sha256(json.dumps([texts, sorted(versions), expectations, session]).encode()).hexdigest()
+
+
+def is_repeatable(work: Workspace, flow: Flow) -> bool:
+    """Whether a flow gives the same rows again where its inputs are the same: SQL, without functions of the moment."""
+    if any(is_volatile(one.condition) for one in _expectations(work, flow)):
+        return False
+    return all(isinstance(step, SqlStep) and not is_volatile(step.text) for step in _steps(work, flow))
+
+
+def _expectations(work: Workspace, flow: Flow) -> tuple[Expectation, ...]:
     table = work.graph.table(flow.target)
-    expectations = [] if table is None else [(one.name, one.condition, one.action) for one in table.expectations]
-    parts = [[step.text for step in steps if isinstance(step, SqlStep)], sorted(versions), expectations]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return () if table is None else table.expectations
+
+
+def _steps(work: Workspace, flow: Flow) -> list[Step]:
+    return [flow.step, *(view.step for view in _views(work, work.graph.of_flow(flow)))]
 
 
 def _views(work: Workspace, inputs: tuple[Input, ...]) -> Iterator[View]:
@@ -108,14 +141,9 @@ def _views(work: Workspace, inputs: tuple[Input, ...]) -> Iterator[View]:
             yield from _views(work, work.graph.of_view(one.dataset))
 
 
-def _is_repeatable(step: Step) -> bool:
-    if isinstance(step, PythonStep):
-        return False
-    return not any(word.is_name and _VOLATILE.match(word.text) for word in words_of(step.text))
-
-
-def _version(work: Workspace, one: Input) -> tuple[str, str, int] | None:
-    """The name, identity and newest snapshot of an input that is a Lakelet table."""
+def _version(work: Workspace, one: Input) -> tuple[str, str, int, int, str] | None:
+    """The name and identity of an input that is a Lakelet table, its newest schema, and its newest snapshot: the number of one
+    is used again after a rollback, its delta manifest list is not."""
     match one.dataset:
         case Table(format="lakelet"):
             name = work.pipeline.stored_name(one.dataset)
@@ -127,6 +155,11 @@ def _version(work: Workspace, one: Input) -> tuple[str, str, int] | None:
             return None
     if not work.lake.table_exists(name):
         return None
-    found = work.lake.table(name)
-    uuid, newest = table_uuid(found.home), found.latest_snapshot()
-    return None if uuid is None else (name, uuid, 0 if newest is None else newest.id)
+    home = work.lake.table(name).home
+    uuid, newest = table_uuid(home), latest_snapshot(home)
+    if uuid is None:
+        return None
+    schema = latest_schema(home).id
+    return (
+        (name, uuid, schema, 0, "") if newest is None else (name, uuid, schema, newest.id, newest.delta_manifest_list)
+    )

@@ -8,21 +8,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.spark.pipeline.cdc_rows import CdcApply, CdcColumns
 from lakelet.spark.pipeline.flow_write import FlowWrite, Written
-from lakelet.spark.pipeline.stream_flow import finish, start
+from lakelet.spark.pipeline.stream_flow import BatchCounts, counted, finish, start
 from lakelet.spark.read.table_frame import table as table_frame
 
 
 def apply_changes(write: FlowWrite) -> Written:
     """Applies what is new, and ends."""
-    query = start(write, write.frame, cdc_tables(write), on_duplicate="any")
-    return Written(finish(write, query))
+    frame, counts = counted(write)
+    query = start(write, frame, cdc_tables(write, counts), driver_rows=counts.driver_rows, on_duplicate="any")
+    return counts.written(finish(write, query))
 
 
-def cdc_tables(write: FlowWrite) -> dict[str, Callable[[DataFrame], DataFrame] | None]:
+def cdc_tables(write: FlowWrite, counts: BatchCounts) -> dict[str, Callable[[DataFrame], DataFrame] | None]:
     """The tables of an auto CDC flow with the functions of a batch, in the order of their commits."""
     cdc = write.flow.cdc
     assert cdc is not None
     target, warehouse, options = write.target, write.work.warehouse, dict(write.work.options)
+    expectations = counts.expectations
 
     def read(spark: SparkSession, name: str) -> DataFrame:
         return table_frame(spark, warehouse, name, options=options)
@@ -30,6 +32,9 @@ def cdc_tables(write: FlowWrite) -> dict[str, Callable[[DataFrame], DataFrame] |
     apply = CdcApply(CdcColumns.of(cdc, write.frame), target.name, target.deletes, read)
     tables: dict[str, Callable[[DataFrame], DataFrame] | None] = {}
     if cdc.apply_as_deletes is not None:
-        tables[target.deletes] = apply.deletes
-    tables[target.name] = apply.rows
+        # Deletions meet all expectations; a row that fails the batch does so before the first commit.
+        tables[target.deletes] = lambda batch: apply.deletes(expectations.met(batch, None))
+    tables[target.name] = lambda batch: apply.rows(counts.met(batch) if expectations.listed else batch)
+    if expectations.quarantines:
+        tables[target.quarantine] = expectations.set_aside
     return tables

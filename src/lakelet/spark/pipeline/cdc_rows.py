@@ -52,7 +52,8 @@ class CdcColumns:
     def sequence(self) -> str:
         """The column of a type 1 table by which rows of a key are ordered."""
         plain = self.cdc.sequence_by.strip().strip("`")
-        return plain if plain in self.data else SEQUENCE
+        # An option names it, in which a comma would separate two columns.
+        return plain if plain in self.data and "," not in plain else SEQUENCE
 
     def shaped(self, frame: DataFrame) -> DataFrame:
         """Changes in the columns of the table, for its schema."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as T
 
-from lakelet.pipeline.definition import ICEBERG, LAKELET, Flow
+from lakelet.pipeline.definition import Flow
 from lakelet.spark.pipeline.expectations import Expectations
 from lakelet.spark.pipeline.frames import Frames
-from lakelet.spark.pipeline.table_target import TableTarget
+from lakelet.spark.pipeline.stored_target import target_of
 from lakelet.spark.pipeline.workspace import Workspace
 
 
@@ -32,14 +32,9 @@ def check_run(work: Workspace, flows: tuple[Flow, ...], anew: Collection[str] = 
         for flow in flows:
             frame = frames.of_step(flow.step, work.graph.of_flow(flow), f"flow {flow.name!r}")
             table = work.graph.table(flow.target)
-            target = table or work.graph.sink(flow.target)
-            Expectations(() if target is None else target.expectations, flow.name).check(frame)
-            if table is not None and table.format == LAKELET:
-                planned[table.name.lower()] = TableTarget(work, table).check(frame, anew=flow.target.lower() in anew)
-            if table is not None and table.format == ICEBERG:
-                from lakelet.spark.pipeline.iceberg_target import IcebergTarget  # noqa: PLC0415 - pyiceberg need not be there.
-
-                planned[table.name.lower()] = IcebergTarget(work, table).check(frame)
+            Expectations.of(work, flow).check(frame)
+            if table is not None:
+                planned[table.name.lower()] = target_of(work, table).check(frame, anew=flow.target.lower() in anew)
             found.append(CheckedFlow(flow, frame.schema))
     finally:
         frames.close()

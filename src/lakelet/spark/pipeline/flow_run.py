@@ -10,24 +10,27 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
-from lakelet.errors import ConflictError, InvalidError, LakeletError, UnavailableError
-from lakelet.pipeline.definition import ICEBERG, Expectation, Flow, FlowKind
+from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError, UnavailableError
+from lakelet.pipeline.definition import ICEBERG, LAKELET, Flow, FlowKind
 from lakelet.pipeline.state import Generation, PipelineState
 from lakelet.spark.pipeline.batch_flow import digest_of, is_up_to_date, write_once, write_view
 from lakelet.spark.pipeline.cdc_flow import apply_changes
 from lakelet.spark.pipeline.expectations import Expectations
 from lakelet.spark.pipeline.flow_result import FlowReport, FlowResult, Listener, Outcome
+from lakelet.spark.pipeline.flow_streams import check_streams
 from lakelet.spark.pipeline.flow_write import FlowWrite, Written
 from lakelet.spark.pipeline.frames import Frames
 from lakelet.spark.pipeline.sink_flow import write_sink
 from lakelet.spark.pipeline.spark_errors import at_place
+from lakelet.spark.pipeline.stored_target import StoredTarget, target_of
 from lakelet.spark.pipeline.stream_flow import append_stream
 from lakelet.spark.pipeline.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
 
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
-_AGAIN = (UnavailableError, ConflictError)
+# A commit of unknown outcome is found, or made, by the next attempt: each has an identity, or replaces all rows.
+_AGAIN = (UnavailableError, ConflictError, CommitUnknownError)
 
 
 @dataclass(slots=True)
@@ -71,17 +74,19 @@ class FlowRun:
             digest = digest_of(self.work, flow) if flow.kind is FlowKind.COMPLETE else None
             table = self.work.graph.table(flow.target)
             is_anew = flow.target.lower() in self.anew
-            stored = None if table is None or is_anew else self.work.pipeline.stored_name(table)
-            if stored is not None and is_up_to_date(self.work, stored, digest):
+            target = None if table is None or table.format != LAKELET else TableTarget(self.work, table)
+            if target is not None and not is_anew and is_up_to_date(target, digest):
                 return Written(is_up_to_date=True)
             frame = frames.of_step(flow.step, self.work.graph.of_flow(flow), what)
             with at_place(flow.place, what):
                 generation = self._generation(flow, frame)
                 write = FlowWrite(
                     *(self.work, flow, frame, self.state, generation),
-                    Expectations(self._expectations(flow), flow.name),
+                    Expectations.of(self.work, flow),
                     lambda rows: self.report(FlowReport(flow.name, flow.target, "progress", rows)),
                 )
+                if flow.kind in (FlowKind.APPEND, FlowKind.CDC):
+                    check_streams(write)
                 return self._write(write, digest)
         finally:
             frames.close()
@@ -105,19 +110,15 @@ class FlowRun:
             case FlowKind.APPEND:
                 return append_stream(write)
 
-    def _expectations(self, flow: Flow) -> tuple[Expectation, ...]:
-        target = self.work.graph.table(flow.target) or self.work.graph.sink(flow.target)
-        return () if target is None else target.expectations
-
     def _generation(self, flow: Flow, frame: DataFrame) -> Generation:
         """The generation that a flow fills, begun where the target has none, is refreshed, or was dropped; its table is there."""
         name = flow.target.lower()
         if name not in self.begun:
             table = self.work.graph.table(flow.target)
-            if table is None or table.format == ICEBERG:
+            if table is None:
                 self.begun[name] = self._of_sink(name)
             else:
-                self.begun[name] = self._of_table(name, flow, TableTarget(self.work, table), frame)
+                self.begun[name] = self._of_table(name, flow, target_of(self.work, table), frame)
         return self.begun[name]
 
     def _of_sink(self, name: str) -> Generation:
@@ -129,23 +130,26 @@ class FlowRun:
             self.state.forget(name, before)
         return made
 
-    def _of_table(self, name: str, flow: Flow, target: TableTarget, frame: DataFrame) -> Generation:
-        existed = target.exists()
-        target.create(frame)
+    def _of_table(self, name: str, flow: Flow, target: StoredTarget, frame: DataFrame) -> Generation:
         if flow.kind is FlowKind.COMPLETE:
             # Its rows are replaced as a whole; nothing is remembered between runs.
+            target.create(frame)
             if name in self.anew:
                 target.fit(frame)
             return Generation("")
         before = self.state.generation(name)
         if before is not None and before.refreshing:
             before = self.state.finish(name, before, lambda: target.reset(frame))
-        elif before is None or name in self.anew or not existed:
-            empties = existed and name in self.anew
-            made = self.state.begin(name, target.uuid(), (lambda: target.reset(frame)) if empties else None)
+        elif self._begins(name, before, target):
+            # Marked first: a table that was created anew, and no generation yet, would be taken for another one's.
+            made = self.state.begin(name, None, lambda: target.reset(frame))
             if before is not None:
                 self.state.forget(name, before)
             return made
+        elif before is None:
+            target.create(frame)
+            return self.state.begin(name, target.uuid(), None)
+        target.create(frame)
         found = target.uuid()
         if before.table is not None and found is not None and before.table != found:
             raise InvalidError(
@@ -153,3 +157,9 @@ class FlowRun:
                 f"found {found}; --full-refresh {flow.target} fills it from the beginning"
             )
         return before
+
+    def _begins(self, name: str, before: Generation | None, target: StoredTarget) -> bool:
+        """Whether rows of an earlier filling, in the table or those beside it, have to go first."""
+        if name in self.anew:
+            return before is not None or bool(target.present())
+        return not target.exists() and (before is not None or bool(target.present()))

@@ -42,6 +42,15 @@ class FlowWrite:
         return f"pipeline-{self.work.pipeline.name}-{self.flow.name}-{self.generation.id}"
 
     @property
+    def is_done(self) -> bool:
+        """Whether the flow, which runs once, has run in this generation of its target."""
+        return self.state.is_done(self.flow.target, self.generation, self.flow.name)
+
+    def set_done(self) -> None:
+        """Notes that the flow has run."""
+        self.state.set_done(self.flow.target, self.generation, self.flow.name)
+
+    @property
     def target(self) -> TableTarget:
         """The table that it fills."""
         table = self.work.graph.table(self.flow.target)

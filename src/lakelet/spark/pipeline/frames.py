@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError, NotFoundError
+from lakelet.options import CATALOG_PREFIX
 from lakelet.pipeline.definition import ICEBERG, PythonStep, Source, SqlStep, Step, Table, View
 from lakelet.pipeline.graph import Input
 from lakelet.pipeline.sql_inputs import named_inputs, quoted
@@ -165,13 +166,21 @@ class Frames:
         return read_stream(self._work.spark, self._work.warehouse, name, options=given)
 
     def _of_iceberg(self, name: str, streaming: bool, options: Mapping[str, str]) -> DataFrame:
-        from lakelet.spark.iceberg.table_frame import iceberg_table  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
-
-        if streaming:
-            raise InvalidError(f"STREAM({name}): Iceberg tables are read as a whole")
         catalog, _, table = name.partition(".")
-        given = {**self._work.options, **options}
-        return iceberg_table(self._work.spark, catalog, table, warehouse=self._work.warehouse, options=given)
+        spark, warehouse, given = self._work.spark, self._work.warehouse, {**self._work.options, **options}
+        if streaming:
+            from lakelet.spark.iceberg.stream_frame import read_iceberg_stream  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+
+            # The source takes properties of one catalog, without its name.
+            prefix = f"{CATALOG_PREFIX}{catalog}."
+            others = {key: text for key, text in given.items() if not key.startswith(CATALOG_PREFIX)}
+            own = {
+                CATALOG_PREFIX + key.removeprefix(prefix): text for key, text in given.items() if key.startswith(prefix)
+            }
+            return read_iceberg_stream(spark, catalog, table, warehouse=warehouse, options={**others, **own})
+        from lakelet.spark.iceberg.table_frame import iceberg_table  # noqa: PLC0415
+
+        return iceberg_table(spark, catalog, table, warehouse=warehouse, options=given)
 
     def _empty(self, schema: T.StructType, streaming: bool) -> DataFrame:
         """A frame of these columns without rows."""

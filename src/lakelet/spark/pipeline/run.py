@@ -178,5 +178,6 @@ class _Run:
                 None if made is None else made.seconds,
                 None if made is None else made.attempts,
                 details,
+                self._work.lake.now_ms(),
             )
         )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -23,7 +24,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType, Row
 from lakelet.options import SEQUENCE_FIELD
-from lakelet.pipeline.definition import Action, Cdc, Table
+from lakelet.pipeline.definition import DELETES_SUFFIX, QUARANTINE_SUFFIX, Action, Cdc, Table
 from lakelet.spark.pipeline.cdc_rows import SEQUENCE, CdcColumns
 from lakelet.spark.pipeline.expectations import QUARANTINE_COLUMNS
 from lakelet.spark.pipeline.spark_errors import at_place
@@ -47,17 +48,27 @@ class TableTarget:
     @property
     def quarantine(self) -> str:
         """The table of the rows that were set aside."""
-        return f"{self.name}_quarantine"
+        return f"{self.name}{QUARANTINE_SUFFIX}"
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether rows may be set aside."""
+        return any(one.action is Action.QUARANTINE for one in self.table.expectations)
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """The tables whose rows a materialized view replaces."""
+        return (self.name, self.quarantine) if self.quarantines else (self.name,)
 
     @property
     def deletes(self) -> str:
         """The table of deletions of an auto CDC flow."""
-        return f"{self.name}_deletes"
+        return f"{self.name}{DELETES_SUFFIX}"
 
     @property
     def cdc(self) -> Cdc | None:
         """How changes are applied, where an auto CDC flow fills the table."""
-        flows = (one for one in self.work.pipeline.flows if one.target.lower() == self.table.name.lower())
+        flows = self.work.pipeline.flows_into(self.table)
         return next((one.cdc for one in flows if one.cdc is not None), None)
 
     def uuid(self) -> str | None:
@@ -68,60 +79,97 @@ class TableTarget:
         """Whether the table is there."""
         return self.work.lake.table_exists(self.name)
 
+    def present(self) -> list[str]:
+        """The tables of the target, its own and those beside it that this pipeline fills, that are there."""
+        beside = [self.quarantine] if self.quarantines else []
+        beside += [self.deletes] if self._remembers else []
+        return [name for name in (self.name, *beside) if self.work.lake.table_exists(name)]
+
+    @property
+    def _remembers(self) -> bool:
+        cdc = self.cdc
+        return cdc is not None and cdc.apply_as_deletes is not None
+
     def check(self, frame: DataFrame, *, anew: bool = False) -> T.StructType:
         """The columns that the table has or will have; InvalidError where those of the frame do not fit them. A table that is
         filled `anew` is replaced where it does not fit."""
         with at_place(self.table.place, f"table {self.table.name!r}"):
             rows = self._shaped(frame)
-            schema = self._stored() if self.exists() and not anew else self._new(rows)
+            schema = self._stored(rows) if self.exists() and not anew else self._new(rows)
             matched(rows, schema, fixed={}, kinds=None)
+            self._check_beside(frame, anew=anew)
             return spark_schema(schema.fields)
+
+    def _check_beside(self, frame: DataFrame, *, anew: bool) -> None:
+        """InvalidError where a table that the pipeline needs beside this one is there, and is something else."""
+        expected = {}
+        if self.quarantines:
+            expected[self.quarantine] = [name for name, _ in QUARANTINE_COLUMNS]
+        if self._remembers and not anew:
+            expected[self.deletes] = self._deletes_of(frame).names
+        for name, columns in expected.items():
+            if not self.work.lake.table_exists(name):
+                continue
+            found = list(latest_schema(self.work.lake.table(name).home).names)
+            if not set(columns) <= set(found):
+                raise InvalidError(
+                    f"table {name!r}, which goes with it, has the columns {', '.join(found)}, expected {', '.join(columns)}: "
+                    "rename it, or call this table otherwise"
+                )
+
+    def _deletes_of(self, frame: DataFrame) -> pa.Schema:
+        cdc = self.cdc
+        assert cdc is not None
+        return to_arrow_schema(CdcColumns.of(cdc, frame).shaped_deletes(frame).schema, timezone="UTC")
 
     def create(self, frame: DataFrame) -> None:
         """Creates the table, and those beside it, where they are not there."""
         with at_place(self.table.place, f"table {self.table.name!r}"):
             self.work.lake.create_database(self.name.split(".", 1)[0], if_not_exists=True)
             rows, cdc = self._shaped(frame), self.cdc
-            self._create(self.name, self._columns(rows), self.table, self._options())
-            if any(one.action is Action.QUARANTINE for one in self.table.expectations):
+            self._create(self.name, self._columns(rows), self.table, self._options(rows))
+            if self.quarantines:
                 self._create(
                     self.quarantine, QUARANTINE_COLUMNS, replace(self.table, primary_key=(), partitioned_by=()), {}
                 )
             if cdc is not None and cdc.apply_as_deletes is not None:
                 keys = cdc.keys if cdc.scd_type == 1 else (*cdc.keys, SEQUENCE)
-                shaped = to_arrow_schema(CdcColumns.of(cdc, frame).shaped_deletes(frame).schema, timezone="UTC")
                 ordered = {SEQUENCE_FIELD.name: SEQUENCE} if cdc.scd_type == 1 else {}
+                shaped = self._deletes_of(frame)
                 self._create(self.deletes, shaped, replace(self.table, primary_key=keys, partitioned_by=()), ordered)
 
     def fit(self, frame: DataFrame) -> None:
         """Replaces the table by one of the frame's columns where these do not fit."""
         rows = self._shaped(frame)
         try:
-            matched(rows, self._stored(), fixed={}, kinds=None)
+            matched(rows, self._stored(rows), fixed={}, kinds=None)
         except InvalidError:
             self.work.lake.replace_table(
                 self.name,
                 self._columns(rows),
                 primary_key=self.table.primary_key,
                 partitioned_by=self.table.partitioned_by,
-                options=dict(self._options()),
+                options=dict(self._options(rows)),
                 comment=self.table.comment,
             )
 
     def reset(self, frame: DataFrame) -> str | None:
-        """Removes all rows of the table and of those beside it; the identity of the table."""
+        """Removes all rows of the table and of those beside it, and creates what is not there; the identity of the table."""
+        if self._remembers:
+            # Its columns are those of the flow, which may be others by now.
+            self.work.lake.drop_table(self.deletes, if_exists=True)
+        for name in self.present():
+            table = self.work.lake.table(name)
+            table.write(arrow_schema(latest_schema(table.home).fields).empty_table(), mode="overwrite")
+        self.create(frame)
         self.fit(frame)
-        for name in (self.name, self.quarantine, self.deletes):
-            if name == self.name or self.work.lake.table_exists(name):
-                table = self.work.lake.table(name)
-                table.write(arrow_schema(latest_schema(table.home).fields).empty_table(), mode="overwrite")
         return self.uuid()
 
     def _shaped(self, frame: DataFrame) -> DataFrame:
         cdc = self.cdc
         return frame if cdc is None else CdcColumns.of(cdc, frame).shaped(frame)
 
-    def _stored(self) -> TableSchema:
+    def _stored(self, rows: DataFrame) -> TableSchema:
         found = latest_schema(self.work.lake.table(self.name).home)
         for what, declared, stored in (
             ("primary key", self.table.primary_key, found.primary_keys),
@@ -132,7 +180,7 @@ class TableTarget:
                     f"the {what} of the table in the warehouse is {', '.join(stored) or 'none'}, "
                     f"and {', '.join(declared)} in the pipeline: drop the table, or change the pipeline"
                 )
-        wanted = self._options().get(SEQUENCE_FIELD.name)
+        wanted = self._options(rows).get(SEQUENCE_FIELD.name)
         if self.cdc is not None and found.options.get(SEQUENCE_FIELD.name) != wanted:
             raise InvalidError(
                 f"an auto CDC flow needs a table with '{SEQUENCE_FIELD.name}' = '{wanted}': drop the table"
@@ -141,16 +189,18 @@ class TableTarget:
 
     def _new(self, rows: DataFrame) -> TableSchema:
         return self.work.lake.planned_schema(
-            self._columns(rows), self.table.primary_key, self.table.partitioned_by, self._options(), self.table.comment
+            self._columns(rows),
+            self.table.primary_key,
+            self.table.partitioned_by,
+            self._options(rows),
+            self.table.comment,
         )
 
-    def _options(self) -> Mapping[str, str]:
+    def _options(self, rows: DataFrame) -> Mapping[str, str]:
         cdc = self.cdc
         if cdc is None or cdc.scd_type == 2:
             return self.table.options
-        plain = cdc.sequence_by.strip().strip("`")
-        kept = (not cdc.columns or plain in cdc.columns) and plain not in cdc.except_columns
-        sequence = plain if kept and plain.isidentifier() else SEQUENCE
+        sequence = SEQUENCE if SEQUENCE in rows.columns else cdc.sequence_by.strip().strip("`")
         return {**self.table.options, SEQUENCE_FIELD.name: sequence}
 
     def _columns(self, rows: DataFrame) -> Any:
