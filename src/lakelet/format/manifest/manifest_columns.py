@@ -8,6 +8,7 @@ The column names are those of the Avro fields; the members of `_FILE` are column
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -98,10 +99,16 @@ _ENTRY_TYPE = pa.struct(list(ENTRY_SCHEMA))
 def entries_to_columns(entries: Sequence[ManifestEntry]) -> pa.Table:
     """The entries as a table of `ENTRY_SCHEMA`."""
     if not entries:
-        return ENTRY_SCHEMA.empty_table()
+        return _no_entries()
     # One conversion for all columns: a conversion for each takes twice as long for the few entries of a usual commit.
     rows = [dict(zip(ENTRY_SCHEMA.names, _entry_values(entry), strict=True)) for entry in entries]
     return pa.Table.from_arrays(pa.array(rows, _ENTRY_TYPE).flatten(), schema=ENTRY_SCHEMA)
+
+
+@cache
+def _no_entries() -> pa.Table:
+    # Not while modules are loaded: making an array loads pandas where it is installed.
+    return ENTRY_SCHEMA.empty_table()
 
 
 def columns_to_entries(table: pa.Table) -> list[ManifestEntry]:
