@@ -6,6 +6,7 @@ It is run by test_connect: a process that has started a classic session cannot s
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,7 @@ from lakelet.spark.session import is_connect
 from lakelet.spark.source.registration import register
 from lakelet.spark.sql.statement import sql
 from lakelet.spark.sql.views import views
+from lakelet.spark.stream.write.query import write_stream
 from lakelet.spark.write.table_write import write
 
 
@@ -68,6 +70,7 @@ def main(warehouse: str) -> dict[str, object]:
         )
     )
     found["iceberg"] = _iceberg(spark, lake)
+    found["stream"] = _stream(spark, lake)
     spark.stop()
     return found
 
@@ -82,6 +85,35 @@ def _iceberg(spark: SparkSession, lake: lakelet.Lake) -> list[object]:
     inserted = sql(spark, lake.location, "INSERT INTO iceberg.db.t SELECT 99, 'x'").collect()[0][1]
     read = iceberg_table(spark, "iceberg", "db.t", warehouse=lake.location, where="id >= 29").count()
     return [made.added_rows if made else None, made.added_files if made else None, inserted, read]
+
+
+def _stream(spark: SparkSession, lake: lakelet.Lake) -> list[object]:
+    """A stream into two tables whose batch is sent again, by the driver and by tasks; what is there, and what is refused."""
+    source, checkpoint = f"{lake.location}-in", f"{lake.location}-checkpoint"
+    tables = [lake.create_table(f"shop.{name}", [("id", "BIGINT"), ("dt", "STRING")]) for name in ("all", "odd")]
+    spark.range(6).selectExpr("id", "'s' AS dt").coalesce(1).write.parquet(source)
+    stream = spark.readStream.schema("id bigint, dt string").parquet(source)
+    functions = {"shop.all": None, "shop.odd": lambda batch: batch.where("id % 2 = 1")}
+
+    def start(user: str | None, driver_rows: int) -> None:
+        query = write_stream(
+            stream,
+            lake.location,
+            functions,
+            checkpoint=checkpoint,
+            mode="append",
+            commit_user=user,
+            driver_rows=driver_rows,
+        )
+        query.awaitTermination()
+
+    for driver_rows in (0, 100_000):
+        start("job", driver_rows)
+        for log in Path(checkpoint, "commits").iterdir():
+            log.unlink()
+    users = {snapshot.commit_user.partition("-")[0] for table in tables for snapshot in table.snapshots()}
+    marks = [path.name for path in Path(checkpoint, "lakelet").iterdir()]
+    return [[table.scan().count() for table in tables], sorted(users), marks, _message(lambda: start(None, 0))]
 
 
 def _message(work: Callable[[], object]) -> str:

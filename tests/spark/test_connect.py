@@ -66,3 +66,9 @@ def test_errors_are_those_of_lakelet(found: dict[str, Any]) -> None:
 
 def test_iceberg_tables(found: dict[str, Any]) -> None:
     assert found["iceberg"] == [30, 3, 1, 3]
+
+
+def test_a_stream_is_applied_once(found: dict[str, Any]) -> None:
+    rows, users, marks, refused = found["stream"]
+    assert (rows, users, marks) == ([6, 3], ["job"], ["sink.json"])
+    assert refused.startswith("InvalidError: commit_user: over Spark Connect")

@@ -35,6 +35,7 @@ def test_a_plain_script_in_an_environment_that_is_not_activated(tmp_path: Path) 
     assert run.returncode == 0, run.stderr[-3000:]
     lines = dict(line.split(" ", 1) for line in run.stdout.splitlines() if " " in line)
     assert lines["rows"] == "[(1, 'a'), (2, 'b')]"
+    assert lines["streamed"] == "[(1, 'a'), (2, 'b'), (3, 'c')] 3"
     for name, told in (("option", "unknown table option 'bogus'"), ("table", "'d.nope'"), ("write", "lakelet.spark")):
         assert told in lines[name]
         assert "Traceback" not in lines[name]

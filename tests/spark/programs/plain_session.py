@@ -18,6 +18,12 @@ def main(warehouse: str) -> None:
     ls.register(spark)
     source = spark.read.format("lakelet").option("warehouse", warehouse)
     print("rows", sorted(tuple(row) for row in source.load("d.t").collect()))
+    spark.sql("SELECT 3L AS id, 'c' AS v").write.parquet(f"{warehouse}-in")
+    for driver_rows in (100, 0):
+        stream = spark.readStream.schema("id bigint, v string").parquet(f"{warehouse}-in")
+        checkpoint = f"{warehouse}-checkpoint-{driver_rows}"
+        ls.write_stream(stream, warehouse, "d.t", checkpoint=checkpoint, driver_rows=driver_rows).awaitTermination()
+    print("streamed", sorted(tuple(row) for row in source.load("d.t").collect()), lake.table("d.t").snapshots()[-1].id)
     for name, load in (
         ("option", lambda: source.option("bogus", "1").load("d.t")),
         ("table", lambda: spark.read.format("lakelet").option("warehouse", warehouse).load("d.nope")),

@@ -1,6 +1,7 @@
 """Whose batches they are: checkpoints of other tables, deleted and restored ones, two queries with one identity."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import lakelet.spark as ls
 from lakelet import ConflictError, InvalidError, Table
 from lakelet.spark.stream.write import query as queries
 from lakelet.spark.stream.write import table_sink
+from lakelet.spark.stream.write.checkpoint_mark import scheme_of_running
 from tests.spark.stream.sink_tables import add_file, file_stream, make_table, ordered, rows_of, run, stored
 
 
@@ -213,6 +215,30 @@ def test_a_folder_that_cannot_be_reached(
     stream.add()
     stream.run(commit_user="job", checkpoint=str(tmp_path / "new"), resume=True)
     assert stored(table) == stream.rows(0, 1, 2)
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_what_was_rolled_back_comes_again_only_where_spark_had_not_logged_it(
+    stream: Stream, table: Table, logged: bool
+) -> None:
+    stream.run()
+    stream.add()
+    stream.run()
+    table.rollback(1)
+    if not logged:
+        for log in (stream.checkpoint / "commits").glob("*1*"):
+            log.unlink()
+    stream.add()
+    stream.run()
+    assert stored(table) == (stream.rows(0, 2) if logged else stream.rows(0, 1, 2))
+
+
+def test_a_folder_without_a_scheme_is_local_where_spark_uses_it(tmp_path: Path) -> None:
+    """Over Spark Connect, and to a data source, nobody tells the default file system."""
+    assert scheme_of_running(str(tmp_path)) == ""
+    (tmp_path / "metadata").write_text("{}")
+    assert scheme_of_running(str(tmp_path)) == scheme_of_running(os.path.relpath(tmp_path)) == "file"
+    assert scheme_of_running(f"hdfs://node{tmp_path}") == ""
 
 
 def test_a_broken_mark_is_told(stream: Stream, table: Table) -> None:

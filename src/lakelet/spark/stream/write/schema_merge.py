@@ -113,17 +113,20 @@ def _empty(named: dict[str, T.DataType], schema: TableSchema) -> pa.RecordBatch:
     known = {field.name: field.type for field in schema.fields}
     fields = []
     for name, data_type in named.items():
-        try:
-            told = without_void(data_type, spark_type(known[name])) if name in known else data_type
-            if _has_variant(told):
-                raise ValueError("Spark's VARIANT")
-            arrow = to_arrow_type(told, timezone="UTC")
-        except (PySparkException, ValueError) as error:
-            raise InvalidError(
-                f"merge_schema: column {name!r} is {data_type.simpleString().upper()}, which tables have no type for"
-            ) from error
+        told = without_void(data_type, spark_type(known[name])) if name in known else data_type
+        arrow = _arrow_type(name, told)
         fields.append(pa.field(name, table_arrow_type(arrow, known[name]) if name in known else arrow))
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in fields], schema=pa.schema(fields))
+
+
+def _arrow_type(name: str, data_type: T.DataType) -> pa.DataType:
+    what = f"merge_schema: column {name!r} is {data_type.simpleString().upper()}, which tables have no type for"
+    if _has_variant(data_type):
+        raise InvalidError(what)
+    try:
+        return to_arrow_type(data_type, timezone="UTC")
+    except (PySparkException, ValueError) as error:
+        raise InvalidError(what) from error
 
 
 def _has_variant(found: T.DataType) -> bool:
