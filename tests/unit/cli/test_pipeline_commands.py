@@ -7,8 +7,20 @@ import pytest
 
 from lakelet import connect
 from lakelet.cli import main
+from lakelet.cli.output.output import ConsoleOutput
+from lakelet.cli.pipeline.run_command import ShownRun
+from lakelet.clock import SystemClock
 from lakelet.pipeline import Graph, load
 from lakelet.pipeline.event_log import Event, EventLog
+
+
+class SteppingClock(SystemClock):
+    """Time that a test sets."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
 
 
 def test_the_example_is_a_pipeline_and_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,3 +112,31 @@ def test_the_status_is_read_from_the_event_log(tmp_path: Path, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert ": failed" in out
     assert "why" in out
+
+
+def test_events_have_the_time_at_which_they_happened(tmp_path: Path) -> None:
+    log = EventLog(connect(str(tmp_path / "lake")), "shop", "shop")
+    log.create()
+    log.write(
+        "one", [Event("started", at_ms=1_000), Event("started", "t", "t", at_ms=2_000), Event("completed", "t", "t")]
+    )
+    times = [row["time"].timestamp() for row in log.last_run()]
+    assert times[:2] == [1.0, 2.0]
+    assert times[2] > 1_000_000_000
+
+
+def test_a_long_run_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyspark")
+    from lakelet.spark.pipeline.flow_result import FlowReport
+
+    clock = SteppingClock()
+    shown = ShownRun(ConsoleOutput(), clock)
+    shown.report(FlowReport("a[b]", "a", "started"))
+    for seconds, rows in ((1, 10), (6, 1_000), (7, 2_000), (12, 1_000), (20, 0), (30, 3_000)):
+        clock.seconds = float(seconds)
+        shown.report(FlowReport("a[b]", "a", "progress", rows))
+    shown.report(FlowReport("a[b]", "a", "retried", message="the store [did] not answer"))
+    assert capsys.readouterr().out.splitlines() == [
+        *("a[b] …", "a[b]: 1,000 rows so far", "a[b]: 3,000 rows so far"),
+        "a[b]: trying again, for the store [did] not answer",
+    ]

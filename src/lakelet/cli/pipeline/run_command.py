@@ -13,10 +13,13 @@ import typer
 from lakelet.cli.call import DEFAULT_WAREHOUSE, Call
 from lakelet.cli.deferred_pandas import defer_pandas
 from lakelet.cli.output.output import Output
+from lakelet.clock import Clock, SystemClock
 from lakelet.error_codes import codes_of
 from lakelet.errors import InvalidError
 from lakelet.pipeline import Pipeline, load
 from lakelet.pipeline.python_file import load_functions
+
+_EVERY_SECONDS = 5.0
 
 if TYPE_CHECKING:
     from lakelet.spark.pipeline.flow_result import FlowReport, RunResult
@@ -84,7 +87,7 @@ def run_command(asked: PipelineCall, select: Sequence[str], full_refresh: Sequen
             full_refresh=full_refresh,
             options=asked.call.options,
             functions=asked.functions,
-            listener=_Shown(output).report,
+            listener=ShownRun(output).report,
         )
     _show(output, asked.pipeline.name, made)
     if made.error is not None:
@@ -153,18 +156,34 @@ def _show(output: Output, name: str, made: RunResult) -> None:
     output.rows(f"{name}, run {made.run_id}", columns, rows)
 
 
-class _Shown:
-    """Reports of a run as lines."""
+class ShownRun:
+    """Reports of a run as lines: each flow as it begins, how far a long one is, and errors as those of commands."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, clock: Clock | None = None) -> None:
         self._output = output
+        self._clock = clock or SystemClock()
+        self._rows: dict[str, int] = {}
+        self._shown = self._clock.monotonic()
 
     def report(self, report: FlowReport) -> None:
-        """One line for each report; errors as those of commands."""
+        """At most one line."""
+        flow = _plain(report.flow)
         if report.result is not None and report.result.error is not None:
             self._output.error(type(report.result.error).__name__, str(report.result.error))
         elif report.event == "started":
-            self._output.note(f"{_plain(report.flow)} …")
+            self._shown = self._clock.monotonic()
+            self._output.note(f"{flow} …")
+        elif report.event == "retried":
+            self._output.note(f"{flow}: trying again, for {_plain(report.message or 'it failed')}")
+        elif report.event == "progress" and report.rows and self._is_due(report.flow, report.rows):
+            self._output.note(f"{flow}: {report.rows:,} rows so far")
+
+    def _is_due(self, flow: str, rows: int) -> bool:
+        now = self._clock.monotonic()
+        if rows == self._rows.get(flow) or now < self._shown + _EVERY_SECONDS:
+            return False
+        self._rows[flow], self._shown = rows, now
+        return True
 
 
 def _plain(text: str) -> str:
