@@ -32,6 +32,11 @@ def test_the_demo_loads_and_upserts_with_spark(tmp_path: Path) -> None:
     assert "records: 2000" in shown.stdout
     assert "after: 2100" in shown.stdout
     assert "damaged: 0" in shown.stdout
+    assert "batches, each committed once" in shown.stdout
+    lake = connect(str(tmp_path))
+    visits = lake.table("lakelet_demo.visits").scan().to_arrow().sort_by("visitor").column("page").to_pylist()
+    assert visits == ["home", "basket", "offers", "home"]
+    assert lake.table("lakelet_demo.returns").scan().count() == 50
     orders = connect(str(tmp_path)).table(ORDERS)
     assert len(orders.snapshots()) == 7
     changes = orders.changes(1, 2).column("_row_kind").to_pylist()

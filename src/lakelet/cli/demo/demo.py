@@ -18,6 +18,7 @@ from lakelet.catalog import connect
 from lakelet.catalog.lake import Lake
 from lakelet.cli.demo.demo_engines import Engine, open_engine
 from lakelet.cli.demo.demo_pipeline import show_pipeline
+from lakelet.cli.demo.demo_stream import show_stream
 from lakelet.cli.maintenance import compaction_bar
 from lakelet.cli.output.output import Output
 from lakelet.clock import SystemClock
@@ -43,8 +44,8 @@ class _Demo:
 
 
 def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
-    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, insert into Iceberg, run
-    a pipeline, check."""
+    """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, insert into Iceberg,
+    write and follow a stream, run a pipeline, check."""
     with open_engine(engine, warehouse, options, output) as opened:
         _run(warehouse, options, output, rows, opened)
 
@@ -71,7 +72,7 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
     demo = _Demo(lake, orders, output, rows, engine)
     steps = (
         *(_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes),
-        *(_merge, _iceberg, _pipeline, _check),
+        *(_merge, _iceberg, _stream, _pipeline, _check),
     )
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
@@ -218,6 +219,14 @@ def _merge(demo: _Demo, number: int) -> str:
     demo.lake.sql(f"CREATE VIEW {DATABASE}.best AS FROM {totals} ORDER BY amount DESC LIMIT 1")
     output.rows("the view", ("country", "amount"), demo.lake.sql(f"FROM {DATABASE}.best").rows())
     return "merge"
+
+
+def _stream(demo: _Demo, number: int) -> str:
+    demo.output.note(
+        f"[bold]{number}. Stream[/bold]: visits arrive and go into a table, each once; what changes comes out as a stream"
+    )
+    show_stream(demo.engine.stream_runner, demo.lake, DATABASE, demo.output)
+    return "stream"
 
 
 def _pipeline(demo: _Demo, number: int) -> str:

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from lakelet.catalog.lake import Lake
 from lakelet.cli.demo.demo_pipeline import Runner
+from lakelet.cli.demo.demo_stream import StreamRunner
 from lakelet.cli.output.output import ConsoleOutput, Output
 from lakelet.errors import UnavailableError
 from lakelet.model.snapshot import Snapshot
@@ -49,6 +50,11 @@ class Engine(Protocol):
         """Runs pipelines; None for an engine that does not."""
         ...
 
+    @property
+    def stream_runner(self) -> StreamRunner | None:
+        """Writes streams into tables; None for an engine that does not."""
+        ...
+
 
 class LocalEngine:
     """Everything in this process."""
@@ -72,6 +78,11 @@ class LocalEngine:
     @property
     def pipeline_runner(self) -> Runner | None:
         """None: pipelines run on Spark."""
+        return None
+
+    @property
+    def stream_runner(self) -> StreamRunner | None:
+        """None: streams are Spark's."""
         return None
 
 
@@ -137,6 +148,20 @@ class SparkEngine:
             (one.flow, one.outcome.value, one.rows, ", ".join(f"{name}: {count}" for name, count in one.unmet.items()))
             for one in made.flows
         ]
+
+    @property
+    def stream_runner(self) -> StreamRunner | None:
+        """Writes what is new, and ends."""
+        return self._run_stream
+
+    def _run_stream(self, folder: str, schema: str, table: str, checkpoint: str) -> list[tuple[int, int, int]]:
+        from lakelet.spark.stream.write.query import write_stream  # noqa: PLC0415 - as above.
+
+        rows = self._spark.readStream.schema(schema).json(folder)
+        query = write_stream(rows, self._warehouse, table, checkpoint=checkpoint, options=self._options)
+        query.awaitTermination()
+        found: list[Any] = [one for one in query.recentProgress if one["numInputRows"]]
+        return [(one["batchId"], one["numInputRows"], one["batchDuration"]) for one in found]
 
     def _watched(self, doing: str) -> AbstractContextManager[object]:
         from lakelet.spark.task_progress import task_progress  # noqa: PLC0415 - as above.
