@@ -34,7 +34,7 @@ def show_stream(run: StreamRunner | None, lake: Lake, database: str, output: Out
     with tempfile.TemporaryDirectory(prefix="lakelet-demo-") as folder:
         source, checkpoint = os.path.join(folder, "visits"), os.path.join(folder, "checkpoint")
         os.mkdir(source)
-        batches = []
+        batches: list[tuple[object, ...]] = []
         for number, hour in enumerate(_HOURS):
             rows = [{"visitor": visitor, "page": page} for visitor, page in hour]
             if run is None:
