@@ -33,6 +33,9 @@ from lakelet.spark.cdc.target import NoKeyError, lake_of, prepared
 from lakelet.spark.cdc.typed_rows import EVENT, PLACE, REASON, RowShape, order, typed_rows
 from lakelet.spark.opened_table import OpenedTable, open_table
 
+# Where an event of a quarantine was to go.
+_RECORDED = "recorded"
+
 
 @dataclass(frozen=True, slots=True)
 class CdcCounts:
@@ -99,15 +102,18 @@ def apply_batch(
 def planned_batch(
     frame: DataFrame, settings: CdcSettings, only: DataFrame | None = None, check: TargetCheck | None = None
 ) -> Iterator[PlannedBatch]:
-    """A batch ready to be written, kept on the executors meanwhile. `only` has the `origin` and `row_index` of the rows to take,
-    all by default."""
+    """A batch ready to be written, kept on the executors meanwhile. `only` has the `origin` and `row_index` of the rows of a
+    quarantine to take, and the `target` that they were for; all by default."""
     with _kept_events(frame, settings, only) as (events, found):
         refused: list[DataFrame] = [events.filter(F.col("reason").isNotNull()).withColumn("target", _text(None))]
         targets: list[BatchTarget] = []
         try:
-            for name, groups in _routed(events, found, settings, refused).items():
+            for name, routed in _routed(events, found, settings, refused).items():
+                due, groups = (events, routed) if only is None else _recorded(events, name, routed)
+                if not groups:
+                    continue
                 try:
-                    targets.append(_target(frame, events, name, groups, settings, check))
+                    targets.append(_target(frame, due, name, groups, settings, check))
                 except NoKeyError as error:
                     refused += [_refused(group, events, str(error), name) for group in groups]
             if settings.truncate != "apply":
@@ -127,9 +133,9 @@ def _kept_events(
     def read(*, exact: bool) -> tuple[DataFrame, Discovery]:
         events = hashed(settings.events(frame, exact=exact))
         if only is not None:
-            events = events.join(only.select(*KEY), list(KEY), "left_semi")
+            events = events.join(only.select(*KEY, F.col("target").alias(_RECORDED)), list(KEY))
         kept.append(events.persist(StorageLevel.MEMORY_AND_DISK))
-        return kept[-1], discovered(kept[-1], settings)
+        return kept[-1], discovered(kept[-1], settings, exact=exact)
 
     try:
         try:
@@ -147,6 +153,9 @@ def _routed(
 ) -> dict[str, list[EventGroup]]:
     routed: dict[str, list[EventGroup]] = {}
     for group in found.groups:
+        if group.wrong is not None:
+            refused.append(_refused(group, events, group.wrong, None))
+            continue
         try:
             target = settings.route.target(group.source)
         except InvalidError as error:
@@ -155,6 +164,15 @@ def _routed(
         if target is not None:
             routed.setdefault(target, []).append(group)
     return routed
+
+
+def _recorded(events: DataFrame, name: str, groups: Sequence[EventGroup]) -> tuple[DataFrame, list[EventGroup]]:
+    """Of the events of a quarantine those that were on their way to a table, or to none: others were another call's, with its
+    own rules of where they go."""
+    due = events.filter(F.col(_RECORDED).isNull() | (F.col(_RECORDED) == F.lit(name)))
+    names = ["database_name", "schema_name", "table_name"]
+    found = {tuple(line) for line in due.filter(F.col("operation").isNotNull()).select(*names).distinct().collect()}
+    return due, [one for one in groups if (one.source.database, one.source.schema, one.source.name) in found]
 
 
 def _refused(group: EventGroup, events: DataFrame, reason: str, target: str | None) -> DataFrame:
@@ -203,7 +221,7 @@ def _target(
 def quarantine_rows(batch: PlannedBatch, settings: CdcSettings, identity: CdcIdentity | None) -> int:
     """Writes poison rows into the quarantine and counts them."""
     lake = lake_of(settings)
-    rows = quarantined(batch.poison(), format=settings.format, now_ms=lake.now_ms()).persist()
+    rows = quarantined(batch.poison(), settings.route.table, format=settings.format, now_ms=lake.now_ms()).persist()
     try:
         count = rows.count()
         if count:

@@ -35,10 +35,11 @@ _FIELDS = ("year", "month", "day", "hour", "minute", "second")
 
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
-    """A column made for each row: its type and its expression over the row's values."""
+    """A column made for each row: its type, its expression over the row's values, and the column that it reads."""
 
     type: DataType
     expression: Callable[[Values], Column]
+    reads: str | None = None
 
 
 def metadata_columns(names: Sequence[str], prefix: str = "") -> dict[str, ColumnRule]:
@@ -93,15 +94,15 @@ def _of_column(name: str, function: str, column: str, given: Sequence[str]) -> C
 
     numbers = [int(text) for text in given if re.fullmatch(r"-?\d+", text)]
     if function in _FIELDS and not given:
-        return ColumnRule(Atomic(Kind.INT), of(lambda value: getattr(F, function)(_local(value))))
+        return ColumnRule(Atomic(Kind.INT), of(lambda value: getattr(F, function)(_local(value))), column)
     if function == "date_format" and len(given) == 1:
-        return ColumnRule(string(), of(lambda value: F.date_format(_local(value), given[0])))
+        return ColumnRule(string(), of(lambda value: F.date_format(_local(value), given[0])), column)
     if function == "substring" and 1 <= len(numbers) == len(given) <= 2:
-        return ColumnRule(string(), of(lambda value: _part(value, *numbers)))
+        return ColumnRule(string(), of(lambda value: _part(value, *numbers)), column)
     if function == "truncate" and len(numbers) == len(given) == 1:
-        return ColumnRule(string(), of(lambda value: _truncated(value, numbers[0])))
+        return ColumnRule(string(), of(lambda value: _truncated(value, numbers[0])), column)
     if function in ("upper", "lower", "trim") and not given:
-        return ColumnRule(string(), of(getattr(F, function)))
+        return ColumnRule(string(), of(getattr(F, function)), column)
     known = ", ".join((*_FIELDS, "date_format", "now", "substring", "truncate", "cast", "upper", "lower", "trim"))
     raise InvalidError(
         f"computed column {name!r}: no function {function} that takes a column and {len(given)} values; there are {known}"

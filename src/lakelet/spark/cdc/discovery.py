@@ -6,28 +6,35 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakelet.errors import InternalError
+from lakelet.errors import InternalError, InvalidError
+from lakelet.model.schema import new_schema
+from lakelet.model.types import Field, string
+from lakelet.spark.cdc.envelope.debezium import CutError
 from lakelet.spark.cdc.route import SourceTable
 from lakelet.spark.cdc.settings import CdcSettings
 from lakelet.spark.cdc.value.wire_field import WireField
 
 HASH = "layout_hash"
+_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
 class EventGroup:
-    """The events of one source table with one layout."""
+    """The events of one source table with one layout, or with several that agree about the columns that they share; `wrong` is
+    why the layout is none that a table could have."""
 
     source: SourceTable
-    hash: int | None
+    hashes: tuple[int | None, ...]
     fields: tuple[WireField, ...]
     key_names: tuple[str, ...]
     count: int
     truncates: int
+    wrong: str | None = None
 
     def events(self, frame: DataFrame) -> DataFrame:
         """The events of this group."""
@@ -41,7 +48,7 @@ class EventGroup:
             & F.col("database_name").eqNullSafe(F.lit(self.source.database))
             & F.col("schema_name").eqNullSafe(F.lit(self.source.schema))
             & (F.col("table_name") == F.lit(self.source.name))
-            & F.col(HASH).eqNullSafe(F.lit(self.hash).cast("bigint"))
+            & reduce(Column.__or__, (F.col(HASH).eqNullSafe(F.lit(one).cast("bigint")) for one in self.hashes))
         )
 
 
@@ -60,8 +67,8 @@ def hashed(events: DataFrame) -> DataFrame:
     return events.withColumn(HASH, F.when(F.col("layout").isNotNull(), F.xxhash64("layout")))
 
 
-def discovered(events: DataFrame, settings: CdcSettings) -> Discovery:
-    """The groups of these events."""
+def discovered(events: DataFrame, settings: CdcSettings, *, exact: bool = True) -> Discovery:
+    """The groups of these events; CutError where a layout was cut at the wrong place and may be read `exact`."""
     names = ["database_name", "schema_name", "table_name", HASH, "layout", "key_names"]
     told = [F.when(F.col("operation").isNotNull(), F.col(name)).alias(name) for name in names]
     lines = (
@@ -80,12 +87,32 @@ def discovered(events: DataFrame, settings: CdcSettings) -> Discovery:
         source = SourceTable(line["database_name"], line["schema_name"], line["table_name"])
         if layouts.setdefault(line[HASH], line["layout"]) != line["layout"]:
             raise InternalError(f"two layouts of {source} have one hash, {line[HASH]}")
-        fields = () if line["layout"] is None else settings.layout_of(line["layout"])
+        fields, wrong = _layout(line["layout"], settings, exact=exact)
         keys = tuple(json.loads(line["key_names"])) if line["key_names"] else ()
-        group = EventGroup(source, line[HASH], fields, keys, line["count"], line["truncates"])
+        group = EventGroup(source, (line[HASH],), fields, keys, line["count"], line["truncates"], wrong)
         found[source, line[HASH]] = _joined(found.get((source, line[HASH])), group)
-    groups = sorted(found.values(), key=lambda one: (str(one.source), one.hash or 0))
-    return Discovery(tuple(groups), sum(totals.values()), totals["skipped"], totals["poison"])
+    groups = sorted(found.values(), key=lambda one: (str(one.source), one.hashes[0] or 0))
+    return Discovery(tuple(_merged(groups)), sum(totals.values()), totals["skipped"], totals["poison"])
+
+
+def _layout(text: str | None, settings: CdcSettings, *, exact: bool) -> tuple[tuple[WireField, ...], str | None]:
+    """The columns that a layout tells, or why it is none: events are written by others, and a schema may be anything."""
+    if text is None:
+        return (), None
+    try:
+        fields = settings.layout_of(text)
+        if fields:
+            columns = [Field(-1, one.name, one.type or string()) for one in fields]
+            new_schema(columns, partition_keys=(), primary_keys=(), options={}, comment=None, time_ms=0)
+    except CutError:
+        if not exact:
+            raise
+        return (), "the layout of the row is no JSON"
+    except InvalidError as error:
+        return (), f"the layout of the row: {error}"
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        return (), f"the layout of the row cannot be read: {type(error).__name__}: {error}"[:_SHOWN]
+    return fields, None
 
 
 def _joined(known: EventGroup | None, other: EventGroup) -> EventGroup:
@@ -94,6 +121,28 @@ def _joined(known: EventGroup | None, other: EventGroup) -> EventGroup:
     # An event without a key (a deleted topic key, a keyless source) does not hide that of the others.
     keys = known.key_names or other.key_names
     return replace(known, key_names=keys, count=known.count + other.count, truncates=known.truncates + other.truncates)
+
+
+def _merged(groups: Sequence[EventGroup]) -> list[EventGroup]:
+    """Groups of one source whose layouts agree as one: a column that an event lacks is NULL either way, and each group is a part
+    of the plan of its own."""
+    merged: list[EventGroup] = []
+    for group in groups:
+        place = next((place for place, one in enumerate(merged) if _agree(one, group)), None)
+        if place is None:
+            merged.append(group)
+            continue
+        one = merged[place]
+        more = tuple(field for field in group.fields if field.name not in {known.name for known in one.fields})
+        merged[place] = replace(_joined(one, group), hashes=(*one.hashes, *group.hashes), fields=(*one.fields, *more))
+    return merged
+
+
+def _agree(one: EventGroup, other: EventGroup) -> bool:
+    if one.source != other.source or one.wrong != other.wrong:
+        return False
+    known = {field.name: field for field in one.fields}
+    return all(known.get(field.name, field) == field for field in other.fields)
 
 
 def all_fields(groups: Sequence[EventGroup]) -> list[WireField]:

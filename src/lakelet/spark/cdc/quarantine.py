@@ -50,14 +50,15 @@ def _check(table: Table) -> None:
         raise InvalidError(f"{table!r} is no quarantine table: expected the columns {', '.join(sorted(expected))}")
 
 
-def quarantined(poison: DataFrame, *, format: str, now_ms: int) -> DataFrame:
-    """Poison rows (`reason`, `target` and the event's columns) as rows of the quarantine table."""
+def quarantined(poison: DataFrame, table: str | None, *, format: str, now_ms: int) -> DataFrame:
+    """Poison rows (`reason`, `target` and the event's columns) as rows of the quarantine table; `table` is the target of all,
+    where there is one."""
     once = poison.dropDuplicates(list(KEY))
     return once.select(
         *KEY,
         "reason",
         F.lit(format).alias("format"),
-        "target",
+        F.coalesce("target", F.lit(table).cast("string")).alias("target"),
         "raw",
         "message_key",
         "topic",

@@ -66,11 +66,13 @@ class _Replay:
     settings: CdcSettings
 
     def rows(self) -> DataFrame:
-        """The quarantine's rows of the format, as of now."""
-        found = table_frame(
-            self.spark, self.settings.warehouse, self.settings.quarantine, options=self.settings.options
-        )
-        return found.filter(F.col("format") == self.settings.format)
+        """The quarantine's rows of the format that were for the table, or for any of the database, as of now."""
+        settings, target = self.settings, F.col("target")
+        found = table_frame(self.spark, settings.warehouse, settings.quarantine, options=settings.options)
+        found = found.filter(F.col("format") == settings.format)
+        if settings.route.table is not None:
+            return found.filter(target == settings.route.table)
+        return found.filter(target.isNull() | target.startswith(f"{settings.route.database}."))
 
     def finish_earlier(self) -> int:
         """Finishes replays that were cut short."""

@@ -15,16 +15,19 @@ from pyspark.sql import types as T
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.options import SEQUENCE_FIELD, TableOptions
-from lakelet.spark.cdc.column_rule import ColumnRule
+from lakelet.spark.cdc.column_rule import ColumnRule, Values
 from lakelet.spark.cdc.envelope.debezium import UNAVAILABLE
 from lakelet.spark.cdc.value.value_expression import value_expression
 from lakelet.spark.cdc.value.wire_field import WireField
 from lakelet.spark.column_names import quoted
+from lakelet.spark.session import settings as session_settings
 from lakelet.spark.types import spark_type
 
 KIND, REASON, PLACE = "kind", "reason", "place"
 EVENT = ("raw", "message_key", "origin", "row_index", "topic", "partition", "offset", "kafka_timestamp", "position")
 _SHOWN = 60
+# Formats of local times go through an instant of the session's zone, in which some local times do not exist.
+_UTC = {"spark.sql.session.timeZone": "UTC"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,18 @@ class RowShape:
         told = {one.name for layout in layouts for one in layout} | set(self.made) | set(self.schema.primary_keys)
         return tuple(column for column in self.schema.fields if column.name in told)
 
+    @property
+    def key_sources(self) -> set[str]:
+        """The columns that decide the key: those of the key, and what computed ones are made of."""
+        keys = self.schema.primary_keys
+        return {*keys, *(rule.reads for name, rule in self.made.items() if name in keys and rule.reads is not None)}
+
 
 def typed_rows(events: DataFrame, shape: RowShape, layout: Sequence[WireField], columns: Sequence[Field]) -> DataFrame:
     """The rows of events of one layout: `columns` of the table as c0, c1 …"""
     names = shape.schema.names
     fields = [one for one in layout if one.name in names]
-    keys = [one for one in fields if one.name in shape.schema.primary_keys]
+    keys = [one for one in fields if one.name in shape.key_sources]
     texts = {one.name: f"t{place}" for place, one in enumerate(fields)}
     priors = {one.name: f"p{place}" for place, one in enumerate(keys)}
     parsed = events.select(
@@ -67,7 +76,8 @@ def typed_rows(events: DataFrame, shape: RowShape, layout: Sequence[WireField], 
         *texts.values(),
         *priors.values(),
     )
-    return _with_kinds(_Typed(typed, fields, keys), shape, columns)
+    with session_settings(events.sparkSession, _UTC if shape.made else {}):
+        return _with_kinds(_Typed(typed, fields, keys), shape, columns)
 
 
 def _texts_of(row: str, names: Sequence[str]) -> Column:
@@ -87,35 +97,41 @@ class _Typed:
         return None if place is None else F.col(f"v{place}")
 
     def before(self, name: str) -> Column | None:
+        """The value before the change; where the event does not tell it, that of now."""
+        value = self.value(name)
         place = next((place for place, one in enumerate(self.keys) if one.name == name), None)
-        return None if place is None else F.col(f"b{place}")
+        return value if place is None or value is None else F.coalesce(F.col(f"b{place}"), value)
 
 
 def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> DataFrame:
-    retracts = F.col("operation") == "d"
-    moved = F.lit(False)
-    for name in shape.schema.primary_keys:
-        value, before = typed.value(name), typed.before(name)
-        if value is not None and before is not None:
-            moved = moved | F.coalesce(before != value, F.lit(False))
-    moved = (F.col("operation") == "u") & moved
-    kinds = F.when(retracts, F.array(F.lit("-D"))).when(F.col("operation") == "i", F.array(F.lit("+I")))
-    kinds = kinds.when(moved, F.array(F.lit("-U"), F.lit("+U"))).otherwise(F.array(F.lit("+U")))
     made = {name: rule.expression(typed.value) for name, rule in shape.made.items()}
-    found = {column.name: _found(typed, made, column) for column in columns}
-    reason = _reason(typed, shape, columns, found)
-    kept = [*EVENT, "arrival", "operation"]
+    found = {column.name: _found(typed.value, made, column) for column in columns}
+    earlier = {name: rule.expression(typed.before) for name, rule in shape.made.items() if rule.reads is not None}
+    before = {
+        column.name: _found(typed.before, {**made, **earlier}, column)
+        for column in columns
+        if column.name in shape.schema.primary_keys
+    }
+    moved = F.lit(False)
+    for name, value in before.items():
+        moved = moved | F.coalesce(value != found[name], F.lit(False))
+    moved = (F.col("operation") == "u") & moved
+    kinds = F.when(F.col("operation") == "d", F.array(F.lit("-D"))).when(
+        F.col("operation") == "i", F.array(F.lit("+I"))
+    )
+    kinds = kinds.when(moved, F.array(F.lit("-U"), F.lit("+U"))).otherwise(F.array(F.lit("+U")))
+    reason = _reason(typed, shape, columns, found, moved)
     flat = typed.frame.select(
-        *kept,
+        *EVENT,
+        "arrival",
+        "operation",
         F.coalesce(F.col("reason"), reason).alias(REASON),
         kinds.alias("kinds"),
         *(found[column.name].alias(f"c{place}") for place, column in enumerate(columns)),
-        *(F.col(f"b{place}") for place in range(len(typed.keys))),
+        *(before[column.name].alias(f"k{place}") for place, column in enumerate(columns) if column.name in before),
     )
     exploded = flat.select("*", F.explode("kinds").alias(KIND))
-    chosen = [
-        _retracting(exploded, column, place, shape, typed).alias(f"c{place}") for place, column in enumerate(columns)
-    ]
+    chosen = [_retracting(column, place, shape).alias(f"c{place}") for place, column in enumerate(columns)]
     return exploded.select(KIND, REASON, order(shape.order, F.col(KIND)).alias(PLACE), *EVENT, *chosen)
 
 
@@ -127,19 +143,18 @@ def order(by: str, kind: Column) -> Column:
     return F.struct(*(column.alias(f"o{place}") for place, column in enumerate([*first, *inner])))
 
 
-def _found(typed: _Typed, made: Mapping[str, Column], column: Field) -> Column:
+def _found(values: Values, made: Mapping[str, Column], column: Field) -> Column:
     value = made.get(column.name)
-    value = typed.value(column.name) if value is None else value
+    value = values(column.name) if value is None else value
     return (F.lit(None) if value is None else value).cast(spark_type(column.type))
 
 
-def _retracting(frame: DataFrame, column: Field, place: int, shape: RowShape, typed: _Typed) -> Column:
+def _retracting(column: Field, place: int, shape: RowShape) -> Column:
     """The column of a row; a row that retracts has the old key, and a NOT NULL column of it that the event lacks anything."""
     value = F.col(f"c{place}")
-    before = typed.before(column.name)
-    if before is not None:
-        return F.when(F.col(KIND) == "-U", F.coalesce(before, value)).otherwise(value)
-    if column.type.nullable or column.name in shape.schema.primary_keys:
+    if column.name in shape.schema.primary_keys:
+        return F.when(F.col(KIND) == "-U", F.col(f"k{place}")).otherwise(value)
+    if column.type.nullable:
         return value
     filler = _zero(column)
     return value if filler is None else F.when(F.col(KIND).isin("-U", "-D"), F.coalesce(value, filler)).otherwise(value)
@@ -160,7 +175,9 @@ def _zero(column: Field) -> Column | None:
             return None
 
 
-def _reason(typed: _Typed, shape: RowShape, columns: Sequence[Field], found: Mapping[str, Column]) -> Column:
+def _reason(
+    typed: _Typed, shape: RowShape, columns: Sequence[Field], found: Mapping[str, Column], moved: Column
+) -> Column:
     """Why a row cannot be written: every column whose text is no value of its type, and NULLs where there must be none."""
     wrong: list[Column] = []
     sequence = TableOptions(shape.schema.options).get(SEQUENCE_FIELD) or ()
@@ -171,7 +188,7 @@ def _reason(typed: _Typed, shape: RowShape, columns: Sequence[Field], found: Map
         wrong.append(F.when(unfit & ~_is_key_only(shape, one), said))
         if shape.style.startswith("debezium"):
             unsent = F.lit(f"column {one.name}: the event leaves its value out (REPLICA IDENTITY FULL sends it)")
-            wrong.append(F.when(text == UNAVAILABLE, unsent))
+            wrong.append(F.when(text.isin(*UNAVAILABLE) & ~_is_key_only(shape, one), unsent))
     for place, one in enumerate(typed.keys):
         text = F.col(f"p{place}")
         unfit = text.isNotNull() & F.col(f"b{place}").isNull()
@@ -185,8 +202,8 @@ def _reason(typed: _Typed, shape: RowShape, columns: Sequence[Field], found: Map
             unset = found[column.name].isNull() & (F.col("operation") != "d")
             wrong.append(F.when(unset, F.lit(f"column {column.name} is NULL, which the table forbids")))
         if column.name in sequence:
-            unset = found[column.name].isNull() & (F.col("operation") == "d")
-            lost = f"a delete without {column.name}, the table's sequence.field, would delete nothing"
+            unset = found[column.name].isNull() & ((F.col("operation") == "d") | moved)
+            lost = f"a delete, or another key, without {column.name}, the table's sequence.field, would delete nothing"
             wrong.append(F.when(unset, F.lit(lost)))
     joined = F.concat_ws("; ", *wrong) if wrong else F.lit("")
     return F.when(joined != "", joined)

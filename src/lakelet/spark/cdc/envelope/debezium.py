@@ -7,13 +7,14 @@ batch is read again with `exact`.
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, names_of, padded, reasons
+from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, log_file, names_of, padded, reasons
 from lakelet.spark.cdc.value.debezium_types import debezium_field
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
@@ -28,7 +29,15 @@ _PAYLOAD = (
     f"source struct<{_SOURCE}>"
 )
 _OPERATIONS = {"c": "i", "r": "i", "u": "u", "d": "d", "t": "t"}
-UNAVAILABLE = "__debezium_unavailable_value"
+_PLACEHOLDER = "__debezium_unavailable_value"
+# What stands for a value that PostgreSQL did not send: text, bytes, lists and maps of text, lists of numbers.
+UNAVAILABLE = (
+    _PLACEHOLDER,
+    base64.b64encode(_PLACEHOLDER.encode()).decode(),
+    json.dumps([_PLACEHOLDER]),
+    json.dumps({_PLACEHOLDER: _PLACEHOLDER}, separators=(",", ":")),
+    json.dumps(list(_PLACEHOLDER.encode()), separators=(",", ":")),
+)
 
 
 class CutError(Exception):
@@ -110,7 +119,11 @@ def _position(source: Column) -> Column:
     return F.coalesce(
         padded(source["lsn"]),
         F.concat(
-            source["file"], F.lit(":"), padded(source["pos"]), F.lit(":"), padded(F.coalesce(source["row"], F.lit(0)))
+            log_file(source["file"]),
+            F.lit(":"),
+            padded(source["pos"]),
+            F.lit(":"),
+            padded(F.coalesce(source["row"], F.lit(0))),
         ),
         F.concat(source["change_lsn"], F.lit(":"), padded(F.coalesce(source["event_serial_no"], F.lit(0)))),
         F.when(source["scn"].rlike(r"^\d+$"), padded(source["scn"])),

@@ -2,7 +2,7 @@
 
 raw           BINARY   the event as it came, for the quarantine
 message_key   BINARY   Kafka's key as it came
-origin        STRING   where the event came from: topic/partition/offset, else the SHA-256 of its text
+origin        STRING   where the event came from: topic/partition/offset, else the SHA-256 of its text and key
 row_index     INT      which of its rows (Canal's events hold several)
 operation     STRING   i, u, d (a row), t (truncate); NULL: nothing to do, or poison
 reason        STRING   why the event cannot be applied; NULL: it can
@@ -44,7 +44,8 @@ def arrived(frame: DataFrame) -> DataFrame:
     }
     key = F.col("key").cast("binary") if "key" in found else F.lit(None).cast("binary")
     raw = F.col("value").cast("binary")
-    place = F.sha2(F.coalesce(raw, key, F.lit(b"")), 256)
+    # The key as well: it alone may say which row was deleted.
+    place = F.sha2(F.concat(F.coalesce(raw, F.lit(b"")), F.lit(b"\0"), F.coalesce(key, F.lit(b""))), 256)
     if {"topic", "partition", "offset"} <= found.keys():
         # NULL where one of them is: an event of a quarantine that came from a file.
         place = F.coalesce(F.concat("topic", F.lit("/"), "partition", F.lit("/"), "offset"), place)
@@ -65,6 +66,13 @@ def _kafka_name(name: str) -> str:
 def padded(number: Column) -> Column:
     """A number as text that sorts like it."""
     return F.lpad(number.cast("string"), _WIDTH, "0")
+
+
+def log_file(name: Column) -> Column:
+    """The name of a binlog file as text that sorts like its number: mysql-bin.1000000 comes after mysql-bin.999999."""
+    number = F.substring_index(name, ".", -1)
+    stem = F.substring(name, F.lit(1), F.char_length(name) - F.char_length(number))
+    return F.when(number.rlike(r"^\d+$"), F.concat(stem, padded(number))).otherwise(name)
 
 
 def known(value: Column) -> Column:

@@ -7,7 +7,7 @@ import json
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, names_of, padded, reasons
+from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, log_file, names_of, padded, reasons
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
 
@@ -60,7 +60,7 @@ def events(frame: DataFrame) -> DataFrame:
 
 def _position(event: Column) -> Column:
     """The place in the binlog, else the transaction and the place in it."""
-    file, place = F.substring_index(event["position"], ":", 1), F.substring_index(event["position"], ":", -1)
+    file, place = log_file(F.substring_index(event["position"], ":", 1)), F.substring_index(event["position"], ":", -1)
     inside = padded(F.coalesce(event["xoffset"], F.when(event["commit"], F.lit(_LAST)), F.lit(0)))
     return F.coalesce(
         F.concat(file, F.lit(":"), padded(place), F.lit(":"), inside),

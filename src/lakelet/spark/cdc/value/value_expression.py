@@ -59,8 +59,25 @@ def _as_text(text: Column, codec: Codec, scale: int) -> Column:
             return _text_of(_days(text, Atomic(Kind.DATE), 0))
         case Codec.EPOCH_MILLIS | Codec.EPOCH_MICROS | Codec.EPOCH_NANOS:
             return _text_of(_epoch(codec)(text, Atomic(Kind.TIMESTAMP, _MICRO), 0))
+        case Codec.TIME_MILLIS | Codec.TIME_MICROS | Codec.TIME_NANOS:
+            return _clock_text(text, {Codec.TIME_MILLIS: 3, Codec.TIME_MICROS: 6}.get(codec, 9))
         case _:
             return text
+
+
+def _clock_text(text: Column, digits: int) -> Column:
+    """A number of parts of a second, of so many digits, as a time of day; those of MySQL may be negative or beyond a day."""
+    bare = F.when(text.rlike(_WHOLE), F.ltrim(F.ltrim(text, F.lit("+-")), F.lit("0")))
+    padded = F.lpad(bare, F.greatest(F.char_length(bare), F.lit(digits + 1)), "0")
+    seconds = F.substring(padded, F.lit(1), F.char_length(padded) - digits).try_cast("bigint")
+    parts = F.rtrim(F.right(padded, F.lit(digits)), F.lit("0"))
+    places = (_divided(seconds, 3600), _divided(seconds, 60) % 60, seconds % 60)
+    clock = F.concat_ws(
+        ":", *(F.lpad(one.cast("string"), F.greatest(F.lit(2), F.length(one.cast("string"))), "0") for one in places)
+    )
+    sign = F.when(text.startswith("-") & (bare != ""), F.lit("-")).otherwise(F.lit(""))
+    shown = F.concat(sign, clock, F.when(parts == "", F.lit("")).otherwise(F.concat(F.lit("."), parts)))
+    return F.when(seconds.isNotNull(), shown)
 
 
 def _text_of(value: Column | None) -> Column:
