@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Protocol
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -24,8 +23,10 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field
 from lakelet.spark.cdc.commit import CdcIdentity, replace_rows, upsert_rows
-from lakelet.spark.cdc.discovery import Discovery, EventGroup, discovered, hashed
+from lakelet.spark.cdc.discovery import Discovery, EventGroup, discovered
 from lakelet.spark.cdc.envelope.debezium import CutError
+from lakelet.spark.cdc.envelope.event_columns import lean_columns, origin_of
+from lakelet.spark.cdc.kept_rows import forget_rows, keep_rows
 from lakelet.spark.cdc.newest import newest
 from lakelet.spark.cdc.quarantine import KEY, create_quarantine, quarantined
 from lakelet.spark.cdc.settings import CdcSettings
@@ -45,6 +46,10 @@ class CdcCounts:
     skipped: int
     quarantined: int
     snapshots: dict[str, Snapshot | None] = field(default_factory=dict)
+
+
+class _BytesError(Exception):
+    """Events have to be put aside whose bytes were not kept."""
 
 
 class TargetCheck(Protocol):
@@ -68,7 +73,12 @@ class BatchTarget:
     @property
     def good(self) -> DataFrame:
         """The rows that can be written."""
-        return self.rows.filter(F.col(REASON).isNull())
+        return self.rows.filter(f"{REASON} IS NULL")
+
+    @property
+    def bad(self) -> DataFrame:
+        """The rows that cannot."""
+        return self.rows.filter(f"{REASON} IS NOT NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +89,55 @@ class PlannedBatch:
     found: Discovery
     targets: tuple[BatchTarget, ...]
     refused: tuple[DataFrame, ...]
+    whole: bool
 
     def poison(self) -> DataFrame:
         """All rows that cannot be applied, with the reason and the target."""
-        rows = [
-            target.rows.filter(F.col(REASON).isNotNull()).withColumn("target", _text(target.name))
-            for target in self.targets
-        ]
-        return reduce(DataFrame.unionByName, [one.select(REASON, "target", *EVENT) for one in (*self.refused, *rows)])
+        rows = [target.bad.withColumn("target", _text(target.name)) for target in self.targets]
+        found = reduce(DataFrame.unionByName, [one.select(REASON, "target", *EVENT) for one in (*self.refused, *rows)])
+        return found.withColumn("origin", origin_of())
 
 
 def apply_batch(
     frame: DataFrame, settings: CdcSettings, identity: CdcIdentity | None, check: TargetCheck | None = None
 ) -> CdcCounts:
     """Applies the events of a frame."""
-    with planned_batch(frame, settings, check=check) as batch:
+    try:
+        return _applied(frame, settings, identity, check, whole=settings.memory.expects_poison)
+    except _BytesError:
+        return _applied(frame, settings, identity, check, whole=True)
+
+
+def _applied(
+    frame: DataFrame,
+    settings: CdcSettings,
+    identity: CdcIdentity | None,
+    check: TargetCheck | None,
+    *,
+    whole: bool,
+) -> CdcCounts:
+    with planned_batch(frame, settings, check=check, whole=whole) as batch:
         count = quarantine_rows(batch, settings, identity)
+        settings.memory.ended(poison=count > 0)
         return CdcCounts(batch.found.rows, batch.found.skipped, count, write_targets(batch, settings, identity))
 
 
 @contextmanager
 def planned_batch(
-    frame: DataFrame, settings: CdcSettings, only: DataFrame | None = None, check: TargetCheck | None = None
+    frame: DataFrame,
+    settings: CdcSettings,
+    only: DataFrame | None = None,
+    check: TargetCheck | None = None,
+    *,
+    whole: bool = True,
 ) -> Iterator[PlannedBatch]:
     """A batch ready to be written, kept on the executors meanwhile. `only` has the `origin` and `row_index` of the rows of a
-    quarantine to take, and the `target` that they were for; all by default."""
-    with _kept_events(frame, settings, only) as (events, found):
-        refused: list[DataFrame] = [events.filter(F.col("reason").isNotNull()).withColumn("target", _text(None))]
+    quarantine to take, and the `target` that they were for; all by default. Unless `whole`, the bytes of events that can be read
+    are left out, which its quarantine may ask for."""
+    with _kept_events(frame, settings, only, whole=whole) as (events, found):
+        refused: list[DataFrame] = []
+        if found.poison:
+            refused.append(events.filter("reason IS NOT NULL").withColumn("target", _text(None)))
         targets: list[BatchTarget] = []
         try:
             for name, routed in _routed(events, found, settings, refused).items():
@@ -118,23 +150,26 @@ def planned_batch(
                     refused += [_refused(group, events, str(error), name) for group in groups]
             if settings.truncate != "apply":
                 refused += [_truncates(target, events) for target in targets if _has_truncate(target)]
-            yield PlannedBatch(events, found, tuple(targets), tuple(refused))
+            if len(refused) > bool(found.poison) and not whole:
+                raise _BytesError
+            yield PlannedBatch(events, found, tuple(targets), tuple(refused), whole)
         finally:
             for target in targets:
-                target.rows.unpersist()
+                forget_rows(target.rows)
 
 
 @contextmanager
 def _kept_events(
-    frame: DataFrame, settings: CdcSettings, only: DataFrame | None
+    frame: DataFrame, settings: CdcSettings, only: DataFrame | None, *, whole: bool
 ) -> Iterator[tuple[DataFrame, Discovery]]:
     kept: list[DataFrame] = []
 
     def read(*, exact: bool) -> tuple[DataFrame, Discovery]:
-        events = hashed(settings.events(frame, exact=exact))
+        events = settings.events(frame, exact=exact)
         if only is not None:
-            events = events.join(only.select(*KEY, F.col("target").alias(_RECORDED)), list(KEY))
-        kept.append(events.persist(StorageLevel.MEMORY_AND_DISK))
+            recorded = only.select(*KEY, F.col("target").alias(_RECORDED))
+            events = events.withColumn("origin", origin_of()).join(recorded, list(KEY))
+        kept.append(keep_rows(events.withColumns(lean_columns(settings.memory.layouts, whole=whole))))
         return kept[-1], discovered(kept[-1], settings, exact=exact)
 
     try:
@@ -145,7 +180,7 @@ def _kept_events(
         yield found
     finally:
         for one in kept:
-            one.unpersist()
+            forget_rows(one)
 
 
 def _routed(
@@ -211,15 +246,19 @@ def _target(
         check(name, open_table(settings.warehouse, name, settings.options))
     shape = RowShape(schema, settings.style, settings.order_of(frame), settings.made)
     columns = shape.columns([group.fields for group in groups])
-    changes = events.filter(F.col("operation") != "t")
-    parts = [typed_rows(group.events(changes), shape, group.fields, columns) for group in groups]
+    changes = events.filter("operation != 't'")
+    parts = [typed_rows(group.events(changes), shape, group.fields, columns, settings.memory) for group in groups]
     # Read twice, for the poison and for the rows.
-    rows = reduce(DataFrame.union, parts).persist(StorageLevel.MEMORY_AND_DISK)
-    return BatchTarget(name, schema, tuple(groups), columns, shape.order, rows)
+    return BatchTarget(name, schema, tuple(groups), columns, shape.order, keep_rows(reduce(DataFrame.union, parts)))
 
 
 def quarantine_rows(batch: PlannedBatch, settings: CdcSettings, identity: CdcIdentity | None) -> int:
     """Writes poison rows into the quarantine and counts them."""
+    has_poison = _has_poison(batch.targets)
+    if has_poison and not batch.whole:
+        raise _BytesError
+    if not batch.refused and not has_poison:
+        return 0
     lake = lake_of(settings)
     rows = quarantined(batch.poison(), settings.route.table, format=settings.format, now_ms=lake.now_ms()).persist()
     try:
@@ -230,6 +269,11 @@ def quarantine_rows(batch: PlannedBatch, settings: CdcSettings, identity: CdcIde
         return count
     finally:
         rows.unpersist()
+
+
+def _has_poison(targets: Sequence[BatchTarget]) -> bool:
+    counts = [target.rows.selectExpr(f"count({REASON}) AS bad") for target in targets]
+    return bool(counts) and any(line["bad"] for line in reduce(DataFrame.union, counts).collect())
 
 
 def write_targets(
@@ -250,8 +294,8 @@ def _replace(
     batch: PlannedBatch, target: BatchTarget, settings: CdcSettings, identity: CdcIdentity | None
 ) -> Snapshot | None:
     """Empties a table as its last truncate did, and writes the rows that came after it."""
-    conditions = [group.condition for group in target.groups]
-    truncates = batch.events.filter(reduce(Column.__or__, conditions) & (F.col("operation") == "t"))
+    conditions = " OR ".join(f"({group.condition})" for group in target.groups)
+    truncates = batch.events.filter(f"({conditions}) AND operation = 't'")
     last = truncates.select(order(target.order, F.lit("+U")).alias("emptied")).agg(F.max("emptied").alias("emptied"))
     later = target.good.crossJoin(F.broadcast(last)).filter(F.col(PLACE) > F.col("emptied")).drop("emptied")
     folded = newest(later, target.schema, target.columns)

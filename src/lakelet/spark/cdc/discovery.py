@@ -6,30 +6,29 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.errors import InternalError, InvalidError
 from lakelet.model.schema import new_schema
 from lakelet.model.types import Field, string
 from lakelet.spark.cdc.envelope.debezium import CutError
+from lakelet.spark.cdc.envelope.event_columns import HASH
 from lakelet.spark.cdc.route import SourceTable
 from lakelet.spark.cdc.settings import CdcSettings
 from lakelet.spark.cdc.value.wire_field import WireField
 
-HASH = "layout_hash"
 _SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
 class EventGroup:
-    """The events of one source table with one layout, or with several that agree about the columns that they share; `wrong` is
-    why the layout is none that a table could have."""
+    """The events of one source table with one layout, or with several that agree about the columns that they share; `hashes` are
+    their `group_hash`es, `wrong` is why the layout is none that a table could have."""
 
     source: SourceTable
-    hashes: tuple[int | None, ...]
+    hashes: tuple[int, ...]
     fields: tuple[WireField, ...]
     key_names: tuple[str, ...]
     count: int
@@ -41,15 +40,9 @@ class EventGroup:
         return frame.filter(self.condition)
 
     @property
-    def condition(self) -> Column:
-        """What tells these events from others."""
-        return (
-            F.col("operation").isNotNull()
-            & F.col("database_name").eqNullSafe(F.lit(self.source.database))
-            & F.col("schema_name").eqNullSafe(F.lit(self.source.schema))
-            & (F.col("table_name") == F.lit(self.source.name))
-            & reduce(Column.__or__, (F.col(HASH).eqNullSafe(F.lit(one).cast("bigint")) for one in self.hashes))
-        )
+    def condition(self) -> str:
+        """What tells these events from others, as SQL."""
+        return f"operation IS NOT NULL AND {HASH} IN ({', '.join(f'{one}L' for one in self.hashes)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +55,36 @@ class Discovery:
     poison: int
 
 
-def hashed(events: DataFrame) -> DataFrame:
-    """The events with a short name for their layout."""
-    return events.withColumn(HASH, F.when(F.col("layout").isNotNull(), F.xxhash64("layout")))
+_NAMES = ("database_name", "schema_name", "table_name", HASH, "layout", "key_names")
+_TOLD = [f"if(operation IS NULL, NULL, {name}) AS {name}" for name in _NAMES]
 
 
 def discovered(events: DataFrame, settings: CdcSettings, *, exact: bool = True) -> Discovery:
-    """The groups of these events; CutError where a layout was cut at the wrong place and may be read `exact`."""
-    names = ["database_name", "schema_name", "table_name", HASH, "layout", "key_names"]
-    told = [F.when(F.col("operation").isNotNull(), F.col(name)).alias(name) for name in names]
-    lines = (
-        events.select(*told, "operation", F.col("reason").isNotNull().alias("bad"))
-        .groupBy(*names, F.col("operation").isNotNull().alias("applies"), "bad")
-        .agg(F.count("*").alias("count"), F.count_if(F.col("operation") == "t").alias("truncates"))
-        .collect()
+    """The groups of these events; CutError where a layout was cut at the wrong place and may be read `exact`, InternalError
+    where two groups have one hash."""
+    chosen = events.selectExpr(*_TOLD, "operation IS NOT NULL AS applies", "reason IS NOT NULL AS bad", "operation")
+    counts = settings.memory.once(
+        "discovery", lambda: (F.expr("count(*)").alias("count"), F.expr("count_if(operation = 't')").alias("truncates"))
     )
-    found: dict[tuple[SourceTable, int | None], EventGroup] = {}
-    layouts: dict[int | None, str | None] = {}
+    lines = chosen.groupBy(*_NAMES, "applies", "bad").agg(*counts).collect()
+    found: dict[int, EventGroup] = {}
+    known, layouts = settings.memory.layouts, dict[int, tuple[SourceTable, str | None]]()
     totals: dict[str, int] = defaultdict(int)
     for line in lines:
         totals["applied" if line["applies"] else "poison" if line["bad"] else "skipped"] += line["count"]
         if not line["applies"]:
             continue
         source = SourceTable(line["database_name"], line["schema_name"], line["table_name"])
-        if layouts.setdefault(line[HASH], line["layout"]) != line["layout"]:
-            raise InternalError(f"two layouts of {source} have one hash, {line[HASH]}")
-        fields, wrong = _layout(line["layout"], settings, exact=exact)
+        number = int(line[HASH])
+        layout = line["layout"] if line["layout"] is not None else known.get(number)
+        if layouts.setdefault(number, (source, layout)) != (source, layout):
+            raise InternalError(f"two layouts of {source} and {layouts[number][0]} have one hash, {number}")
+        fields, wrong = _layout(layout, settings, exact=exact)
         keys = tuple(json.loads(line["key_names"])) if line["key_names"] else ()
-        group = EventGroup(source, (line[HASH],), fields, keys, line["count"], line["truncates"], wrong)
-        found[source, line[HASH]] = _joined(found.get((source, line[HASH])), group)
-    groups = sorted(found.values(), key=lambda one: (str(one.source), one.hashes[0] or 0))
+        group = EventGroup(source, (number,), fields, keys, line["count"], line["truncates"], wrong)
+        found[number] = _joined(found.get(number), group)
+    settings.memory.learn({number: layout for number, (_, layout) in layouts.items()})
+    groups = sorted(found.values(), key=lambda one: (str(one.source), one.hashes[0]))
     return Discovery(tuple(_merged(groups)), sum(totals.values()), totals["skipped"], totals["poison"])
 
 

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError
+from lakelet.spark.cdc.batch_memory import BatchMemory
 from lakelet.spark.cdc.column_rule import ColumnRule
 from lakelet.spark.cdc.envelope import canal, debezium, maxwell
+from lakelet.spark.cdc.envelope.event_columns import HASH, Steps, group_hash
 from lakelet.spark.cdc.evolution import EvolutionPolicy
 from lakelet.spark.cdc.route import Route
 from lakelet.spark.cdc.value.type_rules import TypeRules
@@ -40,6 +44,7 @@ class CdcSettings:
     order: str = "auto"
     decimals: str = "precise"
     options: Mapping[str, str] = field(default_factory=dict)
+    memory: BatchMemory = field(default_factory=BatchMemory, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, found, known in (
@@ -57,14 +62,21 @@ class CdcSettings:
         return "debezium-text" if self.format == "debezium" and self.decimals != "precise" else self.format
 
     def events(self, frame: DataFrame, *, exact: bool) -> DataFrame:
-        """The frame's events in the columns of `event_columns`."""
+        """The frame's events in the columns of `event_columns`, with a short name for their group (`discovery`)."""
+        steps = self.memory.once((frame.schema.simpleString(), exact), lambda: self._steps(frame.schema, exact=exact))
+        for columns in steps:
+            frame = frame.select(*columns)
+        return frame
+
+    def _steps(self, found: T.StructType, *, exact: bool) -> Steps:
         match self.format:
             case "canal":
-                return canal.events(frame)
+                made = canal.steps(found)
             case "maxwell":
-                return maxwell.events(frame)
+                made = maxwell.steps(found)
             case _:
-                return debezium.events(frame, exact=exact)
+                made = debezium.steps(found, exact=exact)
+        return (*made, [F.col("*"), group_hash().alias(HASH)])
 
     def layout_of(self, text: str) -> tuple[WireField, ...]:
         """The columns that the text of a layout tells."""

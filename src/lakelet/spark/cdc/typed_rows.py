@@ -5,7 +5,7 @@ kind STRING ─ reason STRING ─ place STRUCT (the order) ─ event columns for
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -15,8 +15,10 @@ from pyspark.sql import types as T
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.options import SEQUENCE_FIELD, TableOptions
+from lakelet.spark.cdc.batch_memory import BatchMemory
 from lakelet.spark.cdc.column_rule import ColumnRule, Values
 from lakelet.spark.cdc.envelope.debezium import UNAVAILABLE
+from lakelet.spark.cdc.envelope.event_columns import Steps
 from lakelet.spark.cdc.value.value_expression import value_expression
 from lakelet.spark.cdc.value.wire_field import WireField
 from lakelet.spark.column_names import quoted
@@ -25,6 +27,7 @@ from lakelet.spark.types import spark_type
 
 KIND, REASON, PLACE = "kind", "reason", "place"
 EVENT = ("raw", "message_key", "origin", "row_index", "topic", "partition", "offset", "kafka_timestamp", "position")
+_BYTES = ("raw", "message_key")
 _SHOWN = 60
 # Formats of local times go through an instant of the session's zone, in which some local times do not exist.
 _UTC = {"spark.sql.session.timeZone": "UTC"}
@@ -50,45 +53,70 @@ class RowShape:
         keys = self.schema.primary_keys
         return {*keys, *(rule.reads for name, rule in self.made.items() if name in keys and rule.reads is not None)}
 
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """What expressions depend on; the columns made besides are always those of one query."""
+        sequence = TableOptions(self.schema.options).get(SEQUENCE_FIELD) or ()
+        return (self.schema.fields, self.schema.primary_keys, tuple(sequence), self.style, self.order)
 
-def typed_rows(events: DataFrame, shape: RowShape, layout: Sequence[WireField], columns: Sequence[Field]) -> DataFrame:
+
+def typed_rows(
+    events: DataFrame, shape: RowShape, layout: Sequence[WireField], columns: Sequence[Field], memory: BatchMemory
+) -> DataFrame:
     """The rows of events of one layout: `columns` of the table as c0, c1 …"""
-    names = shape.schema.names
-    fields = [one for one in layout if one.name in names]
+    key = (*shape.key, tuple(layout), tuple(columns), tuple(events.columns))
+    steps = memory.once(key, lambda: _steps(events.columns, shape, layout, columns))
+    # By position: names may differ by case alone, which `getField` would take for one.
+    rows = events.select(*steps.texts).select(*map(F.col, events.columns), *steps.spread).toDF(*steps.names)
+    with session_settings(events.sparkSession, _UTC if shape.made else {}):
+        for chosen in steps.rows:
+            rows = rows.select(*chosen)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The columns of selects that follow one another: texts of the row's columns, spread by position, then the rows."""
+
+    texts: list[Column]
+    spread: list[Column]
+    names: list[str]
+    rows: Steps
+
+
+def _steps(known: Sequence[str], shape: RowShape, layout: Sequence[WireField], columns: Sequence[Field]) -> _Steps:
+    fields = [one for one in layout if one.name in shape.schema.names]
     keys = [one for one in fields if one.name in shape.key_sources]
     texts = {one.name: f"t{place}" for place, one in enumerate(fields)}
     priors = {one.name: f"p{place}" for place, one in enumerate(keys)}
-    parsed = events.select(
-        "*",
-        _texts_of("image", [one.name for one in fields]).alias("_image"),
-        _texts_of("old", [one.name for one in keys]).alias("_old"),
-    )
-    # By position: names may differ by case alone, which `getField` would take for one.
-    spread = parsed.select(*events.columns, "_image.*", "_old.*") if fields else parsed.drop("_image", "_old")
-    spread = spread.toDF(*events.columns, *texts.values(), *(priors.values() if fields else ()))
+    images = [_texts_of("image", fields).alias("_image")] if fields else []
+    images += [_texts_of("old", keys).alias("_old")] if keys else []
+    spread = [F.col("_image.*")] if fields else []
+    spread += [F.col("_old.*")] if keys else []
     target = {one.name: shape.schema.field(one.name).type for one in fields}
-    values = {one.name: value_expression(F.col(texts[one.name]), one, target[one.name], shape.style) for one in fields}
-    before = {one.name: value_expression(F.col(priors[one.name]), one, target[one.name], shape.style) for one in keys}
-    typed = spread.select(
-        *events.columns,
-        *(values[one.name].alias(f"v{place}") for place, one in enumerate(fields)),
-        *(before[one.name].alias(f"b{place}") for place, one in enumerate(keys)),
-        *texts.values(),
-        *priors.values(),
+    values = [value_expression(F.col(texts[one.name]), one, target[one.name], shape.style) for one in fields]
+    before = [value_expression(F.col(priors[one.name]), one, target[one.name], shape.style) for one in keys]
+    typed = [
+        F.col("*"),
+        *(value.alias(f"v{place}") for place, value in enumerate(values)),
+        *(value.alias(f"b{place}") for place, value in enumerate(before)),
+    ]
+    return _Steps(
+        [F.col("*"), *images],
+        spread,
+        [*known, *texts.values(), *priors.values()],
+        (typed, *_with_kinds(_Typed(fields, keys), shape, columns)),
     )
-    with session_settings(events.sparkSession, _UTC if shape.made else {}):
-        return _with_kinds(_Typed(typed, fields, keys), shape, columns)
 
 
-def _texts_of(row: str, names: Sequence[str]) -> Column:
+def _texts_of(row: str, fields: Sequence[WireField]) -> Column:
     """The exact texts of these columns of a row, as a STRUCT."""
-    inside = ", ".join(f"{quoted(name)}: STRING" for name in names)
+    inside = ", ".join(f"{quoted(one.name)}: STRING" for one in fields)
     return F.try_variant_get(F.col(row), "$", f"STRUCT<{inside}>")
 
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    frame: DataFrame
     fields: Sequence[WireField]
     keys: Sequence[WireField]
 
@@ -103,7 +131,7 @@ class _Typed:
         return value if place is None or value is None else F.coalesce(F.col(f"b{place}"), value)
 
 
-def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> DataFrame:
+def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> Steps:
     made = {name: rule.expression(typed.value) for name, rule in shape.made.items()}
     found = {column.name: _found(typed.value, made, column) for column in columns}
     earlier = {name: rule.expression(typed.before) for name, rule in shape.made.items() if rule.reads is not None}
@@ -120,19 +148,20 @@ def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> Dat
         F.col("operation") == "i", F.array(F.lit("+I"))
     )
     kinds = kinds.when(moved, F.array(F.lit("-U"), F.lit("+U"))).otherwise(F.array(F.lit("+U")))
-    reason = _reason(typed, shape, columns, found, moved)
-    flat = typed.frame.select(
-        *EVENT,
-        "arrival",
-        "operation",
-        F.coalesce(F.col("reason"), reason).alias(REASON),
+    flat = [
+        *map(F.col, (*EVENT, "arrival", "operation")),
+        _reason(typed, shape, columns, found, moved).alias(REASON),
         kinds.alias("kinds"),
         *(found[column.name].alias(f"c{place}") for place, column in enumerate(columns)),
         *(before[column.name].alias(f"k{place}") for place, column in enumerate(columns) if column.name in before),
-    )
-    exploded = flat.select("*", F.explode("kinds").alias(KIND))
+    ]
+    exploded = [F.col("*"), F.explode("kinds").alias(KIND)]
     chosen = [_retracting(column, place, shape).alias(f"c{place}") for place, column in enumerate(columns)]
-    return exploded.select(KIND, REASON, order(shape.order, F.col(KIND)).alias(PLACE), *EVENT, *chosen)
+    # The bytes of an event are for its quarantine: rows without a reason are kept, shuffled and written without them.
+    poison = F.col(REASON).isNotNull()
+    event = [F.when(poison, F.col(name)).alias(name) if name in _BYTES else F.col(name) for name in EVENT]
+    last = [F.col(KIND), F.col(REASON), order(shape.order, F.col(KIND)).alias(PLACE), *event, *chosen]
+    return (flat, exploded, last)
 
 
 def order(by: str, kind: Column) -> Column:

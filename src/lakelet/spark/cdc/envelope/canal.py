@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, names_of, padded, reasons
+from lakelet.spark.cdc.envelope.event_columns import Steps, arrived, event_columns, known, names_of, padded, reasons
 from lakelet.spark.cdc.value.mysql_types import mysql_field
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
@@ -20,10 +20,11 @@ _OPERATIONS = {"INSERT": "i", "UPDATE": "u", "DELETE": "d", "TRUNCATE": "t"}
 _SKIPPED = ("CREATE", "ALTER", "ERASE", "RENAME", "CINDEX", "DINDEX", "QUERY")
 
 
-def events(frame: DataFrame) -> DataFrame:
-    """The events of a frame with the columns of `event_columns`, a row for each entry of `data`."""
-    parsed = arrived(frame).withColumn("e", F.from_json("text", _EVENT, {"columnNameOfCorruptRecord": "broken"}))
-    rows = parsed.select("*", F.posexplode_outer(F.col("e.data")).alias("place", "entry"))
+def steps(found: T.StructType) -> Steps:
+    """What makes events with the columns of `event_columns` of a frame, a row for each entry of `data`: the columns of one select
+    after the other."""
+    parsed = [F.col("*"), F.from_json("text", _EVENT, {"columnNameOfCorruptRecord": "broken"}).alias("e")]
+    rows = [F.col("*"), F.posexplode_outer(F.col("e.data")).alias("place", "entry")]
     event, image = F.col("e"), known(F.col("entry"))
     kind = F.upper(event["type"])
     operation = F.coalesce(*(F.when(kind == name, F.lit(mine)) for name, mine in _OPERATIONS.items()))
@@ -38,8 +39,7 @@ def events(frame: DataFrame) -> DataFrame:
             ((operation != "t") & image.isNull(), F.concat(kind, F.lit(" without a row"))),
         ]
     )
-    return event_frame(
-        rows,
+    made = event_columns(
         operation=F.when(F.coalesce(skipped, F.lit(False)) | reason.isNotNull(), None).otherwise(operation),
         reason=reason,
         row_index=F.coalesce(F.col("place"), F.lit(0)),
@@ -52,6 +52,7 @@ def events(frame: DataFrame) -> DataFrame:
         op_millis=F.coalesce(event["es"], event["ts"]),
         position=F.concat(padded(F.coalesce(event["es"], event["ts"])), F.lit(":"), padded(event["id"])),
     )
+    return (arrived(found), parsed, rows, made)
 
 
 def layout_of(text: str, mapping: TypeRules) -> tuple[WireField, ...]:

@@ -11,10 +11,20 @@ import base64
 import json
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, log_file, names_of, padded, reasons
+from lakelet.spark.cdc.envelope.event_columns import (
+    Steps,
+    arrived,
+    event_columns,
+    known,
+    log_file,
+    names_of,
+    padded,
+    reasons,
+)
 from lakelet.spark.cdc.value.debezium_types import debezium_field
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
@@ -44,24 +54,26 @@ class CutError(Exception):
     """The text before the payload is no JSON: the payload begins elsewhere."""
 
 
-def events(frame: DataFrame, *, exact: bool) -> DataFrame:
-    """The events of a frame with the columns of `event_columns`."""
+def steps(found: T.StructType, *, exact: bool) -> Steps:
+    """What makes events with the columns of `event_columns` of a frame: the columns of one select after the other."""
     text = F.col("text")
-    before_payload, after_payload = F.substring_index(text, _MIDDLE, 1), F.substring_index(text, _MIDDLE, -1)
-    together = F.octet_length(before_payload) + F.octet_length(after_payload) + len(_MIDDLE)
-    cut = text.startswith(_START + "{") & (together == F.octet_length(text)) & F.lit(not exact)
+    # From the end, where the payload is: in a longer text before it than the schema a part of the payload is no JSON.
+    after_payload = F.substring_index(text, _MIDDLE, -1)
+    before_size = F.octet_length(text) - F.octet_length(after_payload) - len(_MIDDLE)
+    cut = text.startswith(_START + "{") & (before_size > 0) & F.lit(not exact)
+    before_payload = F.substring(F.col("raw"), F.lit(1), before_size).cast("string")
     wrapped = F.from_json(text, "schema string, payload string")
     simple = ~text.rlike(r'^\s*\{\s*"(schema|payload)"\s*:')
     schema = F.when(cut, before_payload).when(~simple, wrapped["schema"])
     # The brace that closes the event stays behind the payload: the parser ends with the object that it began.
     payload = F.when(cut, after_payload).when(simple, text).otherwise(wrapped["payload"])
-    parsed = (
-        arrived(frame)
-        .withColumn("schema_text", schema)
-        .withColumn("e", F.from_json(payload, _PAYLOAD, {"columnNameOfCorruptRecord": "broken"}))
-        .withColumn("key_row", _key_payload(F.col("message_key").cast("string")))
-    )
-    return _columns(parsed)
+    parsed = [
+        F.col("*"),
+        schema.alias("schema_text"),
+        F.from_json(payload, _PAYLOAD, {"columnNameOfCorruptRecord": "broken"}).alias("e"),
+        _key_payload(F.col("message_key").cast("string")).alias("key_row"),
+    ]
+    return (arrived(found), parsed, _columns())
 
 
 def _key_payload(text: Column) -> Column:
@@ -69,7 +81,7 @@ def _key_payload(text: Column) -> Column:
     return F.try_parse_json(F.when(wrapped, F.get_json_object(text, "$.payload")).otherwise(text))
 
 
-def _columns(parsed: DataFrame) -> DataFrame:
+def _columns() -> list[Column]:
     event = F.col("e")
     op, before, after = event["op"], known(event["before"]), known(event["after"])
     # REPLICA IDENTITY DEFAULT and the like leave `before` out; the key alone says which row was deleted.
@@ -98,8 +110,7 @@ def _columns(parsed: DataFrame) -> DataFrame:
         ]
     )
     schema = F.when(F.col("schema_text").startswith("{"), F.col("schema_text"))
-    return event_frame(
-        parsed,
+    return event_columns(
         operation=F.when(skipped | reason.isNotNull(), None).otherwise(operation),
         reason=reason,
         database_name=event["source"]["db"],

@@ -2,7 +2,7 @@
 
 raw           BINARY   the event as it came, for the quarantine
 message_key   BINARY   Kafka's key as it came
-origin        STRING   where the event came from: topic/partition/offset, else the SHA-256 of its text and key
+origin        STRING   where the event came from (`origin_of`); NULL until somebody asks, since it takes a digest of the text
 row_index     INT      which of its rows (Canal's events hold several)
 operation     STRING   i, u, d (a row), t (truncate); NULL: nothing to do, or poison
 reason        STRING   why the event cannot be applied; NULL: it can
@@ -19,44 +19,67 @@ arrival       BIGINT   order in the frame, the last resort
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError
 
-UNKNOWN_SCHEMA = "unknown"
 _KAFKA = {"topic": "string", "partition": "int", "offset": "bigint", "timestamp": "timestamp"}
 _WIDTH = 20
+# The number of an event's group: its source table and its layout.
+HASH = "group_hash"
+_GROUP = ("database_name", "schema_name", "table_name", "layout")
+_NOTHING = "\0"
+# The columns of selects that follow one another.
+Steps = tuple[list[Column], ...]
 
 
-def arrived(frame: DataFrame) -> DataFrame:
-    """The frame's `value` as text, with Kafka's columns where it has them; InvalidError where it has no value."""
-    found = {field.name: field.dataType for field in frame.schema.fields}
-    if not isinstance(found.get("value"), (T.StringType, T.BinaryType)):
-        shown = ", ".join(f"{name} {kind.simpleString()}" for name, kind in found.items())
+def arrived(found: T.StructType) -> list[Column]:
+    """The columns of a frame's `value` as text, with Kafka's where it has them; InvalidError where it has no value."""
+    kinds = {field.name: field.dataType for field in found.fields}
+    if not isinstance(kinds.get("value"), (T.StringType, T.BinaryType)):
+        shown = ", ".join(f"{name} {kind.simpleString()}" for name, kind in kinds.items())
         raise InvalidError(f"change events: expected a column value of STRING or BINARY, found {shown or 'no column'}")
-    kafka = {
-        name: (F.col(name) if name in found else F.lit(None)).cast(kind).alias(_kafka_name(name))
+    kafka = [
+        (F.col(name) if name in kinds else F.lit(None)).cast(kind).alias(_kafka_name(name))
         for name, kind in _KAFKA.items()
-    }
-    key = F.col("key").cast("binary") if "key" in found else F.lit(None).cast("binary")
-    raw = F.col("value").cast("binary")
-    # The key as well: it alone may say which row was deleted.
-    place = F.sha2(F.concat(F.coalesce(raw, F.lit(b"")), F.lit(b"\0"), F.coalesce(key, F.lit(b""))), 256)
-    if {"topic", "partition", "offset"} <= found.keys():
-        # NULL where one of them is: an event of a quarantine that came from a file.
-        place = F.coalesce(F.concat("topic", F.lit("/"), "partition", F.lit("/"), "offset"), place)
-    return frame.select(
-        raw.alias("raw"),
+    ]
+    key = F.col("key").cast("binary") if "key" in kinds else F.lit(None).cast("binary")
+    return [
+        F.col("value").cast("binary").alias("raw"),
         key.alias("message_key"),
         F.col("value").cast("string").alias("text"),
-        place.alias("origin"),
-        *kafka.values(),
+        F.lit(None).cast("string").alias("origin"),
+        *kafka,
         F.monotonically_increasing_id().alias("arrival"),
-    )
+    ]
+
+
+def origin_of() -> Column:
+    """Where an event came from: topic/partition/offset, else the SHA-256 of its text and its key."""
+    # NULL where one of them is: an event that came from a file.
+    place = F.concat("topic", F.lit("/"), "partition", F.lit("/"), "offset")
+    # The key as well: it alone may say which row was deleted.
+    texts = F.concat(F.coalesce("raw", F.lit(b"")), F.lit(b"\0"), F.coalesce("message_key", F.lit(b"")))
+    return F.coalesce("origin", place, F.sha2(texts, 256))
+
+
+def group_hash() -> Column:
+    """A number for the source table and the layout of an event; `discovery` makes sure that no two of a batch have one."""
+    return F.xxhash64(*(F.coalesce(F.col(name), F.lit(_NOTHING)) for name in _GROUP))
+
+
+def lean_columns(layouts: Iterable[int], *, whole: bool) -> dict[str, Column]:
+    """The columns of events without what is long and not needed: the text of known layouts and, unless `whole`, the bytes of
+    events that can be read."""
+    known = list(layouts)
+    made = {"layout": F.when(~F.col(HASH).isin(known), F.col("layout"))} if known else {}
+    if not whole:
+        made |= {name: F.when(F.col("reason").isNotNull(), F.col(name)) for name in ("raw", "message_key")}
+    return made
 
 
 def _kafka_name(name: str) -> str:
@@ -96,7 +119,7 @@ def reasons(cases: Sequence[tuple[Column, Column | str]]) -> Column:
     return found
 
 
-def event_frame(frame: DataFrame, **columns: Column) -> DataFrame:
+def event_columns(**columns: Column) -> list[Column]:
     """The columns of this module: those given and those that `arrived` made."""
     kept = ("raw", "message_key", "origin", "topic", "partition", "offset", "kafka_timestamp", "arrival")
     strings = (
@@ -114,4 +137,4 @@ def event_frame(frame: DataFrame, **columns: Column) -> DataFrame:
     made |= {name: columns.pop(name, null).cast("variant") for name in ("image", "old")}
     made["row_index"] = columns.pop("row_index", F.lit(0)).cast("int")
     made["op_millis"] = columns.pop("op_millis", null).cast("bigint")
-    return frame.select(*kept, *(column.alias(name) for name, column in made.items()))
+    return [*map(F.col, kept), *(column.alias(name) for name, column in made.items())]

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from lakelet.spark.cdc.envelope.event_columns import arrived, event_frame, known, log_file, names_of, padded, reasons
+from lakelet.spark.cdc.envelope.event_columns import (
+    Steps,
+    arrived,
+    event_columns,
+    known,
+    log_file,
+    names_of,
+    padded,
+    reasons,
+)
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
 
@@ -22,9 +32,9 @@ _LAST = 2**62
 _MILLIS_FROM = 10**11
 
 
-def events(frame: DataFrame) -> DataFrame:
-    """The events of a frame with the columns of `event_columns`."""
-    parsed = arrived(frame).withColumn("e", F.from_json("text", _EVENT, {"columnNameOfCorruptRecord": "broken"}))
+def steps(found: T.StructType) -> Steps:
+    """What makes events with the columns of `event_columns` of a frame: the columns of one select after the other."""
+    parsed = [F.col("*"), F.from_json("text", _EVENT, {"columnNameOfCorruptRecord": "broken"}).alias("e")]
     event = F.col("e")
     kind, image = event["type"], known(event["data"])
     operation = F.coalesce(*(F.when(kind == name, F.lit(mine)) for name, mine in _OPERATIONS.items()))
@@ -43,8 +53,7 @@ def events(frame: DataFrame) -> DataFrame:
             (image.isNull(), F.concat(kind, F.lit(" without a row"))),
         ]
     )
-    return event_frame(
-        parsed,
+    made = event_columns(
         operation=F.when(skipped | reason.isNotNull(), None).otherwise(operation),
         reason=reason,
         database_name=event["database"],
@@ -56,6 +65,7 @@ def events(frame: DataFrame) -> DataFrame:
         op_millis=F.when(event["ts"] > _MILLIS_FROM, event["ts"]).otherwise(event["ts"] * 1000),
         position=_position(event),
     )
+    return (arrived(found), parsed, made)
 
 
 def _position(event: Column) -> Column:

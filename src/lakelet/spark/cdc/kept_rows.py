@@ -1,0 +1,23 @@
+"""Keep the rows of a frame on the executors, so that several jobs read them without computing them again.
+
+A local checkpoint rather than a cache: a frame over it has a plan of one step. Spark analyses, compares and optimises the whole
+plan of a cached frame for every job that reads it, which took longer than the jobs of a small batch. Rows that are
+lost with an executor fail the batch, which is repeated.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from lakelet.spark.session import is_connect
+
+
+def keep_rows(frame: DataFrame) -> DataFrame:
+    """A frame of the same rows, kept by the first job that reads them."""
+    return frame.localCheckpoint(eager=False)
+
+
+def forget_rows(kept: DataFrame) -> None:
+    """Removes the rows of `keep_rows`; without it they stay until the JVM collects them."""
+    if not is_connect(kept.sparkSession):
+        kept._jdf.queryExecution().logical().rdd().unpersist(False)
