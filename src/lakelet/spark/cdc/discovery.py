@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from lakelet.errors import InternalError, InvalidError
 from lakelet.model.schema import new_schema
+from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, string
 from lakelet.spark.cdc.envelope.debezium import CutError
 from lakelet.spark.cdc.envelope.event_columns import HASH
@@ -95,7 +96,7 @@ def _layout(text: str | None, settings: CdcSettings, *, exact: bool) -> tuple[tu
     try:
         fields = settings.layout_of(text)
         if fields:
-            columns = [Field(-1, one.name, one.type or string()) for one in fields]
+            columns = [Field(-1, one.name, parse_type(str(one.type or string()))) for one in fields]
             new_schema(columns, partition_keys=(), primary_keys=(), options={}, comment=None, time_ms=0)
     except CutError:
         if not exact:
