@@ -66,7 +66,7 @@ def _as_text(text: Column, codec: Codec, scale: int) -> Column:
 
 
 def _clock_text(text: Column, digits: int) -> Column:
-    """A number of parts of a second, of so many digits, as a time of day; those of MySQL may be negative or beyond a day."""
+    """Parts of a second, 10^-digits each, as a time of day; those of MySQL may be negative or beyond a day."""
     bare = F.when(text.rlike(_WHOLE), F.ltrim(F.ltrim(text, F.lit("+-")), F.lit("0")))
     padded = F.lpad(bare, F.greatest(F.char_length(bare), F.lit(digits + 1)), "0")
     seconds = F.substring(padded, F.lit(1), F.char_length(padded) - digits).try_cast("bigint")
