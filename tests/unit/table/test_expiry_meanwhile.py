@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from tests.unit.stopped_table import (
     get_,
     some_of,
     staged,
+    write_,
 )
 
 
@@ -58,6 +60,27 @@ def check_read(layout: str, read: Callable[[Table], object], at: int) -> None:
 def test_20_changes_begin_again_when_their_version_expires(layout: str, change: Callable[[Table], Rows]) -> None:
     for at in some_of(calls_of(layout, change)):
         check_change(layout, change, at)
+
+
+@pytest.mark.parametrize("layout", ["keyed", "deletion vectors"])
+def test_20_a_snapshot_that_expires_before_it_is_looked_at_is_unknown(layout: str) -> None:
+    """Also that of the compaction without which the rows of a write stay hidden."""
+    stage = staged(layout)
+    created: list[int] = []
+    around = stage.store._around
+
+    def noted(call: str, path: str, action: Callable[[], Any]) -> Any:
+        if call == "put_if_absent" and "/snapshot/snapshot-" in path:
+            created.append(stage.store.calls + 1)
+        return around(call, path, action)
+
+    stage.store._around = noted  # type: ignore[method-assign]
+    stage.store.calls = 0
+    write_(stage.table)
+    assert len(created) == (2 if layout == "deletion vectors" else 1)
+    for at in created:
+        for after in (1, 2):
+            check_change(layout, write_, at + after)
 
 
 @pytest.mark.parametrize("read", READS, ids=lambda read: read.__name__)

@@ -18,7 +18,7 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.upkeep import upkeep
 from lakelet.compact.compaction import Committer, Compaction, Elsewhere, Scope, touched
-from lakelet.errors import ConflictError, LakeletError
+from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.lsm.universal import UniversalPolicy
 from lakelet.model.bucket_mode import Place
 from lakelet.model.commit_message import CommitMessage
@@ -116,7 +116,9 @@ class AfterWrite:
             return compaction.run(Committer(self.commit.user, self.commit.identifier)) or made
         except LakeletError as error:
             if hides:
-                raise ConflictError(
+                # Of a compaction whose own outcome is unknown nobody can tell whether the rows are hidden.
+                kind = CommitUnknownError if isinstance(error, CommitUnknownError) else ConflictError
+                raise kind(
                     f"{self.home.where(self.home.paths.branch_root)}: snapshot {made.id} is committed, but its rows stay hidden "
                     f"until the table is compacted, and that failed: {error}"
                 ) from error
