@@ -3,6 +3,9 @@
 A local checkpoint rather than a cache: a frame over it has a plan of one step. Spark analyses, compares and optimises the whole
 plan of a cached frame for every job that reads it, which took longer than the jobs of a small batch. Rows that are
 lost with an executor fail the batch, which is repeated.
+
+The plan is made without propagating constraints: Spark derives them from every alias of a projection, and expressions that are
+used in several columns, as the values of events are, made it work for minutes where a table has twenty columns.
 """
 
 from __future__ import annotations
@@ -10,11 +13,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from lakelet.spark.session import is_connect
+from lakelet.spark.session import settings as session_settings
+
+_PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
 
 
 def keep_rows(frame: DataFrame) -> DataFrame:
     """A frame of the same rows, kept by the first job that reads them."""
-    return frame.localCheckpoint(eager=False)
+    with session_settings(frame.sparkSession, _PLANNING):
+        return frame.localCheckpoint(eager=False)
 
 
 def forget_rows(kept: DataFrame) -> None:
