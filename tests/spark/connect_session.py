@@ -9,11 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import lakelet
 from lakelet.errors import LakeletError
+from lakelet.pipeline import parse_pipeline
+from lakelet.spark.cdc.batch import CdcCounts
+from lakelet.spark.cdc.sync import sync_cdc
 from lakelet.spark.iceberg.insert import insert_iceberg
 from lakelet.spark.iceberg.table_frame import iceberg_table
+from lakelet.spark.pipeline.run import run_pipeline
 from lakelet.spark.read.table_frame import table
 from lakelet.spark.session import is_connect
 from lakelet.spark.source.registration import register
@@ -21,6 +26,7 @@ from lakelet.spark.sql.statement import sql
 from lakelet.spark.sql.views import views
 from lakelet.spark.stream.write.query import write_stream
 from lakelet.spark.write.table_write import write
+from tests.spark.cdc.sample_events import debezium, text
 
 
 def main(warehouse: str) -> dict[str, object]:
@@ -71,6 +77,8 @@ def main(warehouse: str) -> dict[str, object]:
     )
     found["iceberg"] = _iceberg(spark, lake)
     found["stream"] = _stream(spark, lake)
+    found["pipeline"] = _pipeline(spark, lake)
+    found["cdc"] = _cdc(spark, lake)
     spark.stop()
     return found
 
@@ -114,6 +122,49 @@ def _stream(spark: SparkSession, lake: lakelet.Lake) -> list[object]:
     users = {snapshot.commit_user.partition("-")[0] for table in tables for snapshot in table.snapshots()}
     marks = [path.name for path in Path(checkpoint, "lakelet").iterdir()]
     return [[table.scan().count() for table in tables], sorted(users), marks, _message(lambda: start(None, 0))]
+
+
+def _pipeline(spark: SparkSession, lake: lakelet.Lake) -> list[object]:
+    """A stream with expectations, changes by key and a view, run twice with new files in between."""
+    folder = Path(lake.location).parent
+    definition = """\
+name: shop
+database: shop
+sources: {raw: {format: json, path: raw, schema: "id BIGINT, name STRING, at INT"}}
+tables:
+  named: {source: raw, expectations: {named: {condition: name IS NOT NULL, action: quarantine}}}
+  newest: {}
+auto_cdc_flows: {newest: {target: newest, source: raw, keys: id, sequence_by: at, apply_as_deletes: name = 'gone'}}
+materialized_views: {names: {sql: SELECT count(*) AS names FROM named}}
+"""
+    (folder / "raw").mkdir()
+    found: list[object] = []
+    for number, rows in enumerate(([(1, "a", 1), (1, None, 2), (2, "b", 5)], [(2, "gone", 6), (2, "late", 4)])):
+        lines = [json.dumps({"id": id, "name": name, "at": at}) for id, name, at in rows]
+        (folder / "raw" / f"{number}.json").write_text("\n".join(lines))
+        made = run_pipeline(spark, parse_pipeline(definition, str(folder / "shop.yaml")), lake.location)
+        found.append([str(one.error or one.outcome) for one in made.flows])
+    for name in ("named", "named_quarantine", "newest", "names"):
+        found.append(lake.table(f"shop.{name}").scan().count())
+    return [*found, lake.table("shop.names").scan().to_arrow().to_pylist()]
+
+
+def _cdc(spark: SparkSession, lake: lakelet.Lake) -> list[object]:
+    """Change events of a frame, and of a stream."""
+    folder = Path(lake.location).parent / "events"
+    folder.mkdir()
+    events = [text(debezium("c", None, {"id": number, "qty": 1}, lsn=number)) for number in (1, 2)]
+    batch = spark.createDataFrame([(one,) for one in [*events, "no JSON"]], "value string")
+    made = sync_cdc(batch, lake.location, table="shop.mirror", primary_key=["id"])
+    (folder / "1").write_text(text(debezium("d", {"id": 1}, None, lsn=9)))
+    stream = spark.readStream.text(str(folder))
+    query = sync_cdc(
+        stream, lake.location, table="shop.mirror", checkpoint=str(folder.parent / "checkpoint"), commit_user="cdc"
+    )
+    assert not isinstance(made, StreamingQuery)
+    assert not isinstance(query, CdcCounts)
+    query.awaitTermination()
+    return [made.rows, made.quarantined, [row["id"] for row in lake.table("shop.mirror").scan().to_arrow().to_pylist()]]
 
 
 def _message(work: Callable[[], object]) -> str:

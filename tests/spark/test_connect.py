@@ -72,3 +72,14 @@ def test_a_stream_is_applied_once(found: dict[str, Any]) -> None:
     rows, users, marks, refused = found["stream"]
     assert (rows, users, marks) == ([6, 3], ["job"], ["sink.json"])
     assert refused.startswith("InvalidError: commit_user: over Spark Connect")
+
+
+def test_pipelines(found: dict[str, Any]) -> None:
+    first, second, *counts = found["pipeline"]
+    assert first == ["completed"] * 3
+    assert second == ["completed"] * 3
+    assert counts == [4, 1, 1, 1, [{"names": 4}]]
+
+
+def test_change_events(found: dict[str, Any]) -> None:
+    assert found["cdc"] == [3, 1, ["2"]]

@@ -1,4 +1,4 @@
-"""A bucket with Hadoop's S3 client on the class path: files are opened by Spark's own reader, without superseded rows."""
+"""A bucket with Hadoop's S3 client on the class path: plain files are opened by Spark's own reader, the rest by ours."""
 
 import json
 import os
@@ -42,6 +42,7 @@ def make_tables(warehouse: str, options: dict[str, str]) -> dict[str, list[list[
     upserted.write([{"id": 1, "v": "new"}])
     lake.create_table("d.vectors", COLUMNS, options={"deletion-vectors.enabled": "true"}).write(rows)
     lake.sql("DELETE FROM d.vectors WHERE id < 5")
+    lake.create_table("d.orc", COLUMNS, options={"file.format": "orc"}).write(rows)
     evolved = lake.create_table("d.evolved", [("id", "INT NOT NULL"), ("old", "STRING")])
     evolved.write([{"id": n, "old": f"v{n}"} for n in range(40)])
     lake.sql("ALTER TABLE d.evolved RENAME COLUMN old TO v")
@@ -51,6 +52,7 @@ def make_tables(warehouse: str, options: dict[str, str]) -> dict[str, list[list[
         "d.plain": expected,
         "d.upserted": [[n, "new" if n == 1 else f"v{n}"] for n in range(40)],
         "d.vectors": expected[5:],
+        "d.orc": expected,
         "d.evolved": expected,
         "filtered": [[n, None] for n in range(30, 40)],
     }
@@ -81,8 +83,9 @@ def test_plain_files_are_read_by_spark_itself(java: str, jars: list[Path], s3_mi
     report: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     assert {name: report[name]["rows"] for name in expected} == expected
     assert report["count"] == len(expected["d.plain"]) + 1
-    for name in ("d.plain", "d.upserted", "d.evolved", "d.vectors", "filtered"):
-        assert "s3a://" in report[name]["plan"], name
-    assert "MapInArrow" not in report["d.plain"]["plan"]
+    for name in expected:
+        assert ("s3a://" in report[name]["plan"]) == (name != "d.orc"), name
+        assert ("MapInArrow" in report[name]["plan"]) == (name == "d.orc"), name
+    assert "BroadcastHashJoin" in report["d.upserted"]["plan"]
     for name in expected:
         assert s3_minio.options["s3.secret-key"] not in report[name]["plan"]

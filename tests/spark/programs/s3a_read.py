@@ -28,7 +28,7 @@ def main(warehouse: str, given: str) -> None:
     spark = SparkSession.builder.getOrCreate()
     options = json.loads(given)
     report = {}
-    for name in ("d.plain", "d.upserted", "d.vectors", "d.evolved"):
+    for name in ("d.plain", "d.upserted", "d.vectors", "d.orc", "d.evolved"):
         frame = table(spark, warehouse, name, options=options)
         report[name] = {"plan": plan(frame), "rows": sorted([row.id, row.v] for row in frame.collect())}
     filtered = table(spark, warehouse, "d.plain", options=options, where="id >= 30", columns=["id"])

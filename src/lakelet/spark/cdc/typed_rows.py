@@ -155,7 +155,9 @@ def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> Ste
         *(found[column.name].alias(f"c{place}") for place, column in enumerate(columns)),
         *(before[column.name].alias(f"k{place}") for place, column in enumerate(columns) if column.name in before),
     ]
-    exploded = [F.col("*"), F.explode("kinds").alias(KIND)]
+    # Outer, though there is always a kind: otherwise Spark looks for filters that follow from it, which takes twice as long with
+    # every column.
+    exploded = [F.col("*"), F.explode_outer("kinds").alias(KIND)]
     chosen = [_retracting(column, place, shape).alias(f"c{place}") for place, column in enumerate(columns)]
     # The bytes of an event are for its quarantine: rows without a reason are kept, shuffled and written without them.
     poison = F.col(REASON).isNotNull()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -164,6 +166,76 @@ def test_compaction_alone_changes_nothing(keyed: Table) -> None:
     stream = keyed.follow(2)
     keyed.compact(full=True)
     assert [batch.units for batch in polled(stream)] == [()]
+
+
+def test_rows_that_compaction_expires_are_deleted(lake: Lake) -> None:
+    options = {
+        "bucket": "1",
+        "write-only": "true",
+        "record-level.expire-time": "1 h",
+        "record-level.time-field": "at",
+    }
+    table = lake.create_table("d.t", [("id", "BIGINT NOT NULL"), ("at", "BIGINT")], primary_key=["id"], options=options)
+    now = table.home.clock.now_ms() // 1000
+    table.write([{"id": 1, "at": now}, {"id": 2, "at": now - 7200}])
+    stream = table.follow()
+    assert shown(polled(stream)) == [[("+I", 1, now), ("+I", 2, now - 7200)]]
+    table.compact(full=True)
+    assert shown(polled(stream)) == [[("-D", 2, now - 7200)]]
+
+
+def test_a_column_that_was_dropped_and_added_again_is_another_one(keyed: Table) -> None:
+    put(keyed, 1)
+    put(keyed, 2)
+    stream = keyed.follow(1)
+    keyed.drop_column("v")
+    keyed.add_column("v", "STRING")
+    put(keyed, 2, v="b")
+    with pytest.raises(ConflictError, match="column 'v' was added, column 'v' was dropped since the stream began"):
+        stream.poll()
+    # The old values are not the new column's: two versions of a row without them are the same.
+    again = keyed.follow(offset=stream.offset)
+    assert shown(polled(again)) == [[("+I", 2, "b")]]
+
+
+def test_names_that_differ_in_case_alone(lake: Lake) -> None:
+    columns = [("id", "INT NOT NULL"), ("v", "INT"), ("V", "INT")]
+    for name, key in (("d.low", ["id"]), ("d.Low", [])):
+        table = lake.create_table(name, columns, primary_key=key, options={"bucket": "1"} if key else {})
+        table.write([{"id": 1, "v": 1, "V": 2}])
+        stream = table.follow()
+        assert shown(polled(stream)) == [[("+I", 1, 1, 2)]]
+        table.write([{"id": 1, "v": 1, "V": 3}], mode="append" if key else "overwrite")
+        before, after = ("-U", "+U") if key else ("-D", "+I")
+        assert shown(polled(stream)) == [sorted([(before, 1, 1, 2), (after, 1, 1, 3)])]
+
+
+def test_a_branch_is_followed_on_its_own(keyed: Table) -> None:
+    put(keyed, 1)
+    keyed.branches.create("b", version=1)
+    branch = keyed.on_branch("b")
+    main, other = keyed.follow(), branch.follow()
+    put(branch, 2)
+    put(keyed, 3)
+    assert [rows[-1] for rows in shown(polled(main))] == [("+I", 1, "a"), ("+I", 3, "a")]
+    assert [rows[-1] for rows in shown(polled(other))] == [("+I", 1, "a"), ("+I", 2, "a")]
+    with pytest.raises(ConflictError, match="snapshot 2, which is another one now"):
+        keyed.follow(offset=other.offset).poll()
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_a_time_without_a_zone_is_in_utc(appended: Table, monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        put(appended, 1)
+        put(appended, 2)
+        at = datetime.fromtimestamp(appended.snapshots()[1].time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        for text in (at, at.removesuffix("+00:00")):
+            assert shown(polled(appended.follow(options={"scan.timestamp": text})))[-1][-1] == ("+I", 2, "a")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_rollback_behind_the_position_is_an_error(keyed: Table) -> None:
