@@ -96,7 +96,8 @@ class BatchesSeen:
         for progress in query.recentProgress:
             found: Any = progress
             batch = int(found["batchId"])
-            self.rows[batch] = int(found["numInputRows"])
+            # Over Spark Connect the sum of all sources is computed by the property alone.
+            self.rows[batch] = int(found.numInputRows)
             metrics = found["observedMetrics"].get(OBSERVED)
             if metrics is not None:
                 self.numbers[batch] = {name: int(number or 0) for name, number in metrics.asDict().items()}
