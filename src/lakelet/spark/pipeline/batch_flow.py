@@ -67,7 +67,9 @@ def _write(write: FlowWrite, request: WriteRequest, *, committed: bool = False) 
             write_frame(expectations.set_aside(frame), _opened(write, write.target.quarantine), request)
     if committed:
         return Written(is_up_to_date=True)
-    return Written(counts.get("rows", 0 if made is None else made.delta_record_count), unmet)
+    replaces = request.mode == "overwrite"
+    rows = 0 if made is None else made.total_record_count if replaces else made.delta_record_count
+    return Written(counts.get("rows", rows), unmet)
 
 
 @contextmanager
