@@ -135,11 +135,22 @@ def _reach(arrow: pa.DataType) -> tuple[int, int]:
 
 def shown_value(value: pa.Scalar) -> str:
     """A value for a message, cut where it would fill it; also one that Python has no value for."""
+    if _TYPES.is_time(value.type) and value.is_valid and not 0 <= value.value < _DAY[value.type.unit]:
+        # Python's value would be that of another day's clock: 24:00:00 as midnight.
+        return _shown_clock(value)
     try:
         text = repr(value.as_py())
     except (OverflowError, ValueError):
         text = _shown_number(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+def _shown_clock(value: pa.Scalar) -> str:
+    """A time outside the day as hours, minutes and seconds, with a sign and as many hours as there are."""
+    seconds, fraction = divmod(abs(value.value), _DAY[value.type.unit] // 86_400)
+    clock = f"{'-' if value.value < 0 else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    digits = len(str(_DAY[value.type.unit] // 86_400)) - 1
+    return f"{clock}.{fraction:0{digits}}" if fraction else clock
 
 
 def _shown_number(value: pa.Scalar) -> str:

@@ -405,3 +405,18 @@ def test_rule_28_times_that_nobody_can_show_are_refused(
     for number in bad:
         with pytest.raises(InvalidError, match=r"column 'c(\.\w+)?' is .*row 7 has "):
             cast(nested(number), nesting.format(kind), first_row=7)
+
+
+@pytest.mark.parametrize(
+    ("arrow", "number", "shown"),
+    [
+        (pa.time32("ms"), 86_400_000, "24:00:00"),
+        (pa.time32("ms"), -1, "-00:00:00.001"),
+        (pa.time32("s"), 90_061, "25:01:01"),
+        (pa.time64("us"), 86_400_001_000, "24:00:00.001"),
+    ],
+)
+def test_a_time_outside_the_day_is_shown_as_it_is(arrow: pa.DataType, number: int, shown: str) -> None:
+    value = pa.array([number], pa.int32() if arrow.bit_width == 32 else pa.int64()).view(arrow)
+    with pytest.raises(InvalidError, match=f"row 0 has {shown}$"):
+        cast(value, "TIME(3)")
