@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.spark.conftest import java, spark  # noqa: F401 - fixtures
-from tests.spark.test_write_property import take_turns
+from tests.spark.write.test_write_property import take_turns
 from tests.tiers.examples import examples
 
 pytestmark = [

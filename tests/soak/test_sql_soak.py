@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.property.test_sql_changes_oracle import judge_changes
-from tests.property.test_sql_oracle import LAYOUTS, conditioned, judge_conditions, judge_queries
+from tests.property.sql.test_sql_changes_oracle import judge_changes
+from tests.property.sql.test_sql_oracle import LAYOUTS, conditioned, judge_conditions, judge_queries
 from tests.unit.sql.test_fuzz import stir
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(not os.environ.get("LAKELET_SOAK"), reason="only in `make soak`")]

@@ -14,7 +14,7 @@ from tests.tiers.cost_table import seconds_of
 
 SHARED = (
     ("tests/spark/", "spark"),
-    ("tests/conformance/test_iceberg", "iceberg"),
+    ("tests/conformance/iceberg/", "iceberg"),
     ("tests/conformance/", "paimon"),
 )
 
