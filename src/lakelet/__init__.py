@@ -44,7 +44,7 @@ _HOMES = {"Lake": "lakelet.catalog", "Table": "lakelet.table", "connect": "lakel
 
 
 def __getattr__(name: str) -> object:
-    """Loads what stands for the whole of Lakelet at its first use, so that the command line starts at once."""
+    """Load the public names of Lakelet at their first use, so that the command line starts at once."""
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415 - as below.
 

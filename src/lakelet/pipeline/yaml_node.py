@@ -111,7 +111,7 @@ class _Converter:
         if self._nodes > _MOST_NODES:
             raise place.invalid(f"expected at most {_MOST_NODES} values, found more (aliases count each time)")
         if id(found) in self._open:
-            raise place.invalid("an alias stands inside of what it names")
+            raise place.invalid("an alias is part of what it names")
         self._open.add(id(found))
         try:
             return self._converted(found, place)

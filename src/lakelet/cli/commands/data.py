@@ -54,7 +54,7 @@ DelimiterOption = Annotated[
 
 
 NullOption = Annotated[
-    str | None, typer.Option("--null", metavar="TEXT", help="What stands for NULL in CSV; nothing by default.")
+    str | None, typer.Option("--null", metavar="TEXT", help="The text of NULL in CSV; nothing by default.")
 ]
 
 
@@ -96,7 +96,7 @@ def import_(
     quote: Annotated[str, typer.Option("--quote", metavar="SIGN", help="What encloses values in CSV.")] = '"',
     escape: Annotated[
         str | None,
-        typer.Option("--escape", metavar="SIGN", help="What stands before a quote in a value; by default a quote."),
+        typer.Option("--escape", metavar="SIGN", help="The sign before a quote in a value; by default a quote."),
     ] = None,
     encoding: Annotated[
         str, typer.Option("--encoding", metavar="NAME", help="How CSV is encoded: utf-8, latin-1 or utf-16.")

@@ -228,6 +228,6 @@ def _nested(properties: Mapping[str, str]) -> dict[str, Any]:
         for one in inner[:-1]:
             at = at.setdefault(one, {})
             if not isinstance(at, dict):
-                raise InvalidError(f"property {key!r} stands below {one!r}, which has a value of its own")
+                raise InvalidError(f"property {key!r} is below {one!r}, which has a value of its own")
         at[inner[-1]] = value
     return found

@@ -286,7 +286,7 @@ class SnapshotCommit:
             ) from error
         if now is not None and outcome is Outcome.UNKNOWN and not self._moved(now, head):
             raise CommitUnknownError(
-                f"{where}: the catalog did not say whether commit {self._commit_id} stands, and no snapshot has it yet; "
+                f"{where}: the catalog did not say whether commit {self._commit_id} is committed, and no snapshot has it yet; "
                 f"its files are left: {first_line(error)}"
             ) from error
         self._pending.remove(_id(head))
@@ -316,8 +316,8 @@ class SnapshotCommit:
             return None
         if outcome is Outcome.UNKNOWN:
             raise CommitUnknownError(
-                f"{conflict}, after commit {self._commit_id} was sent to it and the catalog did not say whether it stands; its "
-                f"files are left: {first_line(error)}"
+                f"{conflict}, after commit {self._commit_id} was sent to it and the catalog did not say whether it is committed; "
+                f"its files are left: {first_line(error)}"
             ) from error
         self._pending.remove(_id(head))
         raise conflict from error

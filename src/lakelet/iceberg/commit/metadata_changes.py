@@ -80,7 +80,7 @@ def look_for_change(sent: IcebergTable, updates: tuple[TableUpdate, ...], error:
         said = first_line(error)
     publish_unknown(sent, "change of metadata")
     raise CommitUnknownError(
-        f"table {sent.full_name}: the catalog did not say whether the change stands: {said}"
+        f"table {sent.full_name}: the catalog did not say whether the change is committed: {said}"
     ) from error
 
 

@@ -125,7 +125,7 @@ class BatchCounts:
         return 0 if self.counting and self.expectations.listed else DRIVER_ROWS
 
     def written(self, rows: int) -> Written:
-        """What a query wrote, that read so many rows."""
+        """What a query wrote, of which the number of rows read is given."""
         found = self.total()
         return Written(found.pop("rows", rows), self.expectations.counted(found) if found else {})
 

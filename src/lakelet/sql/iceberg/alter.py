@@ -246,7 +246,7 @@ def _create_ref(given: GivenIceberg, kind: Word, behind: int | None = None) -> S
     create = create_branch if kind.keyword == "BRANCH" else create_tag
     with placed(reader, at):
         found = create(table, name, snapshot_id=snapshot, if_not_exists=if_not_exists, keep=keep)
-    return SqlResult.done(f"{kind.text.lower()} {name} of table {given.shown} stands at snapshot {found}")
+    return SqlResult.done(f"{kind.text.lower()} {name} of table {given.shown} is at snapshot {found}")
 
 
 def _drop_ref(given: GivenIceberg, kind: Word, behind: int | None = None) -> SqlResult:

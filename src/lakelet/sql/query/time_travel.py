@@ -75,7 +75,7 @@ def travels(
         unit, expression = clause
         name_from, name_behind, alias = _name_before(words, start)
         if name_from == name_behind:
-            raise SqlError("a version stands behind the name of a table", text, words[start].start)
+            raise SqlError("a version can only follow the name of a table", text, words[start].start)
         parts = tuple(word.text for word in words[name_from:name_behind] if word.is_name)
         name = stand_in(parts[-1], "@", words, [travel.stand_in for travel in found])
         value = _checked(value_of(expression), unit, text, words[start].start)

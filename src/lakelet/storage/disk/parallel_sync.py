@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 # More files than these at once gain nothing on a disk.
 _THREADS = 8
-# Each thread gets at least so many: one write of the journal serves them, and waking threads costs as much as a fast disk.
+# Each thread gets at least this number of files: one journal write serves them, and waking threads costs as much as a fast disk.
 _LEAST = 2
 
 

@@ -124,7 +124,7 @@ def test_branches_and_tags(sql: SqlSession) -> None:
     sql.done(f"CREATE TAG IF NOT EXISTS v1 ON iceberg.shop.t FOR VERSION AS OF {first} RETAIN 7 DAYS")
     assert table(sql).snapshot_id("old") == first
     assert table(sql).metadata.refs["v1"].max_ref_age_ms == 7 * 24 * 3_600_000
-    assert "stands at snapshot" in sql.done(ALTER + "CREATE BRANCH IF NOT EXISTS old")
+    assert "is at snapshot" in sql.done(ALTER + "CREATE BRANCH IF NOT EXISTS old")
     sql.fails(ALTER + "CREATE TAG old", "branch 'old' exists", kind=AlreadyExistsError)
     sql.fails(ALTER + "CREATE BRANCH x AS OF VERSION 1", "no snapshot 1", "x", NotFoundError)
     sql.fails(ALTER + "DROP BRANCH v1", "no branch 'v1'", "v1", NotFoundError)

@@ -102,7 +102,7 @@ def test_what_only_looks_like_a_version_is_left_alone(text: str) -> None:
         ("SELECT * FROM t FOR VERSION AS OF (NULL)", "expected a snapshot id or the name of a tag"),
         ("SELECT * FROM t FOR VERSION AS OF (true)", "expected a snapshot id or the name of a tag"),
         ("SELECT * FROM t FOR TIMESTAMP AS OF (NULL)", "expected a moment"),
-        ("SELECT * FROM (SELECT 1) FOR VERSION AS OF 1", "stands behind the name of a table"),
+        ("SELECT * FROM (SELECT 1) FOR VERSION AS OF 1", "can only follow the name of a table"),
     ],
 )
 def test_a_version_that_makes_no_sense_is_refused(text: str, message: str) -> None:
