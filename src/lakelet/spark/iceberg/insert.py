@@ -30,6 +30,7 @@ from lakelet.iceberg.write.leftovers import remove_files_of_job
 from lakelet.iceberg.write.row_fit import RowFit
 from lakelet.iceberg.write.write_plan import WritePlan
 from lakelet.model.schema import TableSchema
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.iceberg.catalogs import CatalogLike, is_connection, open_catalog
 from lakelet.spark.iceberg.distribution import routed, routing_settings
 from lakelet.spark.iceberg.insert_task import InsertTask, TaskFiles
@@ -105,6 +106,7 @@ class IcebergInsert:
     commit_id: str | None
     options: Mapping[str, str]
 
+    @UnrecordedCallSites()
     def run(
         self, df: DataFrame, parallelism: int | None = None, transaction: IcebergTransaction | None = None
     ) -> MadeSnapshot | None:

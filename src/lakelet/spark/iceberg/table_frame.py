@@ -30,6 +30,7 @@ from lakelet.predicate.row_mask import row_mask
 from lakelet.predicate.tree import Constant, Predicate, normalise
 from lakelet.predicate.tree import columns as columns_of
 from lakelet.predicate.where import parse_where
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.iceberg.catalogs import CatalogLike, open_catalog
 from lakelet.spark.iceberg.raw_scan import raw_frames
 from lakelet.spark.iceberg.types import spark_fields, to_spark
@@ -117,6 +118,7 @@ def planned(
     )
 
 
+@UnrecordedCallSites()
 def scan_frame(spark: SparkSession, read: PlannedRead) -> DataFrame:
     """The rows of a plan."""
     schema = spark_schema(spark_fields(read.fields))

@@ -21,6 +21,7 @@ from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field
 from lakelet.options.connection import CONNECTION_OPTIONS
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.jobs.source_frame import FORMATS, SourceFrame, check_read_options
 from lakelet.spark.jobs.stored_frame import stored_frame
 from lakelet.spark.opened_lake import open_lake
@@ -40,6 +41,7 @@ _LOOKED_AT = 1000
 Source = str | os.PathLike[str]
 
 
+@UnrecordedCallSites()
 def bulk_load(
     spark: SparkSession,
     source: Source | Sequence[Source],

@@ -20,6 +20,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from lakelet.model.split import Split
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.jobs.read_request import ReadArguments, ReadRequest
 from lakelet.spark.jobs.row_checksums import mixed, row_numbers
 from lakelet.spark.jobs.spread import spread
@@ -37,6 +38,7 @@ class Checksum:
     digest: str
 
 
+@UnrecordedCallSites()
 def checksum(
     spark: SparkSession,
     warehouse: str | os.PathLike[str],

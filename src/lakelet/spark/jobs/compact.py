@@ -16,12 +16,14 @@ from lakelet.compact.progress import Progress
 from lakelet.ids import PrefixedIds
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.snapshot import Snapshot
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.jobs.compact_tasks import CompactTasks
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.table.upkeep.compaction_scope import partition_scope
 from lakelet.table.usable import check_usable
 
 
+@UnrecordedCallSites()
 def compact(
     spark: SparkSession,
     warehouse: str | os.PathLike[str],
@@ -68,6 +70,7 @@ def compact(
     return compaction.run() or placed
 
 
+@UnrecordedCallSites()
 def rescale(
     spark: SparkSession,
     warehouse: str | os.PathLike[str],

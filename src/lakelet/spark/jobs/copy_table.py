@@ -17,6 +17,7 @@ from lakelet.catalog.table_copy import create_like
 from lakelet.errors import InvalidError
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import TIMESTAMPS, Array, Atomic, DataType, Map, Multiset, Row
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.jobs.read_request import ReadArguments, ReadRequest
 from lakelet.spark.opened_lake import open_lake
 from lakelet.spark.opened_table import open_table
@@ -31,6 +32,7 @@ class CopyArguments(ReadArguments, WriteArguments, total=False):
     """What is read, as in `ls.table`, and how it is written, as in `ls.write`."""
 
 
+@UnrecordedCallSites()
 def copy_table(
     spark: SparkSession,
     warehouse: str | os.PathLike[str],

@@ -14,9 +14,11 @@ from pyspark.sql import SparkSession
 from lakelet.catalog import connect
 from lakelet.catalog.migration import Migration, PartitionColumn
 from lakelet.catalog.migration import migrate as adopt_folder
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.jobs.spread import spread
 
 
+@UnrecordedCallSites()
 def migrate(
     spark: SparkSession,
     warehouse: str | os.PathLike[str],

@@ -26,6 +26,7 @@ from lakelet.model.split import Split
 from lakelet.model.types import Field
 from lakelet.predicate.tree import Constant, Predicate, normalise
 from lakelet.predicate.tree import columns as columns_of
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.opened_table import open_table
 from lakelet.spark.read.changes_frame import changes_frame
 from lakelet.spark.read.merge_scan import merge_frame
@@ -38,6 +39,7 @@ from lakelet.spark.types import spark_schema
 from lakelet.table.read.table_scan import TableScan
 
 
+@UnrecordedCallSites()
 def table(
     spark: SparkSession,
     warehouse: str | os.PathLike[str],
@@ -71,6 +73,7 @@ def table(
     return changes_frame(spark, opened, columns, where, start, end)
 
 
+@UnrecordedCallSites()
 def scan_frame(spark: SparkSession, scan: TableScan) -> DataFrame:
     """The rows of a scan. Its limit and order are not kept."""
     wanted = tuple(scan.schema.field(name) for name in scan.columns)

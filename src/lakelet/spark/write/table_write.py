@@ -28,6 +28,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import BUCKET, SEQUENCE_FIELD, TableOptions
 from lakelet.sink.rows.missing_columns import missing_policy
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.column_names import column_named
 from lakelet.spark.failures import readable
 from lakelet.spark.jobs.compact_tasks import CompactTasks
@@ -98,6 +99,7 @@ def repeated(opened: OpenedTable, commit: TableCommit, done: Snapshot) -> Snapsh
     return AfterWrite(opened.home, schema, commit, extra=opened.extra).repeated(done)
 
 
+@UnrecordedCallSites()
 def write_planned(
     df: DataFrame,
     opened: OpenedTable,

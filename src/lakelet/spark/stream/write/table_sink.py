@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 
 from lakelet.errors import ConflictError
 from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.stream.write.background_compaction import compact_later
 from lakelet.spark.stream.write.batch_identity import BatchIdentity
@@ -52,6 +53,7 @@ class TableSink:
         """The table as it is now."""
         return open_table(self.warehouse, self.name, self.options, self.branch)
 
+    @UnrecordedCallSites()
     def check(self, opened: OpenedTable, rows: DataFrame | None) -> None:
         """InvalidError for a table that takes no such batches, or whose columns do not fit those of `rows` where these are known
         beforehand."""
@@ -74,6 +76,7 @@ class TableSink:
             done = repeated(opened, commit, done)
         return PlannedBatch(opened, request, commit, done)
 
+    @UnrecordedCallSites()
     def write(self, rows: DataFrame, planned: PlannedBatch, query_id: str | None) -> Snapshot | None:
         """Writes the rows of a batch that the table does not have yet; None where there were none."""
         opened, request = planned.opened, planned.request
