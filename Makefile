@@ -21,9 +21,12 @@ ICEBERG_STAMP := .venv-iceberg/.installed
 ICEBERG_LOCK := tests/conformance/iceberg_spark/requirements.lock
 
 PYTEST_WORKERS ?= 2
+# Tests that talk to other processes leave a processor idle while they wait: one worker more than there are processors.
+TEST_WORKERS ?= 3
 PYTEST_ARGS ?=
 # The tests of one file, and all that share a Spark session or a Java process, stay on one worker (tests/tiers/schedule.py).
 PYTEST := $(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadfile
+TEST := $(BIN)/pytest -n $(TEST_WORKERS) --dist loadfile
 # What `make test` gets besides; CI leaves out what `make check` has just run.
 TEST_ARGS ?=
 # The part of the random examples that `make check` and `make test` draw.
@@ -94,7 +97,7 @@ check: setup ## Format, lint, types, imports, cheap unit tests, tidy tests; unde
 test: setup ## All set-up, then every capability and every peer once, times in a second zone too. Without CI=true, what cannot be had is skipped.
 	@scripts/optional-setup.sh setup-conformance setup-services
 	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true) LAKELET_CASES=$(SHARE)
-	scripts/step.sh "tests" $(PYTEST) --depth test $(TEST_ARGS) $(PYTEST_ARGS)
+	scripts/step.sh "tests" $(TEST) --depth test $(TEST_ARGS) $(PYTEST_ARGS)
 	TZ=$(SECOND_ZONE) scripts/step.sh "tests in $(SECOND_ZONE)" \
 	  $(PYTEST) --depth test --zone-tests tests/unit tests/property tests/sql $(PYTEST_ARGS)
 

@@ -214,7 +214,9 @@ def test_a_commit_gives_its_slice_a_seed_and_a_zone() -> None:
 
 
 def test_all_that_share_a_session_are_one_piece_of_work() -> None:
-    assert work_unit("tests/spark/read/test_read.py::test_a") == work_unit("tests/spark/sql/test_b.py::test_b[x]")
+    assert work_unit("tests/spark/read/test_a.py::test_a") == work_unit("tests/spark/sql/test_b.py::test_b[x]")
+    assert work_unit("tests/spark/cdc/test_a.py::test_a") == work_unit("tests/spark/stream/test_b.py::test_b[x]")
+    assert work_unit("tests/spark/cdc/test_a.py::test_a") != work_unit("tests/spark/read/test_a.py::test_a")
     assert work_unit("tests/conformance/iceberg/test_iceberg_rest.py::t") != work_unit(
         "tests/conformance/append/test_random.py::t"
     )

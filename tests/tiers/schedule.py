@@ -1,8 +1,8 @@
 """How tests are spread over workers: a file stays on one, and everything that shares a virtual machine stays on one.
 
-With `--dist loadfile`, the tests of Spark are one piece of work, so that one session serves them all; so are those of Java
-Paimon, and those of Iceberg's Spark and REST catalog. The dearest piece begins first (tests/tiers/costs.json), so that
-the workers end at about the same time.
+With `--dist loadfile`, the tests of Spark are two pieces of work, batches and streams, so that two sessions serve them all;
+those of Java Paimon are one, and so are those of Iceberg's Spark and REST catalog. The dearest piece begins first
+(tests/tiers/costs.json), so that the workers end at about the same time.
 """
 
 from collections import defaultdict
@@ -13,6 +13,9 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.tiers.cost_table import seconds_of
 
 SHARED = (
+    ("tests/spark/cdc/", "spark streams"),
+    ("tests/spark/pipeline/", "spark streams"),
+    ("tests/spark/stream/", "spark streams"),
     ("tests/spark/", "spark"),
     ("tests/conformance/iceberg/", "iceberg"),
     ("tests/conformance/", "paimon"),
