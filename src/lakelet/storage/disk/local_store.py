@@ -348,7 +348,7 @@ class LocalStore:
     def _temporary_for(self, full: str, *, deferred: bool) -> str:
         parent = os.path.dirname(full)
         if not os.path.isdir(parent):
-            self._forget(parent)
+            self._forget_missing(parent)
             if deferred:
                 self._settle(self._root)
                 make_folders(parent)
@@ -403,6 +403,12 @@ class LocalStore:
 
     def _is_above_root(self, folder: str) -> bool:
         return folder != self._root and not folder.startswith(self._root.rstrip(os.sep) + os.sep)
+
+    def _forget_missing(self, folder: str) -> None:
+        """Forget a folder that is gone, and those above it that are gone with it: made again, their entries are new."""
+        while not self._is_above_root(parent := os.path.dirname(folder)) and not os.path.isdir(parent):
+            folder = parent
+        self._forget(folder)
 
     def _forget(self, folder: str) -> None:
         # Other threads add folders concurrently, so that the set is copied before it is iterated, and never replaced.
