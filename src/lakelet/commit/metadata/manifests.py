@@ -50,6 +50,8 @@ EntryFilter = Callable[[pa.Table], pa.Table]
 
 # Manifests of fewer bytes in all are decoded in less time than threads take to start.
 _FEW_BYTES = 1 << 20
+# Fewer entries are grouped in less time than Arrow takes to begin.
+_FEW_ENTRIES = 256
 # Fewer entries are not sorted by partition: pruning their blocks would save nothing.
 _SORTED_FROM = 256
 
@@ -190,6 +192,12 @@ def cancel(entries: pa.Table, *, whole: bool) -> pa.Table:
 def _identity_ends(entries: pa.Table) -> tuple[Rows, Rows]:
     """The row of the first and of the last entry of each file identity."""
     keys = ["_PARTITION", "_BUCKET", "_LEVEL", "_FILE_NAME"]
+    if entries.num_rows <= _FEW_ENTRIES:
+        identities = list(zip(*(entries.column(name).to_pylist() for name in keys), strict=True))
+        last = {identity: row for row, identity in enumerate(identities)}
+        first = {identity: row for row, identity in reversed(list(enumerate(identities)))}
+        order = list(last)
+        return np.array([first[one] for one in order], np.int64), np.array([last[one] for one in order], np.int64)
     numbered = entries.select(keys).append_column("_ROW", pa.array(np.arange(entries.num_rows)))
     groups = numbered.group_by(keys, use_threads=False).aggregate([("_ROW", "min"), ("_ROW", "max")])
     return groups.column("_ROW_min").to_numpy(), groups.column("_ROW_max").to_numpy()

@@ -6,9 +6,18 @@ from typing import TypeVar
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lakelet.commit.metadata import manifests as manifests_module
-from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings, read_entries, snapshot_manifests
+from lakelet.commit.metadata.manifests import (
+    ManifestFiles,
+    ManifestSettings,
+    cancel,
+    drop_removed,
+    read_entries,
+    snapshot_manifests,
+)
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.format.manifest.manifest_columns import EMPTY_ROW, NO_STATS, entries_to_columns
 from lakelet.format.rows.binary_row import encode_row
@@ -20,6 +29,7 @@ from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.memory import MemoryStore
 from lakelet.table import Table
 from tests.crash.warehouse import TABLE, home_on, lake_on
+from tests.tiers.examples import examples
 
 T = TypeVar("T")
 SETTINGS = ManifestSettings("avro", "zstd", 8 << 20, 4)
@@ -126,3 +136,23 @@ def test_threads_read_what_is_far_away_or_large(
     found = read_entries(home, manifests, threads=4)
     assert found.num_rows == 6
     assert (store.readers == {threading.current_thread().name}) == (not remote and not large)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(EntryKind), st.integers(0, 2), st.integers(0, 1), st.sampled_from([b"p", b"q"])),
+        max_size=20,
+    ),
+    st.booleans(),
+)
+def test_few_entries_are_subtracted_like_many(changes: list[tuple[EntryKind, int, int, bytes]], whole: bool) -> None:
+    """A file is known by its partition, bucket, level and name."""
+    entries = entries_to_columns(
+        [entry(number, partition, kind=kind, level=level) for kind, number, level, partition in changes]
+    )
+    few = (drop_removed(entries), cancel(entries, whole=whole))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifests_module, "_FEW_ENTRIES", -1)
+        many = (drop_removed(entries), cancel(entries, whole=whole))
+    assert all(one.equals(other) for one, other in zip(few, many, strict=True))

@@ -43,7 +43,7 @@ def test_a_column_is_what_duckdb_reads(literals: list[str]) -> None:
         return
     if found is None:
         return
-    expected = duckdb.sql(f"VALUES {values}").to_arrow_table()
+    expected = duckdb.sql(f"VALUES {values}").to_arrow_table()  # type: ignore[union-attr]
     assert found.schema.types == expected.schema.types
     assert found.column(0).to_pylist() == expected.column(0).to_pylist()
 
