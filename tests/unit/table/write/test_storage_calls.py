@@ -45,3 +45,16 @@ def test_a_write_of_one_row_makes_few_storage_calls(kind: str) -> None:
     counting.reset()
     table.write(pa.table({"id": [3], "v": ["x"]}))
     assert dict(counting.counts()) == most, counting.log
+
+
+def test_a_deletion_of_one_key_makes_few_storage_calls() -> None:
+    counting = CountingStore(MemoryStore())
+    lake = lake_on(counting)
+    lake.create_database("d")
+    table = lake.create_table(TABLE, COLUMNS, primary_key=["id"], options={"bucket": "1"})
+    table.write(pa.table({"id": list(range(100)), "v": ["x"] * 100}))
+    table.delete([{"id": 1}])
+    counting.reset()
+    table.delete([{"id": 2}])
+    # The schema is asked for by the call, its commit, the attempt and the committer; the row is looked up and read.
+    assert dict(counting.counts()) == {**APPEND, "get": 21, "head": 4, "list_folder": 5}, counting.log
