@@ -112,9 +112,15 @@ class LakeNames:
 
     def open(self, name: TableName) -> Table:
         """The table, on its branch."""
-        found = self.existing(name)
-        table = self.lake.table(found.full)
-        return table if found.branch is None else table.on_branch(found.branch)
+        table = self._as_written(name) or self.lake.table(self.existing(name).full)
+        return table if name.branch is None else table.on_branch(name.branch)
+
+    def _as_written(self, name: TableName) -> Table | None:
+        """The table whose name is spelled as it is in the lake."""
+        try:
+            return self.lake.table(name.full)
+        except (InvalidError, NotFoundError):
+            return None
 
     def find_view(self, name: TableName) -> TableName | None:
         """The view as the lake spells it, None where there is none."""

@@ -52,15 +52,25 @@ _VERIFY_AFTER_MS = 12 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The delta of one commit attempt. `removed` is the removing part of `entries`; `replaced` is the filter of the
-    partitions that an overwrite replaces, None where there is none.
+    """The delta of one commit attempt: the entries that remove files, followed by those that add some; `replaced` is the filter
+    of the partitions that an overwrite replaces, None where there is none.
     """
 
-    entries: pa.Table
     removed: pa.Table
+    added: tuple[ManifestEntry, ...]
     record_delta: int
     previous: tuple[ManifestFile, ...]
     replaced: PartitionFilter | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no file is removed or added."""
+        return not self.added and self.removed.num_rows == 0
+
+    @property
+    def entries(self) -> pa.Table:
+        """All entries in columns."""
+        return pa.concat_tables([self.removed, entries_to_columns(self.added)])
 
 
 def compute_changes(
@@ -73,12 +83,10 @@ def compute_changes(
         _check_buckets(request.messages, schema)
         check_same_number(home, request.messages, schema)
     _check_old_files(home, request.messages, schema)
-    added = entries_to_columns(
-        [
-            ManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.total_buckets, file)
-            for message in request.messages
-            for file in message.new_files
-        ]
+    added = tuple(
+        ManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.total_buckets, file)
+        for message in request.messages
+        for file in message.new_files
     )
     touched = {message.partition for message in request.messages if message.new_files}
     replaced = replaced_partitions(request.overwrite, schema, touched)
@@ -94,16 +102,16 @@ def compute_changes(
         check_sequences(home, request.messages, latest, previous, replaced or _none, schema, threads=settings.threads)
     is_current = request.compacts and latest is not None and _planned_on(request.messages, latest)
     removed = _removed(home, request, previous, replaced, settings, is_current=is_current)
+    record_delta = sum(entry.file.row_count for entry in added) - _rows(removed)
     if is_current:
-        return Changes(pa.concat_tables([removed, added]), removed, _rows(added) - _rows(removed), previous)
+        return Changes(removed, added, record_delta, previous)
     check_vectors(home, request.messages, latest)
     newest = (0, "") if latest is None else (latest.id, latest.delta_manifest_list)
     check_totals(home, request.messages, removed, previous, schema, newest=newest, threads=settings.threads)
     if schema.primary_keys:
         check_levels(home, request.messages, removed, previous, schema, threads=settings.threads)
         check_settled(home, request.messages, latest, previous, schema, threads=settings.threads)
-    record_delta = _rows(added) - _rows(removed)
-    return Changes(pa.concat_tables([removed, added]), removed, record_delta, previous, replaced)
+    return Changes(removed, added, record_delta, previous, replaced)
 
 
 def partition_mask(partitions: pa.Array, schema: TableSchema, spec: Mapping[str, object]) -> npt.NDArray[np.bool_]:
@@ -264,4 +272,4 @@ def _check_old_files(home: TableHome, messages: Sequence[CommitMessage], schema:
 
 
 def _rows(entries: pa.Table) -> int:
-    return int(pc.sum(entries.column("_ROW_COUNT")).as_py() or 0)
+    return 0 if entries.num_rows == 0 else int(pc.sum(entries.column("_ROW_COUNT")).as_py() or 0)

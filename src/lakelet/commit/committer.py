@@ -120,7 +120,7 @@ def _commit(home: TableHome, request: CommitRequest, delta: DeltaManifests) -> S
         try:
             settings = ManifestSettings.of(TableOptions(schema.options))
             changes = compute_changes(home, request, latest, schema, settings)
-            if changes.entries.num_rows == 0 and request.ignore_empty and not _has_other_work(request, changes, schema):
+            if changes.is_empty and request.ignore_empty and not _has_other_work(request, changes, schema):
                 return None
             made = _attempt(home, request, latest, schema, changes, delta)
         except SnapshotExpiredError as error:
@@ -205,7 +205,7 @@ def _attempt(
     settings = ManifestSettings.of(options)
     files = ManifestFiles(home, settings, schema.partition_types, schema.id)
     try:
-        delta_list, delta_size = delta.write(changes.entries, schema, settings)
+        delta_list, delta_size = delta.write(changes, schema, settings)
         policy = MergePolicy.of(options)
         if request.packs_manifests:
             base = pack_manifests(home, changes.previous, policy, files)

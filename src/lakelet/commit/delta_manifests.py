@@ -7,9 +7,9 @@ sooner, and is less likely to lose once more.
 
 from __future__ import annotations
 
-import pyarrow as pa
-
+from lakelet.commit.changes import Changes
 from lakelet.commit.metadata.manifests import ManifestFiles, ManifestSettings
+from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.storage.home import TableHome
 
@@ -19,17 +19,17 @@ class DeltaManifests:
 
     def __init__(self, home: TableHome) -> None:
         self._home = home
-        self._entries: pa.Table | None = None
+        self._changes: Changes | None = None
         self._list = ("", 0)
         self._files: ManifestFiles | None = None
 
-    def write(self, entries: pa.Table, schema: TableSchema, settings: ManifestSettings) -> tuple[str, int]:
-        """The name and size of a manifest list of these entries."""
-        if self._files is None or self._entries is None or not self._entries.equals(entries):
+    def write(self, changes: Changes, schema: TableSchema, settings: ManifestSettings) -> tuple[str, int]:
+        """The name and size of a manifest list of the entries of these changes."""
+        if self._files is None or self._changes is None or not _same_entries(self._changes, changes):
             self.remove()
             self._files = ManifestFiles(self._home, settings, schema.partition_types, schema.id)
-            self._list = self._files.write_list(self._files.write_entries(entries))
-            self._entries = entries
+            self._list = self._files.write_list(_write_entries(self._files, changes))
+            self._changes = changes
         return self._list
 
     @property
@@ -39,10 +39,19 @@ class DeltaManifests:
 
     def keep(self) -> None:
         """Keep the files: a snapshot names them, or may."""
-        self._files = self._entries = None
+        self._files = self._changes = None
 
     def remove(self) -> None:
         """Delete the files, which no snapshot names."""
         if self._files is not None:
             self._files.remove()
         self.keep()
+
+
+def _same_entries(one: Changes, other: Changes) -> bool:
+    return one.added == other.added and one.removed.equals(other.removed)
+
+
+def _write_entries(files: ManifestFiles, changes: Changes) -> list[ManifestFile]:
+    few = files.write_few(changes.added) if changes.removed.num_rows == 0 else None
+    return files.write_entries(changes.entries) if few is None else few

@@ -88,6 +88,10 @@ class DecoratedStore:
         return self._store.is_linked(path)
 
     @property
+    def is_remote(self) -> bool:
+        return self._store.is_remote
+
+    @property
     def moves_atomically(self) -> bool:
         return self._store.moves_atomically
 

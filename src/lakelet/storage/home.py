@@ -47,7 +47,7 @@ class TableHome:
 
     def deferring(self) -> TableHome:
         """The same table with deferred writes, for files that this process syncs before a commit references them."""
-        return replace(self, defers=True)
+        return self if self.defers else replace(self, defers=True)
 
     def put_new(self, path: str, data: bytes) -> None:
         """Write a file that nothing references yet."""

@@ -155,6 +155,10 @@ class MemoryStore:
         return False
 
     @property
+    def is_remote(self) -> bool:
+        return False
+
+    @property
     def moves_atomically(self) -> bool:
         return True
 

@@ -169,6 +169,11 @@ class ObjectStore(Protocol):
         ...
 
     @property
+    def is_remote(self) -> bool:
+        """Whether every call waits for a network, so that several at the same time take little longer than one."""
+        ...
+
+    @property
     def moves_atomically(self) -> bool:
         """Whether `move_folder` happens at once; where it does not, a crash can leave both folders."""
         ...
@@ -191,11 +196,14 @@ class ObjectStore(Protocol):
 
 
 # Fast path: most paths are valid, have no hidden segments, and are checked many times in a commit. Others are checked in detail.
-_SUSPICIOUS = re.compile(r"[\\\x00-\x1f\x7f]|//|/\Z|(?:/|\A)\.|\A/").search
+_PLAIN_SEGMENT = r"[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*+"
+_is_plain = re.compile(rf"{_PLAIN_SEGMENT}(?:/{_PLAIN_SEGMENT})*+").fullmatch
 
 
 def checked_path(path: str) -> str:
     """The path itself when it may name an object; InvalidError otherwise."""
+    if _is_plain(path):
+        return path
     if not path:
         raise InvalidError("a storage path is empty; expected segments separated by '/'")
     return checked_folder(path)
@@ -203,7 +211,7 @@ def checked_path(path: str) -> str:
 
 def checked_folder(path: str) -> str:
     """Like `checked_path`, and "" names the root."""
-    if not path or not _SUSPICIOUS(path):
+    if not path or _is_plain(path):
         return path
     # Some S3 servers and clients refuse control characters, and some take a backslash for a separator.
     if "\\" in path or any(character < " " or character == "\x7f" for character in path):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from lakelet.commit.changes import Changes
 from lakelet.commit.committer import already_done, wait_seconds
 from lakelet.commit.delta_manifests import DeltaManifests
 from lakelet.commit.metadata.manifests import ManifestSettings
@@ -104,17 +105,16 @@ def test_a_delta_that_stays_the_same_is_written_once(table: Table) -> None:
     delta = DeltaManifests(home_on(store))
     before = listing(store)
 
-    def entries(level: int):  # type: ignore[no-untyped-def]
+    def changes(level: int) -> Changes:
         file = replace(message.new_files[0], level=level)
-        return entries_to_columns(
-            [ManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.total_buckets, file)]
-        )
+        added = ManifestEntry(EntryKind.ADD, message.partition, message.bucket, message.total_buckets, file)
+        return Changes(entries_to_columns([]), (added,), 1, ())
 
-    first = delta.write(entries(0), table.schema, SETTINGS)
+    first = delta.write(changes(0), table.schema, SETTINGS)
     written = listing(store)
-    assert delta.write(entries(0), table.schema, SETTINGS) == first
+    assert delta.write(changes(0), table.schema, SETTINGS) == first
     assert listing(store) == written
-    assert delta.write(entries(1), table.schema, SETTINGS) != first
+    assert delta.write(changes(1), table.schema, SETTINGS) != first
     assert len(listing(store)) == len(written)
     delta.remove()
     assert listing(store) == before
@@ -123,7 +123,7 @@ def test_a_delta_that_stays_the_same_is_written_once(table: Table) -> None:
 def test_a_delta_that_is_kept_is_not_removed(table: Table) -> None:
     store = table._home.store
     delta = DeltaManifests(home_on(store))
-    delta.write(entries_to_columns([]), table.schema, SETTINGS)
+    delta.write(Changes(entries_to_columns([]), (), 0, ()), table.schema, SETTINGS)
     written = listing(store)
     delta.keep()
     delta.remove()

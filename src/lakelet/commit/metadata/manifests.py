@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +25,14 @@ from lakelet.errors import LakeletError, NotFoundError
 from lakelet.format.manifest.manifest_columns import EMPTY_ROW, ENTRY_SCHEMA, IDENTITY_COLUMNS
 from lakelet.format.manifest.manifest_file import (
     ManifestFormat,
+    encode_few_entries,
     encode_manifest,
     encode_manifest_list,
 )
+from lakelet.format.rows.binary_row import null_flags
 from lakelet.format.rows.binary_row_columns import decode_rows, encode_rows
 from lakelet.model.data_file import Stats
-from lakelet.model.manifest import BlockFilter, EntryKind, IndexManifestEntry, ManifestFile
+from lakelet.model.manifest import BlockFilter, EntryKind, IndexManifestEntry, ManifestEntry, ManifestFile
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import DataType
 from lakelet.options import (
@@ -45,6 +48,10 @@ _LOG = logging.getLogger(__name__)
 Rows = npt.NDArray[np.int64]
 EntryFilter = Callable[[pa.Table], pa.Table]
 
+# Manifests of fewer bytes in all are decoded in less time than threads take to start.
+_FEW_BYTES = 1 << 20
+# Fewer entries are grouped in less time than Arrow takes to begin.
+_FEW_ENTRIES = 256
 # Fewer entries are not sorted by partition: pruning their blocks would save nothing.
 _SORTED_FROM = 256
 
@@ -65,8 +72,14 @@ class ManifestSettings:
             "json" if options.get(MANIFEST_FORMAT) == "json" else "avro",
             options.get(MANIFEST_COMPRESSION),
             options.get(MANIFEST_TARGET_FILE_SIZE),
-            options.get(SCAN_MANIFEST_PARALLELISM) or os.cpu_count() or 1,
+            options.get(SCAN_MANIFEST_PARALLELISM) or _processors(),
         )
+
+
+@cache
+def _processors() -> int:
+    """The number of processors, asked once: the system reads a file for it."""
+    return os.cpu_count() or 1
 
 
 def read_manifest_list(home: TableHome, name: str, snapshot_id: int | None = None) -> list[ManifestFile]:
@@ -119,7 +132,8 @@ def read_entries(
         table = read_manifest(home, manifest, columns, keep_blocks)
         return table if keep is None else keep(table)
 
-    if threads > 1 and len(manifests) > 1:
+    is_slow = home.store.is_remote or sum(manifest.size for manifest in manifests) > _FEW_BYTES
+    if threads > 1 and len(manifests) > 1 and is_slow:
         with ThreadPoolExecutor(min(threads, len(manifests))) as pool:
             tables = list(pool.map(load, manifests))
     else:
@@ -178,6 +192,12 @@ def cancel(entries: pa.Table, *, whole: bool) -> pa.Table:
 def _identity_ends(entries: pa.Table) -> tuple[Rows, Rows]:
     """The row of the first and of the last entry of each file identity."""
     keys = ["_PARTITION", "_BUCKET", "_LEVEL", "_FILE_NAME"]
+    if entries.num_rows <= _FEW_ENTRIES:
+        identities = list(zip(*(entries.column(name).to_pylist() for name in keys), strict=True))
+        last = {identity: row for row, identity in enumerate(identities)}
+        first = {identity: row for row, identity in reversed(list(enumerate(identities)))}
+        order = list(last)
+        return np.array([first[one] for one in order], np.int64), np.array([last[one] for one in order], np.int64)
     numbered = entries.select(keys).append_column("_ROW", pa.array(np.arange(entries.num_rows)))
     groups = numbered.group_by(keys, use_threads=False).aggregate([("_ROW", "min"), ("_ROW", "max")])
     return groups.column("_ROW_min").to_numpy(), groups.column("_ROW_max").to_numpy()
@@ -214,6 +234,32 @@ class ManifestFiles:
         step = -(-entries.num_rows // pieces)
         parts = [entries.slice(start, step) for start in range(0, entries.num_rows, step)]
         return [self._put(part, self._encode(part)) for part in parts]
+
+    def write_few(self, entries: Sequence[ManifestEntry]) -> list[ManifestFile] | None:
+        """Write one manifest of entries that are not in columns; None, and nothing written, where `write_entries` has to."""
+        partitions = {entry.partition for entry in entries}
+        if len(partitions) != 1:
+            return None
+        settings = self._settings
+        data = encode_few_entries(entries, manifest_format=settings.format, compression=settings.compression)
+        if data is None or round(len(data) / settings.target_bytes) > 1:
+            return None
+        buckets, levels = [entry.bucket for entry in entries], [entry.file.level for entry in entries]
+        deleted = sum(int(entry.kind) for entry in entries)
+        manifest = ManifestFile(
+            self._next_name(),
+            len(data),
+            len(entries) - deleted,
+            deleted,
+            _stats_of_one(partitions.pop(), len(entries), len(self._partition_types)),
+            self._schema_id,
+            min(buckets),
+            max(buckets),
+            min(levels),
+            max(levels),
+        )
+        self._write(manifest.name, data)
+        return [manifest]
 
     def write_list(self, manifests: Sequence[ManifestFile]) -> tuple[str, int]:
         """Write a manifest list; its name and size."""
@@ -252,8 +298,7 @@ class ManifestFiles:
         return partition_stats_of_groups(entries.column("_PARTITION"), counts, self._partition_types)
 
     def _put(self, entries: pa.Table, data: bytes) -> ManifestFile:
-        name = f"manifest-{self._prefix}-{self._manifests}"
-        self._manifests += 1
+        name = self._next_name()
         self._write(name, data)
         kinds, buckets, levels = (_numbers(entries.column(name)) for name in ("_KIND", "_BUCKET", "_LEVEL"))
         deleted = int(kinds.sum())
@@ -269,6 +314,10 @@ class ManifestFiles:
             int(levels.min()),
             int(levels.max()),
         )
+
+    def _next_name(self) -> str:
+        number, self._manifests = self._manifests, self._manifests + 1
+        return f"manifest-{self._prefix}-{number}"
 
     def _write(self, name: str, data: bytes) -> None:
         path = self._home.paths.manifest(name)
@@ -289,6 +338,13 @@ def sorted_by_partition(entries: pa.Table, types: Sequence[DataType]) -> pa.Tabl
     if (np.diff(places) >= 0).all():
         return entries
     return entries.take(pa.array(np.argsort(places, kind="stable")))
+
+
+def _stats_of_one(partition: bytes, entries: int, columns: int) -> Stats:
+    """The statistics of entries that are all in one partition: each column has one value."""
+    if not columns:
+        return Stats(EMPTY_ROW, EMPTY_ROW, ())
+    return Stats(partition, partition, tuple(entries * is_null for is_null in null_flags(partition, columns)))
 
 
 def partition_stats(partitions: pa.ChunkedArray, types: Sequence[DataType]) -> Stats:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from lakelet.commit.metadata.version_ids import latest_id, schema_ids, tag_names
+from lakelet.commit.metadata.version_ids import hinted_id, is_newest, latest_id, schema_ids, tag_names
 from lakelet.errors import NotFoundError
 from lakelet.format.manifest.index_manifest import decode_index_manifest
 from lakelet.format.manifest.manifest_file import decode_manifest, decode_manifest_list
@@ -35,6 +35,10 @@ class UncachedMetadata:
 
     def latest_snapshot(self, home: TableHome) -> Snapshot | None:
         """The newest snapshot, None for a table without any."""
+        hinted = hinted_id(home)
+        found = None if hinted is None else self.snapshot(home, hinted)
+        if hinted is not None and found is not None and is_newest(home, hinted):
+            return found
         while True:
             number = latest_id(home)
             if number is None:

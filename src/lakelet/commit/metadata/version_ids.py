@@ -53,13 +53,23 @@ def snapshot_ids(home: TableHome) -> range:
 
 def latest_id(home: TableHome) -> int | None:
     """The id of the newest snapshot, None for a table without any."""
-    hint = read_hint(home, home.paths.latest_hint)
+    hint = hinted_id(home)
     if hint is not None and _stands(home, hint):
         for number in range(hint, hint + _MAX_STEPS):
             if home.store.head(home.paths.snapshot(number + 1)) is None:
                 return number
     ids = snapshot_ids(home)
     return ids[-1] if ids else None
+
+
+def hinted_id(home: TableHome) -> int | None:
+    """The id that `LATEST` names, which may be wrong."""
+    return read_hint(home, home.paths.latest_hint)
+
+
+def is_newest(home: TableHome, number: int) -> bool:
+    """Whether an existing snapshot is the newest by its neighbours alone: one before it, none after it."""
+    return _follows(home, number) and home.store.head(home.paths.snapshot(number + 1)) is None
 
 
 def read_hint(home: TableHome, path: str) -> int | None:
@@ -73,6 +83,8 @@ def read_hint(home: TableHome, path: str) -> int | None:
 
 def _stands(home: TableHome, number: int) -> bool:
     """Whether a hinted snapshot exists and is not a stray one, left far below the live run by a late writer."""
-    if home.store.head(home.paths.snapshot(number)) is None:
-        return False
+    return home.store.head(home.paths.snapshot(number)) is not None and _follows(home, number)
+
+
+def _follows(home: TableHome, number: int) -> bool:
     return number > 1 and home.store.head(home.paths.snapshot(number - 1)) is not None

@@ -17,6 +17,7 @@ Whatever does not fit is a `CorruptionError` that names the file.
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,11 +29,11 @@ import zstandard
 from lakelet.errors import CorruptionError, InvalidError
 
 MAGIC = b"Obj\x01"
+CODECS = ("null", "deflate", "zstandard", "snappy")
 SYNC_BYTES = 16
 MAX_BLOCK_BYTES = 2**31 - 1
 """Arrow's 32-bit offsets must be able to address one block, so a larger one is refused."""
 
-_CODECS = ("null", "deflate", "zstandard", "snappy")
 _DEFAULT_LEVELS = {"deflate": 6, "zstandard": 1}
 
 
@@ -117,8 +118,8 @@ def read_header(data: bytes, *, path: str) -> Header:
     if "avro.schema" not in metadata:
         raise corrupt(path, 4, "metadata with avro.schema", f"only {sorted(metadata)}")
     codec = _text(metadata.get("avro.codec", b"null"), position, path)
-    if codec not in _CODECS:
-        raise InvalidError(f"{path}: Avro codec {codec!r} is not supported; supported are {', '.join(_CODECS)}")
+    if codec not in CODECS:
+        raise InvalidError(f"{path}: Avro codec {codec!r} is not supported; supported are {', '.join(CODECS)}")
     return Header(
         schema_text=_text(metadata["avro.schema"], position, path),
         metadata=metadata,
@@ -167,8 +168,8 @@ def read_blocks(data: bytes, header: Header, *, path: str, wanted: Sequence[bool
 
 def write_header(schema_text: str, *, codec: str, sync: bytes, metadata: Mapping[str, bytes]) -> bytes:
     """Everything before the first block."""
-    if codec not in _CODECS:
-        raise InvalidError(f"Avro codec {codec!r} is not supported; supported are {', '.join(_CODECS)}")
+    if codec not in CODECS:
+        raise InvalidError(f"Avro codec {codec!r} is not supported; supported are {', '.join(CODECS)}")
     if len(sync) != SYNC_BYTES:
         raise InvalidError(f"an Avro sync marker has {SYNC_BYTES} bytes, not {len(sync)}")
     if reserved := [key for key in metadata if key in ("avro.schema", "avro.codec")]:
@@ -201,6 +202,24 @@ def _text(value: bytes, position: int, path: str) -> str:
         raise corrupt(path, position, "UTF-8 text before this byte", repr(value[:40])) from error
 
 
+class _Contexts(threading.local):
+    """The zstandard contexts of a thread: making one takes longer than a small block, and no two threads may use the same."""
+
+    def __init__(self) -> None:
+        self.decompressor = zstandard.ZstdDecompressor()
+        self._compressors: dict[int, zstandard.ZstdCompressor] = {}
+
+    def compressor(self, level: int) -> zstandard.ZstdCompressor:
+        """The context of that level."""
+        found = self._compressors.get(level)
+        if found is None:
+            found = self._compressors[level] = zstandard.ZstdCompressor(level=level)
+        return found
+
+
+_contexts = _Contexts()
+
+
 def _decompressor(codec: str) -> Callable[[bytes], bytes]:
     if codec == "null":
         return bytes
@@ -208,8 +227,7 @@ def _decompressor(codec: str) -> Callable[[bytes], bytes]:
         return _decompress_deflate
     if codec == "snappy":
         return _decompress_snappy
-    # One context for all blocks of a file: making one takes longer than decompressing a small block.
-    return partial(_decompress_zstandard, zstandard.ZstdDecompressor())
+    return partial(_decompress_zstandard, _contexts.decompressor)
 
 
 def _decompress_deflate(payload: bytes) -> bytes:
@@ -266,7 +284,7 @@ def _compress(payload: bytes, codec: str, level: int) -> bytes:
         deflate = zlib.compressobj(level, zlib.DEFLATED, -15)
         return deflate.compress(payload) + deflate.flush()
     if codec == "zstandard":
-        return zstandard.ZstdCompressor(level=level).compress(payload)
+        return _contexts.compressor(level).compress(payload)
     body = pa.Codec("snappy").compress(payload, asbytes=True)
     assert isinstance(body, bytes)
     return body + struct.pack(">I", zlib.crc32(payload))

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -70,7 +69,7 @@ def encode(
 
 def random_sync() -> bytes:
     """A marker that no block holds by accident: a UUID has just its sixteen bytes."""
-    return UUID(RandomIds().uuid()).bytes
+    return bytes.fromhex(RandomIds().uuid().replace("-", ""))
 
 
 def _batches(rows: pa.StructArray | pa.Table) -> Iterator[pa.StructArray]:

@@ -18,7 +18,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakelet.errors import LakeletError
-from lakelet.format.avro.container import read_blocks, read_header, write_block, write_header
+from lakelet.format.avro.container import (
+    CODECS,
+    SYNC_BYTES,
+    Header,
+    read_blocks,
+    read_header,
+    write_block,
+    write_header,
+)
 from lakelet.format.avro.encode import random_sync
 from lakelet.format.avro.row_functions import row_reader, row_writer
 
@@ -33,13 +41,18 @@ class FewRows:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+        # All of a header but the marker at its end.
+        self._headers = {codec: self._header(codec) for codec in CODECS}
         self._write = row_writer(schema)
         self._read = row_reader(schema)
 
     def encode(self, rows: Sequence[tuple[Any, ...]], *, codec: str, sync: bytes | None = None) -> bytes:
         """A whole container file."""
         marker = random_sync() if sync is None else sync
-        header = write_header(self._text, codec=codec, sync=marker, metadata={})
+        if codec in self._headers and len(marker) == SYNC_BYTES:
+            header = self._headers[codec] + marker
+        else:
+            header = write_header(self._text, codec=codec, sync=marker, metadata={})
         if not rows:
             return header
         payload = bytearray()
@@ -53,7 +66,7 @@ class FewRows:
             return None
         rows: list[tuple[Any, ...]] = []
         try:
-            header = read_header(data, path=path)
+            header = self._own_header(data) or read_header(data, path=path)
             if header.schema_text != self._text or header.metadata.keys() - _OWN_METADATA:
                 return None
             for block in read_blocks(data, header, path=path):
@@ -68,3 +81,14 @@ class FewRows:
         except (LakeletError, ValueError, IndexError):
             return None
         return rows
+
+    def _header(self, codec: str) -> bytes:
+        return write_header(self._text, codec=codec, sync=bytes(SYNC_BYTES), metadata={})[:-SYNC_BYTES]
+
+    def _own_header(self, data: bytes) -> Header | None:
+        """The header of a file whose header is one of ours byte by byte, which need not be parsed then."""
+        for codec, before in self._headers.items():
+            end = len(before) + SYNC_BYTES
+            if data.startswith(before) and len(data) >= end:
+                return Header(self._text, {}, codec, data[len(before) : end], end)
+        return None

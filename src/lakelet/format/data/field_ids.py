@@ -9,6 +9,7 @@ own; their ids are derived from the enclosing field's id and their nesting depth
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -18,10 +19,17 @@ from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row
 _BASE = (2**31 - 1) // 4
 _DEPTHS = 1024
 _KEY = b"PARQUET:field_id"
+# Every file of a table needs the same one, and types are values.
+_REMEMBERED = 64
 
 
 def schema_with_ids(fields: Sequence[Field]) -> pa.Schema:
     """The Arrow schema of these columns with a field id on every field, nested ones included."""
+    return _remembered_schema(tuple(fields))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered_schema(fields: tuple[Field, ...]) -> pa.Schema:
     return pa.schema([_field(field.name, field.type, field.id, field.id, 0) for field in fields])
 
 

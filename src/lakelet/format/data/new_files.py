@@ -24,6 +24,7 @@ from lakelet.storage.sequential_output import SequentialOutput
 from lakelet.storage.store import OutputFile
 
 _LOG = logging.getLogger(__name__)
+_GATHERED_BYTES = 1 << 16
 
 
 class NewFiles:
@@ -103,30 +104,52 @@ class NewFile:
 
 class _Output(SequentialOutput):
     """The output of a file, which ignores writes after it was discarded: Arrow's writers finish their file when they
-    are garbage-collected, also after an abort."""
+    are garbage-collected, also after an abort. Short writes are gathered: Parquet has a dozen for a file of one row."""
 
     def __init__(self, output: OutputFile) -> None:
         self._to = output
         self._given_up = False
+        self._gathered = bytearray()
 
     @property
     def closed(self) -> bool:
         return not self._given_up and self._to.closed
 
     def write(self, data: bytes) -> int:
-        return len(data) if self._given_up else self._to.write(data)
+        if self._given_up:
+            return len(data)
+        if len(data) + len(self._gathered) <= _GATHERED_BYTES:
+            self._gathered += data
+            return len(data)
+        self._pass_on()
+        self._to.write(data)
+        return len(data)
 
     def flush(self) -> None:
         if not self._given_up:
+            self._pass_on()
             self._to.flush()
 
     def tell(self) -> int:
-        return 0 if self._given_up else self._to.tell()
+        return 0 if self._given_up else self._to.tell() + len(self._gathered)
 
     def close(self) -> None:
-        if not self._given_up:
-            self._to.close()
+        if self._given_up:
+            return
+        try:
+            self._pass_on()
+        except BaseException:
+            self.abort()
+            raise
+        self._to.close()
 
     def abort(self) -> None:
         self._given_up = True
+        self._gathered.clear()
         self._to.abort()
+
+    def _pass_on(self) -> None:
+        """Write what was gathered."""
+        if self._gathered:
+            gathered, self._gathered = bytes(self._gathered), bytearray()
+            self._to.write(gathered)

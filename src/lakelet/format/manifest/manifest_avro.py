@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -31,8 +32,8 @@ from lakelet.format.manifest.manifest_columns import (
     conform,
     manifests_to_columns,
 )
-from lakelet.model.data_file import Stats
-from lakelet.model.manifest import BlockFilter, ManifestFile
+from lakelet.model.data_file import DataFile, Stats
+from lakelet.model.manifest import BlockFilter, ManifestEntry, ManifestFile
 
 MANIFEST_VERSION = 2
 INDEX_MANIFEST_VERSION = 1
@@ -40,6 +41,10 @@ _NAMESPACE = "org.apache.paimon.avro.generated"
 _ROOT = "record"
 # A block of a manifest with a directory holds some fifty entries, so that a plan of one partition decodes few others.
 _BLOCK_BYTES = 1 << 14
+# Every upsert reads the manifests of the commits since the last merge, each of a file or two. What is remembered by its bytes is
+# never out of date.
+_REMEMBERED = 256
+_REMEMBERED_BYTES = 1 << 13
 
 
 def _optional(kind: Any) -> dict[str, Any]:
@@ -180,6 +185,18 @@ def encode_entries(
     return encode(rows, ENTRY_AVRO, codec=codec, sync=sync, metadata=directory, block_bytes=_BLOCK_BYTES)
 
 
+def encode_few_entries(entries: Sequence[ManifestEntry], *, codec: str, sync: bytes | None = None) -> bytes | None:
+    """The same bytes for a few entries that are not in columns; None where they are too many or lack a required value.
+
+    Laying one entry out in columns, and taking it out of them again, takes longer than all else about its manifest.
+    """
+    if len(entries) > MOST_ROWS:
+        return None
+    with suppress(TypeError, AttributeError):
+        return _FEW_ENTRIES.encode([_entry_row(entry) for entry in entries], codec=codec, sync=sync)
+    return None
+
+
 def decode_entries(
     data: bytes, *, path: str, columns: Collection[str] | None = None, keep: BlockFilter | None = None
 ) -> pa.Table:
@@ -187,9 +204,9 @@ def decode_entries(
 
     `keep` says by the directory of its blocks which of them may hold wanted entries; a file without one is read whole.
     """
-    few = _FEW_ENTRIES.decode(data, path=path)
-    if few is not None and all(row[0] <= MANIFEST_VERSION for row in few):
-        return _entry_columns(few, columns)
+    few = _few_entries(data, columns, path)
+    if few is not None:
+        return few
     wanted = None
     if columns is not None:
         own = {name for name, _ in OWN_COLUMNS}
@@ -208,11 +225,66 @@ def decode_entries(
     return conform(pa.table(arrays), ENTRY_SCHEMA, only=None if columns is None else list(columns))
 
 
+def _few_entries(data: bytes, columns: Collection[str] | None, path: str) -> pa.Table | None:
+    """The entries of a manifest that has few; None where it has many, or has to be read with care."""
+    wanted = None if columns is None else frozenset(columns)
+    if len(data) <= _REMEMBERED_BYTES:
+        return _remembered_entries(data, wanted)
+    few = _FEW_ENTRIES.decode(data, path=path)
+    return None if few is None or any(row[0] > MANIFEST_VERSION for row in few) else _entry_columns(few, wanted)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered_entries(data: bytes, columns: frozenset[str] | None) -> pa.Table | None:
+    few = _FEW_ENTRIES.decode(data, path="")
+    return None if few is None or any(row[0] > MANIFEST_VERSION for row in few) else _entry_columns(few, columns)
+
+
 def _entry_rows(table: pa.Table) -> list[tuple[Any, ...]]:
     """Entries as rows of `ENTRY_AVRO`."""
     own = [table.column(name).to_pylist() for name, _ in OWN_COLUMNS]
     files = [_values(table.column(name)) for name, _ in FILE_COLUMNS]
     return [(MANIFEST_VERSION, *row[:-1], row[-1]) for row in zip(*own, zip(*files, strict=True), strict=True)]
+
+
+def _entry_row(entry: ManifestEntry) -> tuple[Any, ...]:
+    """An entry as a row of `ENTRY_AVRO`."""
+    own = (int(entry.kind), entry.partition, entry.bucket, entry.total_buckets)
+    return (MANIFEST_VERSION, *own, _file_row(entry.file))
+
+
+def _file_row(file: DataFile) -> tuple[Any, ...]:
+    # Numbers of numpy overflow where the encoder shifts them.
+    return (
+        file.name,
+        int(file.size),
+        int(file.row_count),
+        file.min_key,
+        file.max_key,
+        _stats_row(file.key_stats),
+        _stats_row(file.value_stats),
+        int(file.min_sequence),
+        int(file.max_sequence),
+        int(file.schema_id),
+        int(file.level),
+        file.extra_files,
+        _optional_int(file.creation_ms),
+        _optional_int(file.delete_row_count),
+        file.embedded_index,
+        file.source,
+        file.value_stats_columns,
+        file.external_path,
+        _optional_int(file.first_row_id),
+        file.write_columns,
+    )
+
+
+def _optional_int(number: int | None) -> int | None:
+    return None if number is None else int(number)
+
+
+def _stats_row(stats: Stats) -> tuple[Any, ...]:
+    return (stats.min_values, stats.max_values, stats.null_counts)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
@@ -222,13 +294,24 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     )
 
 
-def _entry_columns(rows: Sequence[tuple[Any, ...]], columns: Collection[str] | None) -> pa.Table:
+def _entry_columns(rows: Sequence[tuple[Any, ...]], columns: frozenset[str] | None) -> pa.Table:
     """The inverse of `_entry_rows`, all columns or the named ones."""
+    places, schema, row_type = _layout(columns)
     own = len(OWN_COLUMNS)
     flat = [(*row[1 : own + 1], *row[own + 1]) for row in rows]
-    places = [place for place, name in enumerate(ENTRY_SCHEMA.names) if columns is None or name in columns]
-    arrays = [pa.array([row[place] for row in flat], ENTRY_SCHEMA.field(place).type) for place in places]
-    return pa.Table.from_arrays(arrays, schema=pa.schema([ENTRY_SCHEMA.field(place) for place in places]))
+    if not places:
+        return schema.empty_table()
+    # One conversion for all columns takes a fraction of one for each.
+    arrays = pa.array([tuple([row[place] for place in places]) for row in flat], row_type).flatten()
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+@lru_cache(maxsize=64)
+def _layout(columns: frozenset[str] | None) -> tuple[tuple[int, ...], pa.Schema, pa.StructType]:
+    """The places of these columns in an entry, their schema, and the type of a row of them."""
+    places = tuple(place for place, name in enumerate(ENTRY_SCHEMA.names) if columns is None or name in columns)
+    fields = [ENTRY_SCHEMA.field(place) for place in places]
+    return places, pa.schema(fields), pa.struct(fields)
 
 
 def encode_manifests(manifests: Sequence[ManifestFile], *, codec: str, sync: bytes | None = None) -> bytes:
@@ -253,7 +336,7 @@ def decode_manifests(data: bytes, *, path: str) -> list[ManifestFile]:
 
 
 def _manifest_row(m: ManifestFile) -> tuple[Any, ...]:
-    stats = (m.partition_stats.min_values, m.partition_stats.max_values, m.partition_stats.null_counts)
+    stats = _stats_row(m.partition_stats)
     buckets, levels, row_ids = (m.min_bucket, m.max_bucket), (m.min_level, m.max_level), (m.min_row_id, m.max_row_id)
     return (m.name, m.size, m.added_files, m.deleted_files, stats, m.schema_id, *buckets, *levels, *row_ids)
 

@@ -15,7 +15,8 @@ from lakelet.errors import CorruptionError
 from lakelet.format.manifest import manifest_avro, manifest_json
 from lakelet.format.manifest.block_directory import Describer
 from lakelet.format.manifest.manifest_columns import columns_to_manifests, manifests_to_columns
-from lakelet.model.manifest import BlockFilter, ManifestFile
+from lakelet.format.manifest.recent_lists import RecentLists
+from lakelet.model.manifest import BlockFilter, ManifestEntry, ManifestFile
 
 ManifestFormat = Literal["avro", "json"]
 _AVRO_MAGIC = b"Obj\x01"
@@ -28,6 +29,8 @@ _CODECS = {
     "null": "null",
     "none": "null",
 }
+
+_recent = RecentLists()
 
 
 def avro_codec(compression: str) -> str:
@@ -47,6 +50,15 @@ def encode_manifest(
     return manifest_avro.encode_entries(entries, codec=avro_codec(compression), describe=describe)
 
 
+def encode_few_entries(
+    entries: Sequence[ManifestEntry], *, manifest_format: ManifestFormat, compression: str
+) -> bytes | None:
+    """A manifest file of a few entries that are not in columns; None where only columns can be encoded."""
+    if manifest_format == "json":
+        return None
+    return manifest_avro.encode_few_entries(entries, codec=avro_codec(compression))
+
+
 def decode_manifest(
     data: bytes, *, path: str, columns: Collection[str] | None = None, keep: BlockFilter | None = None
 ) -> pa.Table:
@@ -62,14 +74,21 @@ def encode_manifest_list(
     """A manifest list of these manifests."""
     if manifest_format == "json":
         return manifest_json.encode_list(manifests_to_columns(manifests))
-    return manifest_avro.encode_manifests(manifests, codec=avro_codec(compression))
+    data = manifest_avro.encode_manifests(manifests, codec=avro_codec(compression))
+    _recent.put(data, manifests)
+    return data
 
 
 def decode_manifest_list(data: bytes, *, path: str) -> list[ManifestFile]:
     """The manifests of a manifest list."""
+    recent = _recent.get(data)
+    if recent is not None:
+        return list(recent)
     if _is_json(data, path):
         return columns_to_manifests(manifest_json.decode_list(data, path=path))
-    return manifest_avro.decode_manifests(data, path=path)
+    found = manifest_avro.decode_manifests(data, path=path)
+    _recent.put(data, found)
+    return found
 
 
 def _is_json(data: bytes, path: str) -> bool:

@@ -11,6 +11,8 @@ Members that are not set are left out. Unknown members are ignored on reading; a
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from lakelet.errors import CorruptionError, InternalError, InvalidError
@@ -50,6 +52,11 @@ _REQUIRED = (
     "commitKind",
     "timeMillis",
 )
+# A commit reads its predecessor, and then its own snapshot's again, and decodes what it encodes. Snapshots are values: what is
+# remembered by its bytes is never out of date.
+_REMEMBERED = 64
+_REMEMBERED_BYTES = 1 << 14
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _TEXT = ("baseManifestList", "deltaManifestList", "changelogManifestList", "indexManifest", "commitUser", "statistics")
 
 
@@ -60,24 +67,41 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
         found = getattr(snapshot, attribute)
         if found is not None:
             value[member] = found.value if isinstance(found, CommitKind) else found
-    data = json.dumps(value, indent=2, ensure_ascii=False).encode()
+    data = _dump(value).encode()
     if decode_snapshot(data, path=f"snapshot {snapshot.id}") != snapshot:
         raise InternalError(f"snapshot {snapshot.id} would not be read as it was written: {snapshot}")
     return data
 
 
+def _dump(value: dict[str, Any]) -> str:
+    """The JSON text, indented by two. The indenting encoder of `json` is written in Python: most members go without it."""
+    if "properties" in value:
+        return json.dumps(value, indent=2, ensure_ascii=False)
+    members = (f'  "{member}": {_ENCODER.encode(found)}' for member, found in value.items())
+    return "{\n" + ",\n".join(members) + "\n}"
+
+
 def decode_snapshot(data: bytes, *, path: str) -> Snapshot:
     """The snapshot in `data`; errors name `path`."""
+    try:
+        found = _remembered(data) if len(data) <= _REMEMBERED_BYTES else _decode(data)
+    except (InvalidError, CorruptionError) as error:
+        raise type(error)(f"{path}: {error}") from error
+    # Whoever has it may change its properties.
+    return found if found.properties is None else replace(found, properties=dict(found.properties))
+
+
+def _decode(data: bytes) -> Snapshot:
     try:
         value = load_json(data)
         version = int(value.get("version") or 1)
         if version > SNAPSHOT_VERSION:
             raise InvalidError(
-                f"{path}: snapshot format version {version} is newer than {SNAPSHOT_VERSION}, the newest known here"
+                f"snapshot format version {version} is newer than {SNAPSHOT_VERSION}, the newest known here"
             )
         missing = [member for member in _REQUIRED if value.get(member) is None]
         if missing:
-            raise CorruptionError(f"{path}: not a snapshot file (without {', '.join(missing)})")
+            raise CorruptionError(f"not a snapshot file (without {', '.join(missing)})")
         members: dict[str, Any] = {}
         for member, attribute in _MEMBERS:
             found = value.get(member)
@@ -93,4 +117,7 @@ def decode_snapshot(data: bytes, *, path: str) -> Snapshot:
                 members[attribute] = int(found)
         return Snapshot(**members)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptionError(f"{path}: not a snapshot file ({type(error).__name__}: {error})") from error
+        raise CorruptionError(f"not a snapshot file ({type(error).__name__}: {error})") from error
+
+
+_remembered = lru_cache(maxsize=_REMEMBERED)(_decode)

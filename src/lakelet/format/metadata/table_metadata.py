@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lakelet.errors import CorruptionError
 from lakelet.format.metadata.stored_json import load_json
+
+# A commit reads it twice. What is remembered by its bytes is never out of date.
+_REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ def encode_metadata(metadata: TableMetadata) -> bytes:
     return json.dumps(value, indent=2).encode()
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def decode_metadata(data: bytes, *, path: str) -> TableMetadata:
     """The metadata in `data`; errors name `path`."""
     try:

@@ -111,6 +111,11 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
     return b"".join((_ARITY.pack(arity), header, *slots, tail))
 
 
+def null_flags(row: bytes, arity: int) -> tuple[bool, ...]:
+    """Which fields of a row of `arity` fields are NULL."""
+    return tuple(bool(row[PREFIX + bit // 8] >> bit % 8 & 1) for bit in range(_KIND_BITS, _KIND_BITS + arity))
+
+
 def _encode(value: object, data_type: DataType, offset: int) -> tuple[bytes, bytes]:
     """The slot of a field and its piece of the tail, which would start at `offset`."""
     if value is None:

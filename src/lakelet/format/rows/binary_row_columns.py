@@ -29,7 +29,8 @@ from lakelet.format.rows.binary_row import (
     is_tailed_decimal,
     is_tailed_timestamp,
 )
-from lakelet.format.rows.murmur import hash_words
+from lakelet.format.rows.few_rows import encode_few_rows
+from lakelet.format.rows.murmur import hash_words, murmur3_32
 from lakelet.model.arrow.arrow_types import timestamp_unit, to_arrow
 from lakelet.model.row_arrays import Mask
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
@@ -45,6 +46,8 @@ _MAX_BYTES = 2**31 - 1
 _NANOS_OF_MILLI = 1_000_000
 _DAY_MILLIS = 86_400_000
 _HASH_ROWS = 1 << 18
+# Longer rows are hashed by the compiled loop, however few they are.
+_SHORT_ROW = 256
 _UNITS_PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _NUMPY: dict[Kind, np.dtype[Any]] = {
     Kind.BOOLEAN: np.dtype("<u1"),
@@ -79,6 +82,9 @@ class _Field:
 
 def encode_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType]) -> pa.Array:
     """The rows these columns make, each with its arity in front, as a binary array."""
+    few = encode_few_rows(columns, types)
+    if few is not None:
+        return pa.array(few, pa.binary())
     fields = _take_apart(columns, types)
     count = len(fields[0].slots) if fields else 0
     words, starts = _assemble(fields, count, prefix_words=PREFIX // _WORD)
@@ -91,6 +97,9 @@ def encode_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[D
 
 def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType]) -> NDArray[np.int32]:
     """Paimon's hash of the rows these columns make (of their bodies, without the arity)."""
+    few = encode_few_rows(columns, types)
+    if few is not None and max(map(len, few), default=0) <= _SHORT_ROW:
+        return np.array([murmur3_32(row[PREFIX:]) for row in few], np.int32)
     total = len(columns[0]) if columns else 0
     parts: list[NDArray[np.int32]] = []
     # In pieces, so that the assembled rows stay small however many there are.

@@ -136,7 +136,7 @@ class _Column:
         if self.is_float:
             self._update_float(array)
         elif self.ordered:
-            low, high = _decimal_bounds(array) or pc.min_max(array).values()
+            low, high = _bounds(array)
             self.minima.append(low)
             self.maxima.append(high)
 
@@ -172,6 +172,14 @@ class _Column:
         if self.mode.characters is not None and isinstance(self.field.type, Atomic) and self.field.type.kind in STRINGS:
             return pa.array(truncated_bounds(found[0].as_py(), found[1].as_py(), self.mode.characters), arrow)
         return found
+
+
+def _bounds(array: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
+    """The least and the greatest value of an array that has one."""
+    if len(array) == 1:
+        return array[0], array[0]
+    low, high = _decimal_bounds(array) or pc.min_max(array).values()
+    return low, high
 
 
 def _decimal_bounds(array: pa.Array) -> tuple[pa.Scalar, pa.Scalar] | None:

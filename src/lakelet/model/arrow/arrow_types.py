@@ -7,12 +7,16 @@ user provides. Neither touches data.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
 from lakelet.model.types import MAX_DEPTH, MAX_LENGTH, Array, Atomic, DataType, Field, Kind, Map, Multiset, Row
 
+# A small write needs the same few types and schemas a dozen times. They are values, on both sides.
+_REMEMBERED_TYPES = 1024
+_REMEMBERED_SCHEMAS = 64
 _PLAIN = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.TINYINT: pa.int8(),
@@ -64,6 +68,7 @@ def precision_step(data_type: DataType) -> int:
             return 1
 
 
+@lru_cache(maxsize=_REMEMBERED_TYPES)
 def to_arrow(data_type: DataType) -> pa.DataType:
     """The Arrow type in which values of `data_type` are read and written."""
     match data_type:
@@ -98,6 +103,11 @@ def arrow_field(field: Field) -> pa.Field:
 
 def arrow_schema(fields: Sequence[Field]) -> pa.Schema:
     """The Arrow schema of these columns."""
+    return _remembered_schema(tuple(fields))
+
+
+@lru_cache(maxsize=_REMEMBERED_SCHEMAS)
+def _remembered_schema(fields: tuple[Field, ...]) -> pa.Schema:
     return pa.schema([arrow_field(field) for field in fields])
 
 

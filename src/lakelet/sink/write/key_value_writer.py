@@ -50,6 +50,7 @@ from lakelet.storage.home import TableHome
 _THREADS = min(2, os.cpu_count() or 1)
 _THREADS_OF_SMALL = 8
 _SMALL_ROWS = 16_384
+_FEW_ROWS = 1024
 # Of a run that waits to be merged.
 _RUN_ROWS = 16_384
 _Refusal = Callable[[int, Sequence[str]], RefusedRowsError]
@@ -179,14 +180,22 @@ class KeyValueWriter:
         rows = self._drained()
         places = list(dict.fromkeys((*self._spilled.places, *rows.places)))
         is_small = not self._spilled.places and rows.count <= len(places) * _SMALL_ROWS
-        with ThreadPoolExecutor(_THREADS_OF_SMALL if is_small else _THREADS, "lakelet-write") as pool:
-            if len(places) > 1:
-                files = list(zip(places, pool.map(lambda place: self._write_bucket(place, rows), places), strict=True))
-            else:
-                files = [(place, self._write_bucket(place, rows, pool)) for place in places]
+        if is_small and len(places) <= 1 and rows.count <= _FEW_ROWS:
+            # Starting a thread takes longer than the rows.
+            files = [(place, self._write_bucket(place, rows)) for place in places]
+        else:
+            with ThreadPoolExecutor(_THREADS_OF_SMALL if is_small else _THREADS, "lakelet-write") as pool:
+                files = self._write_buckets(places, rows, pool)
         if self._repeated is not None:
             self._check_keys(files, rows, self._repeated)
         return files
+
+    def _write_buckets(
+        self, places: Sequence[Place], rows: BufferedRows, pool: ThreadPoolExecutor
+    ) -> list[tuple[Place, tuple[DataFile, ...]]]:
+        if len(places) == 1:
+            return [(places[0], self._write_bucket(places[0], rows, pool))]
+        return list(zip(places, pool.map(lambda place: self._write_bucket(place, rows), places), strict=True))
 
     def _check_keys(
         self,

@@ -6,7 +6,8 @@ what is committed. Bucket-unaware tables have no such order; their files count f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,8 @@ from lakelet.storage.home import TableHome
 
 # After this many partitions were looked up one by one, the rest of the table is read at once.
 _SINGLE_LOOKUPS = 4
+# Fewer files are grouped in less time than Arrow takes to begin.
+_FEW_FILES = 256
 
 
 class CommittedSequences:
@@ -107,22 +110,24 @@ class CommittedSequences:
             # Numbers after those of a newer version are valid too: the commit compares them with the newest snapshot.
             self._manifests = _latest_manifests(self._home)
             entries = read()
-        keys = ["_PARTITION", "_BUCKET", "_TOTAL_BUCKETS"]
-        greatest = entries.group_by(keys).aggregate([("_MAX_SEQUENCE_NUMBER", "max")])
-        columns = (greatest.column(name).to_pylist() for name in (*keys, "_MAX_SEQUENCE_NUMBER_max"))
-        for own, bucket, total, number in zip(*columns, strict=True):
+        keys, number = ("_PARTITION", "_BUCKET", "_TOTAL_BUCKETS"), "_MAX_SEQUENCE_NUMBER"
+        greatest = entries
+        if entries.num_rows > _FEW_FILES:
+            greatest, number = entries.group_by(list(keys)).aggregate([(number, "max")]), f"{number}_max"
+        columns = (greatest.column(name).to_pylist() for name in (*keys, number))
+        for own, bucket, total, last in zip(*columns, strict=True):
             known = self._known.setdefault(own, {})
-            known[bucket] = max(known.get(bucket, 0), number + 1)
+            known[bucket] = max(known.get(bucket, 0), last + 1)
             self._totals.setdefault(own, set()).add(total)
         if self._schema.primary_keys:
             self._count_runs(entries)
 
     def _count_runs(self, entries: pa.Table) -> None:
-        files = entries.group_by(["_PARTITION", "_BUCKET", "_LEVEL"]).aggregate([([], "count_all")])
-        columns = (files.column(name).to_pylist() for name in ("_PARTITION", "_BUCKET", "_LEVEL", "count_all"))
-        for partition, bucket, level, count in zip(*columns, strict=True):
-            place = (partition, bucket)
-            self._runs[place] = self._runs.get(place, 0) + (count if level == 0 else 1)
+        runs: Counter[Place] = Counter()
+        for (partition, bucket, level), count in _files_by_level(entries).items():
+            runs[partition, bucket] += count if level == 0 else 1
+        # Reading all partitions reads those again that were looked up before.
+        self._runs.update(runs)
 
     def _check_buckets(self, partition: bytes, fixed: int) -> None:
         others = self._totals.get(partition, set()) - {fixed}
@@ -132,6 +137,16 @@ class CommittedSequences:
                 f"the table has {fixed} buckets, but rows of {folder or 'it'} were written for {min(others)}: rows of one key "
                 "would be in two buckets; rescale or overwrite them first"
             )
+
+
+def _files_by_level(entries: pa.Table) -> Mapping[tuple[bytes, int, int], int]:
+    """How many files each level of each bucket has."""
+    keys = ["_PARTITION", "_BUCKET", "_LEVEL"]
+    if entries.num_rows <= _FEW_FILES:
+        return Counter(zip(*(entries.column(name).to_pylist() for name in keys), strict=True))
+    files = entries.group_by(keys).aggregate([([], "count_all")])
+    counts = files.column("count_all").to_pylist()
+    return dict(zip(zip(*(files.column(name).to_pylist() for name in keys), strict=True), counts, strict=True))
 
 
 def _latest_manifests(home: TableHome) -> list[ManifestFile]:

@@ -41,6 +41,7 @@ from lakelet.sql.statements.change.row_change import check_distinct_keys
 from lakelet.sql.statements.rows.conversions import converted, fits_as_is
 from lakelet.sql.statements.rows.insert_values import ValuesQuery
 from lakelet.sql.statements.rows.insert_words import Insert, ValuesRow, read_insert
+from lakelet.sql.statements.rows.literal_rows import literal_rows
 from lakelet.sql.statements.text.query_text import QueryText
 from lakelet.sql.statements.text.spans import Target
 
@@ -152,13 +153,28 @@ class InsertRows:
             row = pa.table({name: self.defaults.array(self.schema.field(name), 1) for name in names})
             return QueriedRows(names, SqlResult.of_table(row))
         try:
-            return self._queried(self._query(insert.values, fixed), fixed)
+            return self._literal(fixed) or self._queried(self._query(insert.values, fixed), fixed)
         except SqlError:
             raise
         except InvalidError as error:
             if insert.values:
                 self._locate(insert.values, fixed, error)
             raise
+
+    def _literal(self, fixed: Mapping[str, Any]) -> QueriedRows | None:
+        """The rows of VALUES where they are plain literals of the columns' types, which need no query."""
+        insert, reader = self.insert, self.statement.reader
+        if not insert.values or insert.by_name or insert.common is not None:
+            return None
+        names = self.columns(None, fixed)
+        if any(len(row.values) != len(names) for row in insert.values):
+            return None
+        rows = literal_rows(reader.words, reader.text, insert.values)
+        fields = [self.schema.field(name) for name in names]
+        if rows is None or not all(fits_as_is(kind, one) for kind, one in zip(rows.schema.types, fields, strict=True)):
+            return None
+        check_defaults(self.schema, self.defaults, dict.fromkeys((*names, *fixed), True))
+        return QueriedRows(names, _widened(SqlResult.of_table(rows), fields))
 
     def _queried(self, query: QueryText, fixed: Mapping[str, Any]) -> QueriedRows:
         with ExitStack() as opened:

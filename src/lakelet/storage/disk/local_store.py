@@ -59,6 +59,7 @@ class LocalStore:
     def __init__(self, root: str | os.PathLike[str], *, durable: bool = True) -> None:
         """`durable=False` leaves out every fsync: for tests, never for data that matters."""
         self._root = os.path.abspath(os.fspath(root))
+        self._prefix = self._root.rstrip(os.sep) + os.sep
         self._durable = durable
         # Folders whose own entries this process has fsynced, up to the root.
         self._settled: set[str] = set()
@@ -68,7 +69,8 @@ class LocalStore:
         self._staged: dict[tuple[str, bytes], str] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_root": self._root, "_durable": self._durable, "_settled": set(), "_unsynced": {}, "_staged": {}}
+        kept = {name: self.__dict__[name] for name in ("_root", "_prefix", "_durable")}
+        return {**kept, "_settled": set(), "_unsynced": {}, "_staged": {}}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -152,12 +154,13 @@ class LocalStore:
         with SystemErrors(full):
             temporary = self._staged.pop((full, data), "")
             try:
-                if os.path.lexists(full):
-                    return False
-                # Whoever clears old temporaries may have taken it for one.
-                if not temporary or not os.path.exists(temporary):
+                made = self._link_staged(temporary, full) if temporary else None
+                if made is None:
+                    if os.path.lexists(full):
+                        return False
                     temporary = self._write_temporary(full, data, deferred=deferred, synced=True)
-                if not link_if_absent(temporary, full):
+                    made = link_if_absent(temporary, full)
+                if not made:
                     return False
                 if deferred:
                     self._unsynced[full] = False
@@ -167,6 +170,13 @@ class LocalStore:
             finally:
                 if temporary:
                     unlink_quietly(temporary)
+
+    def _link_staged(self, temporary: str, full: str) -> bool | None:
+        """Whether the name was free for the temporary; None where that is gone: whoever clears old ones may have taken it."""
+        try:
+            return link_if_absent(temporary, full)
+        except FileNotFoundError:
+            return None
 
     def list(self, folder: str) -> Iterator[ObjectInfo]:
         full = self._full_folder(folder)
@@ -263,6 +273,10 @@ class LocalStore:
         return os.path.islink(self._full(path)) or link_above(self._root, path) is not None
 
     @property
+    def is_remote(self) -> bool:
+        return False
+
+    @property
     def moves_atomically(self) -> bool:
         return True
 
@@ -305,10 +319,10 @@ class LocalStore:
         return found
 
     def _full(self, path: str) -> str:
-        return os.path.join(self._root, checked_path(path))
+        return self._prefix + checked_path(path)
 
     def _full_folder(self, folder: str) -> str:
-        return os.path.join(self._root, checked_folder(folder)) if folder else self._root
+        return self._prefix + checked_folder(folder) if folder else self._root
 
     def _entries(self, full: str, folder: str) -> tuple[tuple[str, ObjectInfo | None, bool], ...]:
         """Visible names with their sizes (None: a folder) and whether they are links, ordered by full path."""
@@ -337,9 +351,16 @@ class LocalStore:
 
     def _write_temporary(self, full: str, data: bytes, *, deferred: bool, synced: bool) -> str:
         """A temporary beside the final name, fsynced if requested; its folder is durable unless deferred."""
-        temporary = self._temporary_for(full, deferred=deferred)
+        parent = full.rpartition(os.sep)[0]
+        is_ready = deferred or parent in self._settled
+        temporary = _temporary_in(parent) if is_ready else self._temporary_for(full, deferred=deferred)
         try:
-            write_new_file(temporary, data, synced=self._durable and synced)
+            try:
+                write_new_file(temporary, data, synced=self._durable and synced)
+            except (FileNotFoundError, NotADirectoryError):
+                # The folder is not there, or no longer.
+                temporary = self._temporary_for(full, deferred=deferred)
+                write_new_file(temporary, data, synced=self._durable and synced)
         except BaseException:
             unlink_quietly(temporary)
             raise
@@ -348,13 +369,13 @@ class LocalStore:
     def _temporary_for(self, full: str, *, deferred: bool) -> str:
         parent = os.path.dirname(full)
         if not os.path.isdir(parent):
-            self._forget(parent)
+            self._forget_missing(parent)
             if deferred:
                 self._settle(self._root)
                 make_folders(parent)
         if not deferred and parent not in self._settled:
             self._settle(parent)
-        return os.path.join(parent, TEMPORARY + _ids.uuid())
+        return _temporary_in(parent)
 
     def _publish(self, temporary: str, full: str, *, deferred: bool) -> None:
         """Move a finished temporary over its final name, durably unless deferred."""
@@ -398,11 +419,21 @@ class LocalStore:
             folder = os.path.dirname(folder)
 
     def _fsync(self, full: str) -> None:
-        with SystemErrors(full), suppress(PermissionError) if self._is_above_root(full) else nullcontext():
-            fsync_path(full)
+        with SystemErrors(full):
+            try:
+                fsync_path(full)
+            except PermissionError:
+                if not self._is_above_root(full):
+                    raise
 
     def _is_above_root(self, folder: str) -> bool:
-        return folder != self._root and not folder.startswith(self._root.rstrip(os.sep) + os.sep)
+        return folder != self._root and not folder.startswith(self._prefix)
+
+    def _forget_missing(self, folder: str) -> None:
+        """Forget a folder that is gone, and those above it that are gone with it: made again, their entries are new."""
+        while not self._is_above_root(parent := os.path.dirname(folder)) and not os.path.isdir(parent):
+            folder = parent
+        self._forget(folder)
 
     def _forget(self, folder: str) -> None:
         # Other threads add folders concurrently, so that the set is copied before it is iterated, and never replaced.
@@ -413,6 +444,11 @@ class LocalStore:
     def _sync_folder(self, folder: str) -> None:
         if self._durable:
             fsync_path(folder)
+
+
+def _temporary_in(folder: str) -> str:
+    """A fresh name for a temporary."""
+    return f"{folder}{os.sep}{TEMPORARY}{_ids.uuid()}"
 
 
 class _LocalOutput(pa.OSFile):  # type: ignore[misc]

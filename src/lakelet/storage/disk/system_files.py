@@ -42,10 +42,15 @@ def read_file(full: str) -> bytes:
     """The bytes of a file, whatever its size becomes meanwhile."""
     descriptor = os.open(full, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        parts = [os.read(descriptor, os.fstat(descriptor).st_size + 1)]
+        size = os.fstat(descriptor).st_size
+        whole = os.read(descriptor, size + 1)
+        if size and len(whole) == size:
+            # There was room for more: this is the end.
+            return whole
+        parts = [whole]
         while parts[-1]:
             parts.append(os.read(descriptor, _READ_BYTES))
-        return parts[0] if len(parts) <= 2 else b"".join(parts)
+        return b"".join(parts)
     finally:
         os.close(descriptor)
 

@@ -180,6 +180,10 @@ class S3Store:
         return False
 
     @property
+    def is_remote(self) -> bool:
+        return True
+
+    @property
     def moves_atomically(self) -> bool:
         return False
 

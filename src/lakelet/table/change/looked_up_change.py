@@ -53,18 +53,19 @@ class LookedUpChange:
         commit, done = replace(self.commit, fresh=True).look_back()
         if done is not None:
             return AfterWrite(self.home, latest_schema(self.home), commit).repeated(done)
-        repetition = Repetition(self.home, latest_schema(self.home))
+        repetition: Repetition | None = None
         while True:
             # The snapshot comes first: a schema read after it knows every column of its files.
             snapshot = latest_snapshot(self.home)
             schema = latest_schema(self.home)
+            repetition = repetition or Repetition(self.home, schema)
             try:
                 prepared = self.prepare(schema, snapshot)
             except SnapshotExpiredError as expired:
                 repetition.again(expired)
                 continue
             try:
-                made = self._looked_at(commit, snapshot).commit(prepared.messages)
+                made = self._looked_at(replace(commit, schema=schema), snapshot).commit(prepared.messages)
                 break
             except CommitUnknownError:
                 raise

@@ -60,7 +60,8 @@ def write_rows(
         check_usable(schema)
         check_writable(schema)
         made = TableCommit.of(home, commit.user, commit.identifier, schema)
-        made = made.watermark(commit.watermark).properties(commit.properties)
+        if commit.watermark is not None or commit.properties is not None:
+            made = made.watermark(commit.watermark).properties(commit.properties)
         if mode == "overwrite":
             made = made.overwrite(partition or {})
         elif mode == "overwrite_partitions":

@@ -1,14 +1,16 @@
 """Rows written one at a time are the same bytes as columns, and are read back the same."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelet.errors import CorruptionError
+from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.avro.encode import encode
 from lakelet.format.avro.few_rows import MOST_ROWS, FewRows
 from lakelet.format.manifest import manifest_avro
@@ -92,6 +94,7 @@ def test_entries_are_the_same_bytes_and_read_back(entries: list[ManifestEntry], 
     table = entries_to_columns(entries)
     data = manifest_avro.encode_entries(table, codec=codec, sync=SYNC)
     assert data == columnar_entries(table, codec)
+    assert data == manifest_avro.encode_few_entries(entries, codec=codec, sync=SYNC)
     assert decode_manifest(data, path="m").equals(table)
     some = ["_FILE_NAME", "_KIND", "_VALUE_STATS"]
     assert decode_manifest(data, path="m", columns=some).equals(table.select(["_KIND", "_FILE_NAME", "_VALUE_STATS"]))
@@ -123,6 +126,51 @@ def test_a_damaged_file_is_told_as_ever() -> None:
     for end in [*range(4, header, 50), *range(header + 1, len(data), 7)]:
         with pytest.raises(CorruptionError):
             decode_manifest_list(data[:end], path="l")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_header_of_ours_is_cut_off_nowhere_unnoticed(codec: str) -> None:
+    few = FewRows(manifest_avro.ENTRY_AVRO)
+    header = few.encode([], codec=codec, sync=SYNC)
+    assert few.decode(header, path="m") == []
+    assert [few.decode(header[:end], path="m") for end in range(len(header))] == [None] * len(header)
+
+
+def test_markers_and_codecs_that_do_not_exist_are_refused() -> None:
+    few = FewRows(manifest_avro.ENTRY_AVRO)
+    with pytest.raises(InvalidError, match="16 bytes"):
+        few.encode([], codec="null", sync=b"short")
+    with pytest.raises(InvalidError, match="not supported"):
+        few.encode([], codec="lzma", sync=SYNC)
+
+
+def test_threads_encode_and_decode_side_by_side() -> None:
+    """Contexts of zstandard are kept, and no two threads may use one at the same time."""
+    stats = Stats(b"low", b"high", (1, None))
+
+    def once(number: int) -> bool:
+        manifests = [ManifestFile(f"manifest-{number}-{one}", one, 1, 0, stats, 0) for one in range(1 + number % 40)]
+        data = manifest_avro.encode_manifests(manifests, codec="zstandard")
+        return manifest_avro.decode_manifests(data, path="l") == manifests
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(once, range(400)))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    file = replace(
+        _file(), max_sequence=np.int64(2**63 - 1), row_count=np.int64(2**62), delete_row_count=np.int64(2**62)
+    )
+    entry = ManifestEntry(EntryKind.ADD, b"", 0, 1, file)
+    data = manifest_avro.encode_few_entries([entry], codec="null", sync=SYNC)
+    assert data == manifest_avro.encode_entries(entries_to_columns([entry]), codec="null", sync=SYNC)
+
+
+def test_many_or_incomplete_entries_are_left_to_columns() -> None:
+    entry = ManifestEntry(EntryKind.ADD, b"", 0, 1, _file())
+    assert manifest_avro.encode_few_entries([entry] * (MOST_ROWS + 1), codec="null") is None
+    broken = replace(entry, file=replace(_file(), size=None))  # type: ignore[arg-type]
+    assert manifest_avro.encode_few_entries([broken], codec="null") is None
 
 
 def test_a_version_of_the_future_is_refused() -> None:

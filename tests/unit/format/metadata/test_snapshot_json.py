@@ -31,6 +31,28 @@ def test_round_trip(snapshot: Snapshot) -> None:
     assert decode_snapshot(encode_snapshot(snapshot), path="s") == snapshot
 
 
+@pytest.mark.parametrize(
+    "snapshot", [SNAPSHOT, FULL, replace(FULL, properties=None), replace(SNAPSHOT, commit_user='"\n é')]
+)
+def test_the_text_is_indented_json(snapshot: Snapshot) -> None:
+    data = encode_snapshot(snapshot)
+    assert data == json.dumps(json.loads(data), indent=2, ensure_ascii=False).encode()
+
+
+def test_what_is_remembered_cannot_be_changed_by_whoever_has_it() -> None:
+    data = encode_snapshot(FULL)
+    decode_snapshot(data, path="s").properties["k"] = "other"  # type: ignore[index]
+    assert decode_snapshot(data, path="s") == FULL
+
+
+def test_the_same_bytes_at_two_paths_are_told_by_their_own() -> None:
+    newer = json.dumps({**json.loads(encode_snapshot(SNAPSHOT)), "version": 4}).encode()
+    for data in (newer, b"{}"):
+        for path in ("one/snapshot-1", "two/snapshot-1"):
+            with pytest.raises((InvalidError, CorruptionError), match=f"^{path}: "):
+                decode_snapshot(data, path=path)
+
+
 def test_members_that_are_not_set_are_left_out() -> None:
     value = json.loads(encode_snapshot(SNAPSHOT))
     assert value == {

@@ -14,6 +14,7 @@ from lakelet.errors import CorruptionError, InvalidError, LakeletError
 from lakelet.format.rows import binary_row_columns, murmur
 from lakelet.format.rows.binary_row import decode_row, encode_row
 from lakelet.format.rows.binary_row_columns import bucket_of, decode_bounds, decode_rows, encode_rows, hash_rows
+from lakelet.format.rows.few_rows import MOST_ROWS
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
@@ -67,12 +68,14 @@ def same(left: pa.Array, right: pa.Array) -> bool:
 def test_rows_and_hashes_are_those_of_java() -> None:
     for golden in golden_rows():
         if golden.types:
-            columns = columns_of([golden.values] * 3, golden.types)
-            rows = encode_rows(columns, golden.types)
-            assert rows.to_pylist() == [golden.row] * 3
-            assert hash_rows(columns, golden.types).tolist() == [golden.hash] * 3
-            decoded = decode_rows(rows, golden.types)
-            assert all(same(a, b) for a, b in zip(decoded, columns, strict=True))
+            # Few rows are encoded one by one.
+            for count in (1, 3, MOST_ROWS + 1):
+                columns = columns_of([golden.values] * count, golden.types)
+                rows = encode_rows(columns, golden.types)
+                assert rows.to_pylist() == [golden.row] * count
+                assert hash_rows(columns, golden.types).tolist() == [golden.hash] * count
+                decoded = decode_rows(rows, golden.types)
+                assert all(same(a, b) for a, b in zip(decoded, columns, strict=True))
 
 
 def test_buckets_are_those_of_java() -> None:

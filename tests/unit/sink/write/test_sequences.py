@@ -8,6 +8,7 @@ from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.model.bucket_mode import Place
+from lakelet.sink.write import sequences as sequences_module
 from lakelet.sink.write.sequences import CommittedSequences
 from tests.unit.keyed_table import KeyedTable
 
@@ -76,3 +77,14 @@ def test_a_partition_with_another_number_of_buckets_is_refused_unless_it_is_repl
     with pytest.raises(InvalidError, match=r"the table has 4 buckets, but rows of p=. were written for 3"):
         CommittedSequences(table.home, rescaled).first_free(place)
     assert CommittedSequences(table.home, rescaled, replaces=True).first_free(place) > 0
+
+
+def test_few_files_and_many_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = partitioned("3")
+    found = []
+    for few in (-1, 1 << 20):
+        monkeypatch.setattr(sequences_module, "_FEW_FILES", few)
+        sequences = CommittedSequences(table.home, table.schema)
+        found.append({place: (sequences.first_free(place), sequences.runs(place)) for place in first_free(table)})
+    assert found[0] == found[1]
+    assert {runs for _, runs in found[0].values()} == {1, 2}

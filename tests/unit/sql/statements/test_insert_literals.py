@@ -1,4 +1,4 @@
-"""VALUES of literals are read by the session's DuckDB at once, without a catalog for tables, and mean what they mean anywhere."""
+"""VALUES of literals are read as they are, or by the session's DuckDB without a catalog, and mean what they mean anywhere."""
 
 import pytest
 
@@ -116,10 +116,13 @@ def test_an_error_points_at_the_literal(sql: SqlSession) -> None:
     assert sql.rows("SELECT count(*) FROM t") == [(0,)]
 
 
-def test_literals_that_need_no_conversion_are_one_query(sql: SqlSession, spaces: list[bool]) -> None:
+@pytest.mark.parametrize(("text", "queries"), [("'x'", []), ("E'x'", [False])], ids=["plain", "escaped"])
+def test_literals_that_need_no_conversion_are_no_query_or_one(
+    sql: SqlSession, spaces: list[bool], text: str, queries: list[bool]
+) -> None:
     sql.rows("CREATE TABLE t (a BIGINT, b STRING, c INT)")
     spaces.clear()
-    sql.rows("INSERT INTO t VALUES (1, 'x', 3), (-2147483648, 'y', 4)")
-    assert spaces == [False], "a second query converts what fits"
+    sql.rows(f"INSERT INTO t VALUES (1, {text}, 3), (-2147483648, 'y', 4)")
+    assert spaces == queries, "a query reads what is plain, or a second one converts what fits"
     rows = sql.rows("SELECT * FROM t ORDER BY a")
     assert rows == [(-2147483648, "y", 4), (1, "x", 3)]

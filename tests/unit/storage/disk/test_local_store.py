@@ -298,11 +298,26 @@ def test_a_create_that_finds_the_name_taken_leaves_no_temporary(durable: LocalSt
     assert hidden_names(tmp_path) == []
 
 
-def test_a_folder_removed_by_another_process_is_made_again(durable: LocalStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_folder_removed_by_another_process_is_made_again(
+    durable: LocalStore, calls: SystemCalls, tmp_path: Path, deferred: bool
+) -> None:
     durable.put("a/b/x", b"1")
     LocalStore(tmp_path / "w").delete_folder("a")
-    durable.put("a/b/y", b"2")
+    calls.seen.clear()
+    durable.put("a/b/y", b"2", deferred=deferred)
+    durable.sync(["a/b/y"])
     assert [info.path for info in durable.list("")] == ["a/b/y"]
+    # The entry of each folder is durable anew.
+    assert {"fsync w", "fsync w/a", "fsync w/a/b"} <= set(calls.seen)
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_file_in_the_place_of_a_folder_is_told(durable: LocalStore, tmp_path: Path, deferred: bool) -> None:
+    durable.put("a", b"1")
+    with pytest.raises(AlreadyExistsError, match="folder"):
+        durable.put("a/x", b"2", deferred=deferred)
+    assert hidden_names(tmp_path) == []
 
 
 def test_errors_of_the_system_keep_their_kind(durable: LocalStore, calls: SystemCalls) -> None:
