@@ -132,8 +132,8 @@ def test_an_added_column_stops_the_query_until_it_is_restarted(
 ) -> None:
     put(keyed, 1)
     found: list[Rows] = []
-    query = _running(ls.read_stream(spark, lake.location, "d.k"), tmp_path / "c", found)
-    merging = _running(ls.read_stream(spark, lake.location, "d.k", merge_schema=True), tmp_path / "m", found)
+    query = running(ls.read_stream(spark, lake.location, "d.k"), tmp_path / "c", found)
+    merging = running(ls.read_stream(spark, lake.location, "d.k", merge_schema=True), tmp_path / "m", found)
     try:
         query.processAllAvailable()
         merging.processAllAvailable()
@@ -151,7 +151,9 @@ def test_an_added_column_stops_the_query_until_it_is_restarted(
     assert again() == [[(2, "b", "n")]]
 
 
-def _running(frame: DataFrame, checkpoint: Path, found: list[Rows]) -> StreamingQuery:
+def running(frame: DataFrame, checkpoint: Path, found: list[Rows]) -> StreamingQuery:
+    """A query that goes on, and keeps the rows of each batch."""
+
     def take(batch: DataFrame, _: int) -> None:
         found.append(sorted(tuple(row) for row in batch.collect()))
 
