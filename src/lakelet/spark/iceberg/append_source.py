@@ -3,7 +3,7 @@
 A position is a `StreamOffset` whose snapshot is Iceberg's id; ids have no order, so that the order is that of parents. A position
 that is not in the branch any more was expired or rolled back, which is an error.
 
-Snapshots that existed when the stream began are read in the table's columns of then, as any scan would. One that is made later under
+Snapshots that existed when the stream began are read in the columns of then, as any scan would. One that is made later under
 other columns stops the stream with an error that names the change, unless columns were only added and the stream may leave them
 out. Ids of schemas say nothing about their order: a table whose added column is dropped again has its older schema once more.
 """
