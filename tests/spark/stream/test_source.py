@@ -133,9 +133,9 @@ def test_an_added_column_stops_the_query_until_it_is_restarted(
     put(keyed, 1)
     found: list[Rows] = []
     query = running(ls.read_stream(spark, lake.location, "d.k"), tmp_path / "c", found)
+    query.processAllAvailable()
     merging = running(ls.read_stream(spark, lake.location, "d.k", merge_schema=True), tmp_path / "m", found)
     try:
-        query.processAllAvailable()
         merging.processAllAvailable()
         assert found == [[(1, "a")], [(1, "a")]]
         keyed.add_column("note", "STRING")
