@@ -150,6 +150,12 @@ class IcebergTransaction:
         self._made = made
         return made
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the snapshot that `finish_insert` returned was made by this insert, not by another one of its id that was
+        committed since `applied` was asked."""
+        return self._made is not None and self._commit is not None and self._commit.is_ours(self._made.id)
+
     def rollback(self) -> None:
         """Removes the files of this insert, also those that lost writers did not report, unless they are committed or the
         outcome is unknown. It may be called again."""

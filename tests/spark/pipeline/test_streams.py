@@ -1,8 +1,12 @@
 """Streaming tables, expectations, refreshes and auto CDC."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from lakelet.errors import InvalidError
+from lakelet.pipeline import load, parse_pipeline
 from tests.spark.pipeline.conftest import Workshop
 
 ORDERS = """\
@@ -53,6 +57,109 @@ def test_what_is_new_is_added_once_and_counted(workshop: Workshop) -> None:
     events = workshop.rows("pipeline_events")
     assert {row["event"] for row in events if row["flow"] is None} == {"started", "completed"}
     assert [row["rows"] for row in events if (row["flow"], row["event"]) == ("orders", "completed")] == [2, 0, 1]
+
+
+COUNTS = """\
+name: shop
+database: shop
+sources:
+  raw: {format: json, path: raw, schema: "id BIGINT, country STRING, amount DOUBLE, at TIMESTAMP"}
+temporary_views:
+  by_country: {sql: "SELECT country, count(*) AS orders FROM STREAM(raw) GROUP BY country"}
+tables:
+  counts:
+    sql: SELECT * FROM STREAM(by_country)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("", "", "streaming aggregations without watermark"),
+        ("GROUP BY country", "GROUP BY country ORDER BY country", "appends rows that stay"),
+        ("count(*) AS orders FROM STREAM(raw) GROUP BY country", "id FROM STREAM(raw) LIMIT 3", None),
+        ("count(*) AS orders FROM STREAM(raw) GROUP BY country", "id FROM STREAM(raw)", None),
+        ("tables:\n  counts:\n", "sinks:\n  out:\n    format: parquet\n    path: out\n", "without watermark"),
+    ],
+)
+def test_a_stream_that_cannot_be_appended_is_told_before_anything_runs(
+    workshop: Workshop, old: str, new: str, words: str | None
+) -> None:
+    from lakelet.spark import dry_run_pipeline
+
+    workshop.raw("1.json", order(1, "DE", 5))
+    text = COUNTS.replace(old, new) if old else COUNTS
+    pipeline = parse_pipeline(text, str(workshop.folder / "shop.yaml"))
+    dry = lambda: dry_run_pipeline(workshop.spark, pipeline, workshop.folder / "lake")  # noqa: E731
+    if words is None:
+        assert [one.flow.name for one in dry()] == ["counts"]
+        return
+    for check in (dry, lambda: workshop.run(text)):
+        with pytest.raises(InvalidError, match=rf"shop\.yaml:\d+: flow .*{words}"):
+            check()
+    assert workshop.lake.databases() == []
+
+
+def test_an_aggregation_within_a_watermark_runs(workshop: Workshop, tmp_path: Path) -> None:
+    from lakelet.spark import run_pipeline
+
+    (tmp_path / "steps.py").write_text(
+        """import lakelet.pipeline as lp
+from pyspark.sql import functions as F
+
+lp.pipeline("shop", database="shop")
+lp.source("raw", format="json", path="raw", schema="id BIGINT, at TIMESTAMP")
+
+
+@lp.table
+def hours(raw):
+    hours = raw.withWatermark("at", "1 hour").groupBy(F.window("at", "1 hour").alias("w"))
+    return hours.count().select("w.start", "count")
+"""
+    )
+    for hour in (1, 2, 9):
+        workshop.raw(f"{hour}.json", f'{{"id": {hour}, "at": "2026-01-01T0{hour}:30:00Z"}}\n')
+    pipeline = load(tmp_path / "steps.py")
+    made = run_pipeline(workshop.spark, pipeline, workshop.folder / "lake")
+    assert made.error is None
+    assert [row["count"] for row in workshop.rows("hours")] == [1, 1]
+
+
+@pytest.mark.parametrize("once", ["false", "true"])
+def test_a_sink_counts_what_meets_its_expectations(workshop: Workshop, once: str) -> None:
+    """A sink of Spark's own format, whose batches nobody of ours writes."""
+    source = "raw" if once == "true" else "STREAM(raw)"
+    text = f"""\
+name: shop
+database: shop
+sources:
+  raw: {{format: json, path: raw, schema: "id BIGINT, country STRING, amount DOUBLE"}}
+sinks:
+  out:
+    format: parquet
+    path: out
+    once: {once}
+    sql: SELECT * FROM {source}
+    expectations:
+      positive: {{condition: amount > 0, action: drop}}
+      known: country IS NOT NULL
+"""
+    workshop.raw("1.json", order(1, "DE", 5) + order(2, "DE", -1) + '{"id": 3, "amount": 7}\n')
+    made = workshop.results(text)["out"]
+    assert made.error is None
+    assert (made.outcome.value, made.rows, made.unmet) == ("completed", 2, {"positive": 1, "known": 1})
+    workshop.raw("2.json", order(4, "DE", -4) + order(5, "DE", 6))
+    again = workshop.results(text)["out"]
+    expected = ("up to date", None, {}) if once == "true" else ("completed", 1, {"positive": 1, "known": 0})
+    assert (again.outcome.value, again.rows, again.unmet) == expected
+    found = workshop.spark.read.parquet(str(workshop.folder / "out")).collect()
+    assert sorted(row["id"] for row in found) == ([1, 3] if once == "true" else [1, 3, 5])
+    told = [
+        row["details"]
+        for row in workshop.rows("pipeline_events")
+        if (row["flow"], row["event"]) == ("out", "completed")
+    ]
+    assert json.loads(told[0])["unmet"] == {"positive": 1, "known": 1}
 
 
 def test_a_full_refresh_fills_a_table_from_the_beginning(workshop: Workshop) -> None:

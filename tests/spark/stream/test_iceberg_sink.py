@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lakelet.spark as ls
 from lakelet import InvalidError
+from lakelet.iceberg.commit.stream_batch import StreamBatch
+from lakelet.iceberg.transaction import IcebergTransaction
+from lakelet.iceberg.write.table_writer import TableWriter
 from tests.spark.iceberg_lakes import IcebergLake
 from tests.spark.same_rows import counted
 from tests.spark.stream.sink_tables import SCHEMA, Row, add_file, file_stream, rows_of, run
@@ -124,6 +128,48 @@ def test_a_checkpoint_that_is_one_batch_older_than_the_table_is_refused(
     with pytest.raises(StreamingQueryException, match="with other offsets than the checkpoint"):
         start("kept")
     assert lake.rows() == expected(rows_of(0), rows_of(1))
+
+
+@pytest.mark.parametrize("driver_rows", [100_000, 0])
+@pytest.mark.parametrize("other", [("another-query", "offsets"), None])
+def test_a_batch_that_another_query_commits_meanwhile_is_no_repeated_one(
+    spark: SparkSession,
+    lake: IcebergLake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    driver_rows: int,
+    other: tuple[str, str] | None,
+) -> None:
+    """Both look back before either commits. The same query's is a repeated one, and its rows are there once."""
+    applied = IcebergTransaction.applied
+
+    def looked(self: IcebergTransaction) -> Any:
+        found = applied(self)
+        monkeypatch.undo()
+        ours = self._batch
+        assert ours is not None
+        batch = StreamBatch(ours.user, ours.batch_id, *(other or (ours.query_id, ours.offsets)))
+        meanwhile = IcebergTransaction(lake.lake.catalogs.open("iceberg").table("db.t"), batch=batch)
+        writer = TableWriter(meanwhile.begin_insert(), "7")
+        for rows in pa.Table.from_pylist(rows_of(5 if other else 0), ARROW).to_batches():
+            writer.write(rows)
+        meanwhile.update_commit_data(writer.close())
+        meanwhile.finish_insert()
+        return found
+
+    monkeypatch.setattr(IcebergTransaction, "applied", looked)
+    add_file(tmp_path / "in", 0, rows_of(0))
+
+    def start() -> Any:
+        stream, folder = file_stream(spark, tmp_path / "in"), tmp_path / "cp"
+        return ls.write_iceberg_stream(
+            stream, "iceberg", "db.t", checkpoint=folder, warehouse=lake.location, driver_rows=driver_rows
+        )
+
+    with pytest.raises(StreamingQueryException, match="two queries with one identity") if other else nullcontext():
+        run(start)
+    assert lake.rows() == expected(rows_of(5 if other else 0))
+    assert lake.unlisted() == set()
 
 
 def test_bad_input(spark: SparkSession, lake: IcebergLake, tmp_path: Path) -> None:

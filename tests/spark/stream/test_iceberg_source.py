@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 import lakelet.spark as ls
 from lakelet.errors import InvalidError
 from tests.spark.iceberg_lakes import IcebergLake
-from tests.spark.stream.test_source import Run
+from tests.spark.stream.test_source import Run, running
 from tests.unit.iceberg.ice_tables import spec_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def test_rows_and_then_appends(spark: SparkSession, lake: IcebergLake, tmp_path:
     lake.table().append(rows(3))
     lake.table().append(rows(4, 5))
     assert ids(every()) == [[3, 4, 5]]
+    newest = lake.table().metadata.current_snapshot_id
+    lag = ls.stream_lag(every.query)[0]
+    assert (lag.snapshot, lag.newest_snapshot, lag.snapshots_behind, lag.behind_ms) == (newest, newest, 0, 0)
+    assert lag.processed_rows_per_second > 0
     lake.table().delete("id = 1")
     lake.table().append(rows(6))
     with pytest.raises(
@@ -70,6 +75,61 @@ def test_rows_and_then_appends(spark: SparkSession, lake: IcebergLake, tmp_path:
     found = ids(cut())
     assert sorted(one for batch in found for one in batch) == [1, 2, 3, 4, 5, 6]
     assert len(found) >= 4
+
+
+def test_the_progress_of_a_batch_says_how_far_it_is_behind(
+    spark: SparkSession, lake: IcebergLake, tmp_path: Path
+) -> None:
+    for number in range(3):
+        lake.table().append(rows(number))
+    snapshots = lake.table().metadata.snapshots
+    frame = ls.read_iceberg_stream(
+        spark,
+        "iceberg",
+        "db.t",
+        warehouse=lake.location,
+        options={"scan.timestamp-millis": 0, "read.stream.maxFilesPerTrigger": 1},
+    )
+    run = Run(lambda: frame, tmp_path / "c")
+    assert ids(run()) == [[0], [1], [2]]
+    told = [
+        (source["endOffset"]["snapshot"], source["latestOffset"]["behindSnapshots"], source["latestOffset"]["behindMs"])
+        for progress in run.query.recentProgress
+        if (source := json.loads(progress.json)["sources"][0])["numInputRows"]
+    ]
+    assert told == [
+        (one.snapshot_id, 2 - place, snapshots[-1].timestamp_ms - one.timestamp_ms)
+        for place, one in enumerate(snapshots)
+    ]
+
+
+def test_an_added_column_stops_the_query_until_it_is_restarted(
+    spark: SparkSession, lake: IcebergLake, tmp_path: Path
+) -> None:
+    lake.table().append(rows(1))
+    read = lambda **more: ls.read_iceberg_stream(spark, "iceberg", "db.t", warehouse=lake.location, **more)  # noqa: E731
+    plain, merging = list[Any](), list[Any]()
+    queries = [running(read(), tmp_path / "c", plain)]
+    try:
+        queries[0].processAllAvailable()
+        queries.append(running(read(merge_schema=True), tmp_path / "m", merging))
+        queries[1].processAllAvailable()
+        with lake.table().update_schema() as change:
+            change.add_column("note", StringType())
+        lake.table().append(rows(2).append_column("note", [["n"]]))
+        with pytest.raises(StreamingQueryException, match="column 'note' was added since the stream began"):
+            queries[0].processAllAvailable()
+        queries[1].processAllAvailable()
+        assert (plain, merging) == ([[(1, "v1")]], [[(1, "v1")], [(2, "v2")]])
+        with lake.table().update_schema() as change:
+            change.rename_column("v", "V")
+        lake.table().append(rows(3).rename_columns(["id", "V"]).append_column("note", [["n"]]))
+        with pytest.raises(StreamingQueryException, match="column 'v' was renamed to 'V'"):
+            queries[1].processAllAvailable()
+    finally:
+        for query in queries:
+            query.stop()
+    assert Run(read, tmp_path / "c")() == [[(2, "v2", "n"), (3, "v3", "n")]]
 
 
 def test_what_iceberg_tables_do_not_have_is_refused(spark: SparkSession, lake: IcebergLake) -> None:

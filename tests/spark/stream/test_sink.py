@@ -1,15 +1,18 @@
 """ls.write_stream and ls.write_batch: every batch once, whatever the bucket mode and wherever it is written."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import lakelet
 import lakelet.spark as ls
 from lakelet import InvalidError
+from lakelet.spark.session import settings
 from lakelet.spark.stream.write import table_sink
 from tests.spark.stream.sink_tables import (
     COLUMNS,
@@ -168,6 +171,64 @@ def test_a_failing_function_is_named_by_the_query(spark: SparkSession, lake: lak
         run(lambda: start(lambda batch: 1))
     run(lambda: start(None))
     assert [stored(table) for table in tables] == [ordered(rows_of(0))] * 2
+
+
+@pytest.mark.parametrize(("mode", "driver_rows"), [("fixed", 100_000), ("append", 10), *((mode, 0) for mode in MODES)])
+def test_the_rows_of_a_batch_are_computed_once(
+    spark: SparkSession, lake: lakelet.Lake, tmp_path: Path, mode: str, driver_rows: int
+) -> None:
+    """By a function that counts its calls, in a column of texts, whose sizes decide where the batch is written."""
+    table = make_table(lake, mode)
+    keyed = "primary_key" in MODES[mode]
+    calls = spark.sparkContext.accumulator(0)
+
+    @F.udf("string")
+    def noted(number: int) -> str:
+        calls.add(1)
+        return f"n{number}"
+
+    add_file(tmp_path / "in", 0, rows_of(0))
+    stream = file_stream(spark, tmp_path / "in").withColumn("note", noted("id"))
+    run(
+        lambda: ls.write_stream(
+            stream,
+            lake.location,
+            "shop.orders",
+            checkpoint=tmp_path / "checkpoint",
+            mode="upsert" if keyed else "append",
+            driver_rows=driver_rows,
+        )
+    )
+    assert stored(table) == ordered([{**row, "note": f"n{row['id']}"} for row in rows_of(0)])
+    assert calls.value == len(rows_of(0))
+
+
+@pytest.mark.parametrize("driver_rows", [100_000, 0])
+def test_snapshots_carry_the_watermark_of_the_last_progress(
+    spark: SparkSession, lake: lakelet.Lake, tmp_path: Path, driver_rows: int
+) -> None:
+    table = lake.create_table("shop.seen", [("id", "BIGINT"), ("ts", "TIMESTAMP(6) WITH LOCAL TIME ZONE")])
+    for batch in range(5):
+        add_file(tmp_path / "in", batch, rows_of(batch))
+    events = file_stream(spark, tmp_path / "in").selectExpr("id", "timestamp_millis(1767225600000 + v * 1000) AS ts")
+    with settings(spark, {"spark.sql.session.timeZone": "Asia/Kolkata"}):
+        query = run(
+            lambda: ls.write_stream(
+                events.withWatermark("ts", "10 seconds"),
+                lake.location,
+                "shop.seen",
+                checkpoint=tmp_path / "checkpoint",
+                mode="append",
+                driver_rows=driver_rows,
+            )
+        )
+    last = [max(row["v"] for row in rows_of(batch)) for batch in range(5)]
+    reached = [1767225600000 + seconds * 1000 - 10_000 for seconds in last]
+    # A batch begins with the watermark of those before it, and its body sees the progress of the batch before.
+    assert [snapshot.watermark for snapshot in table.snapshots()] == [None, None, *reached[:3]]
+    assert [progress.eventTime["watermark"] for progress in query.recentProgress][1:] == [
+        f"{datetime.fromtimestamp(one / 1000, UTC):%Y-%m-%dT%H:%M:%S.000Z}" for one in reached[:4]
+    ]
 
 
 def test_files_are_compacted_in_the_background(spark: SparkSession, lake: lakelet.Lake) -> None:

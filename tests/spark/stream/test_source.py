@@ -132,10 +132,10 @@ def test_an_added_column_stops_the_query_until_it_is_restarted(
 ) -> None:
     put(keyed, 1)
     found: list[Rows] = []
-    query = _running(ls.read_stream(spark, lake.location, "d.k"), tmp_path / "c", found)
-    merging = _running(ls.read_stream(spark, lake.location, "d.k", merge_schema=True), tmp_path / "m", found)
+    query = running(ls.read_stream(spark, lake.location, "d.k"), tmp_path / "c", found)
+    query.processAllAvailable()
+    merging = running(ls.read_stream(spark, lake.location, "d.k", merge_schema=True), tmp_path / "m", found)
     try:
-        query.processAllAvailable()
         merging.processAllAvailable()
         assert found == [[(1, "a")], [(1, "a")]]
         keyed.add_column("note", "STRING")
@@ -151,7 +151,9 @@ def test_an_added_column_stops_the_query_until_it_is_restarted(
     assert again() == [[(2, "b", "n")]]
 
 
-def _running(frame: DataFrame, checkpoint: Path, found: list[Rows]) -> StreamingQuery:
+def running(frame: DataFrame, checkpoint: Path, found: list[Rows]) -> StreamingQuery:
+    """A query that goes on, and keeps the rows of each batch."""
+
     def take(batch: DataFrame, _: int) -> None:
         found.append(sorted(tuple(row) for row in batch.collect()))
 
@@ -197,3 +199,38 @@ def test_wrong_options_are_refused_on_the_driver(spark: SparkSession, lake: Lake
         ls.read_stream(spark, lake.location, "d.k", options={"Consumer-Id": "c"}, consumer_id="d")
     with pytest.raises(InvalidError, match=r"no\.such"):
         ls.read_stream(spark, lake.location, "d.k", options={"no.such": "c"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "point", "expected"),
+    [
+        ("compacted-full", None, [[(0, "a"), (1, "a")], [(2, "a"), (3, "a")]]),
+        ("from-snapshot-full", "scan.snapshot-id", [[(0, "a"), (1, "a")], [(2, "a"), (3, "a")]]),
+        ("from-creation-timestamp", "scan.creation-time-millis", [[(2, "a"), (3, "a")]]),
+        ("from-file-creation-time", "scan.file-creation-time-millis", [[(2, "a"), (3, "a")]]),
+    ],
+)
+def test_where_streams_begin(
+    spark: SparkSession, lake: Lake, tmp_path: Path, mode: str, point: str | None, expected: list[Rows]
+) -> None:
+    """Snapshots 1 and 2 add a row each, 3 compacts both, 4 and 5 add rows later."""
+    table = lake.create_table("d.a", COLUMNS, options={"write-only": "true"})
+    put(table, 0)
+    put(table, 1)
+    since = table.snapshots()[-1].time_ms + 1
+    table.compact(full=True)
+    at = {"scan.snapshot-id": 2, "scan.creation-time-millis": since, "scan.file-creation-time-millis": since}
+    if mode == "from-file-creation-time":
+        # The compacted file would be a young one.
+        table.rollback(2)
+    while table.home.clock.now_ms() <= since:
+        pass
+    put(table, 2)
+    put(table, 3)
+    options = {} if point is None else {point: at[point]}
+    run = Run(
+        lambda: ls.read_stream(spark, lake.location, "d.a", scan_mode=mode, options=options), tmp_path / "checkpoint"
+    )
+    assert [rows for rows in run() if rows] == expected
+    put(table, 4)
+    assert run() == [[(4, "a")]]

@@ -84,7 +84,7 @@ def dry_run(
     remote: RemoteOption = None,
     conf: ConfOption = None,
 ) -> None:
-    """Check names, types, columns and options of a pipeline; nothing is read or written."""
+    """Check names, types, columns and options of a pipeline; nothing is written, only files without a schema are read."""
     from lakelet.cli.pipeline.run_command import PipelineCall, dry_run_command  # noqa: PLC0415
 
     dry_run_command(

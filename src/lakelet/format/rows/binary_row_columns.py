@@ -30,7 +30,7 @@ from lakelet.format.rows.binary_row import (
     is_tailed_timestamp,
 )
 from lakelet.format.rows.few_rows import encode_few_rows
-from lakelet.format.rows.murmur import hash_words, murmur3_32
+from lakelet.format.rows.murmur import hash_columns, hash_words, murmur3_32
 from lakelet.model.arrow.arrow_types import timestamp_unit, to_arrow
 from lakelet.model.row_arrays import Mask
 from lakelet.model.types import BINARIES, STRINGS, TIMESTAMPS, Atomic, DataType, Kind
@@ -79,6 +79,11 @@ class _Field:
     spans: tuple[Bytes, Longs, Longs] | None = None
     tail_words: Longs | None = None
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether the slots are all there is."""
+        return isinstance(self.room, int) and self.room == 0 and self.spans is None
+
 
 def encode_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType]) -> pa.Array:
     """The rows these columns make, each with its arity in front, as a binary array."""
@@ -105,6 +110,10 @@ def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[Dat
     # In pieces, so that the assembled rows stay small however many there are.
     for begin in range(0, total, _HASH_ROWS):
         fields = _take_apart([column.slice(begin, _HASH_ROWS) for column in columns], types)
+        if all(field.is_flat for field in fields):
+            # Rows of one length need not be put together to be hashed.
+            parts.append(hash_columns(_flat_words(fields)))
+            continue
         words, starts = _assemble(fields, len(fields[0].slots), prefix_words=0)
         parts.append(hash_words(words, starts[:-1], np.diff(starts)))
     return np.concatenate(parts) if parts else np.empty(0, np.int32)
@@ -244,6 +253,17 @@ def _assemble(fields: Sequence[_Field], count: int, *, prefix_words: int) -> tup
             _copy_spans(words.view(np.uint8), targets, data, begins, lengths)
         cursor += field.room
     return words, starts
+
+
+def _flat_words(fields: Sequence[_Field]) -> list[NDArray[np.uint32]]:
+    """The words of rows that are nothing but slots: the header with the bits of NULLs, then two for each slot."""
+    header = [np.zeros(1, np.uint32) for _ in range(header_bytes(len(fields)) // _WORD)]
+    for index, field in enumerate(fields):
+        if field.nulls is not None:
+            bit = index + _KIND_BITS
+            header[bit // 32] = header[bit // 32] | field.nulls.astype(np.uint32) << np.uint32(bit % 32)
+    pairs = [np.ascontiguousarray(field.slots).view(np.uint32).reshape(-1, 2) for field in fields]
+    return [*header, *(pair[:, half] for pair in pairs for half in (0, 1))]
 
 
 def _put_longs(words: NDArray[np.uint32], at: Longs, values: Longs) -> None:

@@ -14,6 +14,8 @@ The result is read as a signed 32-bit number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,6 +52,17 @@ def murmur3_32(data: bytes) -> int:
     h = (h ^ h >> 13) * _MIX2 & _MASK
     h ^= h >> 16
     return h - (1 << 32) if h >> 31 else h
+
+
+def hash_columns(words: Sequence[Words]) -> Hashes:
+    """The hash of rows of one length, given by the places in them: an array is a word of every row, or the same one of all."""
+    h = np.full(1, SEED, np.uint32)
+    for word in words:
+        k = word * np.uint32(_C1)
+        k = (k << np.uint32(15) | k >> np.uint32(17)) * np.uint32(_C2)
+        h = h ^ k
+        h = (h << np.uint32(13) | h >> np.uint32(19)) * np.uint32(5) + np.uint32(_ADD)
+    return _mixed(h ^ np.uint32(len(words) * _WORD)).view(np.int32)
 
 
 def hash_words(words: Words, starts: Indices, counts: Indices) -> Hashes:
@@ -95,8 +108,10 @@ def _hash_numpy(words: Words, starts: Indices, counts: Indices, out: Hashes) -> 
         k = (k << np.uint32(15) | k >> np.uint32(17)) * np.uint32(_C2)
         mixed = h[:alive] ^ k
         h[:alive] = (mixed << np.uint32(13) | mixed >> np.uint32(19)) * np.uint32(5) + np.uint32(_ADD)
-    h ^= (ordered_counts * _WORD).astype(np.uint32)
+    out[order] = _mixed(h ^ (ordered_counts * _WORD).astype(np.uint32)).view(np.int32)
+
+
+def _mixed(h: Words) -> Words:
     h = (h ^ h >> np.uint32(16)) * np.uint32(_MIX1)
     h = (h ^ h >> np.uint32(13)) * np.uint32(_MIX2)
-    h ^= h >> np.uint32(16)
-    out[order] = h.view(np.int32)
+    return h ^ h >> np.uint32(16)

@@ -16,6 +16,7 @@ from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.model.types import DataType
 from lakelet.predicate.instance import open_instance
 from lakelet.read.changes.small_rows import with_size
+from lakelet.read.changes.value_comparison import differs
 from lakelet.read.stream_error import StreamError
 from lakelet.storage.spill_folder import SpillFolder
 
@@ -49,53 +50,14 @@ def keyed_difference(
 
 
 def _changed_rows(schema: pa.Schema) -> str:
-    differs = " OR ".join(_differs(field.type, f"b.c{number}", f"a.c{number}") for number, field in enumerate(schema))
+    changed = " OR ".join(differs(field.type, f"b.c{number}", f"a.c{number}") for number, field in enumerate(schema))
     return f"""
         SELECT b.*, CASE WHEN a.{_KEY} IS NULL THEN '-D' ELSE '-U' END AS {_KIND}
-        FROM before_rows b LEFT JOIN after_rows a ON a.{_KEY} = b.{_KEY} WHERE a.{_KEY} IS NULL OR {differs}
+        FROM before_rows b LEFT JOIN after_rows a ON a.{_KEY} = b.{_KEY} WHERE a.{_KEY} IS NULL OR {changed}
         UNION ALL
         SELECT a.*, CASE WHEN b.{_KEY} IS NULL THEN '+I' ELSE '+U' END AS {_KIND}
-        FROM after_rows a LEFT JOIN before_rows b ON b.{_KEY} = a.{_KEY} WHERE b.{_KEY} IS NULL OR {differs}
+        FROM after_rows a LEFT JOIN before_rows b ON b.{_KEY} = a.{_KEY} WHERE b.{_KEY} IS NULL OR {changed}
         ORDER BY {_KEY}, {_KIND} DESC"""
-
-
-def _differs(arrow: pa.DataType, left: str, right: str) -> str:
-    differs = f"{_comparable(arrow, left)} IS DISTINCT FROM {_comparable(arrow, right)}"
-    if pa.types.is_floating(arrow):
-        return f"{differs} OR {_is_negative(left)} <> {_is_negative(right)}"
-    return differs
-
-
-def _is_negative(number: str) -> str:
-    return f"coalesce(NOT isnan({number}) AND signbit({number}), false)"
-
-
-def _comparable(arrow: pa.DataType, value: str) -> str:
-    """An SQL expression that is the same for equal values: entries of maps are put into the order of their keys."""
-    if not _has_map(arrow):
-        return value
-    if pa.types.is_map(arrow):
-        inner = [("key", arrow.key_type), ("value", arrow.item_type)]
-        entry = ", ".join(f"'{name}': {_comparable(part, f'e.{name}')}" for name, part in inner)
-        return f"list_sort(list_transform(map_entries({value}), lambda e: {{{entry}}}))"
-    if pa.types.is_struct(arrow):
-        fields = [arrow.field(number) for number in range(arrow.num_fields)]
-        members = [
-            f"{_quoted(field.name)} := {_comparable(field.type, f'{value}.{_quoted(field.name)}')}" for field in fields
-        ]
-        return f"CASE WHEN {value} IS NULL THEN NULL ELSE struct_pack({', '.join(members)}) END"
-    return f"list_transform({value}, lambda e: {_comparable(arrow.value_type, 'e')})"
-
-
-def _has_map(arrow: pa.DataType) -> bool:
-    if pa.types.is_map(arrow):
-        return True
-    return pa.types.is_nested(arrow) and any(_has_map(arrow.field(number).type) for number in range(arrow.num_fields))
-
-
-def _quoted(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
 
 
 def _with_key(rows: pa.RecordBatchReader, key: Sequence[tuple[str, DataType]]) -> pa.RecordBatchReader:

@@ -1,6 +1,7 @@
 """The multiset difference of two sets of rows.
 
-DuckDB does it, on disk where memory does not suffice. Rows are compared column by column, with NULL equal to NULL and NaN to NaN.
+DuckDB does it, on disk where memory does not suffice. Rows are compared column by column, with NULL equal to NULL, NaN to NaN and
+zeros of one sign.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lakelet.predicate.instance import open_instance
+from lakelet.read.changes.value_comparison import comparable, has_float, is_negative
 from lakelet.read.stream_error import StreamError
 from lakelet.storage.spill_folder import SpillFolder
 
@@ -23,13 +25,14 @@ def row_difference(
     connection = open_instance(f"{folder.name}/rows.duckdb", {"temp_directory": f"{folder.name}/more"})
     failed = StreamError()
     with failed.retold():
-        connection.register("left_stream", failed.watch(left))
+        connection.register("left_stream", _numbered(failed.watch(left)))
         connection.execute("CREATE TABLE left_rows AS SELECT * FROM left_stream")
-        connection.register("right_stream", failed.watch(right))
+        connection.register("right_stream", _numbered(failed.watch(right)))
         connection.execute("CREATE TABLE right_rows AS SELECT * FROM right_stream")
 
     def difference(first: str, second: str) -> Iterator[pa.RecordBatch]:
-        rows = connection.cursor().sql(f"SELECT * FROM {first} EXCEPT ALL SELECT * FROM {second}")
+        columns = ", ".join(["*", *_signs(schema)])
+        rows = connection.cursor().sql(f"SELECT {columns} FROM {first} EXCEPT ALL SELECT {columns} FROM {second}")
         reader: pa.RecordBatchReader = rows.to_arrow_reader(65_536)
         for batch in reader:
             yield pa.RecordBatch.from_arrays(
@@ -44,6 +47,20 @@ def row_difference(
             folder.cleanup()
 
     return difference("left_rows", "right_rows"), last()
+
+
+def _signs(schema: pa.Schema) -> list[str]:
+    """What tells apart values that DuckDB takes for equal."""
+    columns = [(field.type, f"c{number}") for number, field in enumerate(schema) if has_float(field.type)]
+    return [is_negative(name) if pa.types.is_floating(arrow) else comparable(arrow, name) for arrow, name in columns]
+
+
+def _numbered(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The rows with columns named by number, for DuckDB's names are case-insensitive."""
+    schema = pa.schema([pa.field(f"c{number}", field.type) for number, field in enumerate(rows.schema)])
+    return pa.RecordBatchReader.from_batches(
+        schema, (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
+    )
 
 
 def _as(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -2,6 +2,10 @@
 
 A position is a `StreamOffset` whose snapshot is Iceberg's id; ids have no order, so that the order is that of parents. A position
 that is not in the branch any more was expired or rolled back, which is an error.
+
+Snapshots that existed when the stream began are read in the columns of then, as any scan would. One that is made later under
+other columns stops the stream with an error that names the change, unless columns were only added and the stream may leave them
+out. Ids of schemas say nothing about their order: a table whose added column is dropped again has its older schema once more.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ class AppendSource:
         self._settings = settings
         self._skipped = skipped
         self._schema_id = table.metadata.current_schema_id
+        self._known = frozenset(snapshot.snapshot_id for snapshot in table.metadata.snapshots)
         self._plans: dict[tuple[int, bool], tuple[ScanFile, ...]] = {}
 
     def start(self) -> StreamOffset:
@@ -73,6 +78,19 @@ class AppendSource:
         """The position after the newest snapshot."""
         line, _ = self._line()
         return self._whole(line[-1] if line else None)
+
+    def behind(self, position: StreamOffset | None) -> tuple[int, int, int]:
+        """The newest snapshot, how many snapshots a position is behind it, and the time between the commits of the two."""
+        line, _ = self._line()
+        if not line:
+            return 0, 0, 0
+        newest = line[-1]
+        if position is None:
+            return newest.snapshot_id, 0, 0
+        place = next((place for place, step in enumerate(line) if step.snapshot_id == position.snapshot), -1)
+        count = len(line) - (place if place >= 0 and not position.is_whole else place + 1)
+        read_ms = line[place].time_ms if place >= 0 else newest.time_ms
+        return newest.snapshot_id, count, max(0, newest.time_ms - read_ms) if count else 0
 
     def next(self, position: StreamOffset, limits: ReadLimits, *, to: int | None = None) -> StreamOffset:
         """The end of the batch that follows a position; nothing after snapshot `to` is read."""
@@ -169,14 +187,16 @@ class AppendSource:
         )
 
     def _check_schema(self, step: Step) -> None:
+        if step.snapshot_id in self._known:
+            return
         changes = schema_changes(self._table, self._schema_id, step.schema_id)
-        known = [one.schema_id for one in self._table.metadata.schemas]
-        if not changes or step.schema_id is None or known.index(step.schema_id) < known.index(self._schema_id):
+        only_added = all(change.endswith("was added") for change in changes)
+        if not changes or (only_added and self._settings.merges_schema):
             return
-        if self._settings.merges_schema and all(change.endswith("was added") for change in changes):
-            return
+        advice = ", or goes on without it where merge-schema is 'true'" if only_added else ""
         raise ConflictError(
             f"table {self._table.full_name}: {', '.join(changes)} since the stream began; restarted, it reads the new columns"
+            f"{advice}"
         )
 
     def _whole(self, step: Step | None) -> StreamOffset:

@@ -24,6 +24,7 @@ from lakelet.spark.iceberg.types import spark_fields
 from lakelet.spark.read.merge_scan import OPEN_FILE_BYTES, balanced_parts, small_batches
 from lakelet.spark.source.given_options import chosen_columns
 from lakelet.spark.stream.read.read_limit import default_read_limit
+from lakelet.spark.stream.read.stream_lag import lag_report
 from lakelet.spark.types import spark_schema
 from lakelet.spark.workers import told_plainly
 from lakelet.table.follow.admission import NO_LIMITS
@@ -51,6 +52,7 @@ class IcebergStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settings = options.stream_settings()
         self._made: AppendSource | None = None
         self._to: int | None = None
+        self._position: StreamOffset | None = None
 
     @staticmethod
     def of(options: IcebergSourceOptions, given: StructType) -> IcebergStreamReader:
@@ -75,6 +77,7 @@ class IcebergStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             limits = NO_LIMITS if isinstance(limit, ReadAllAvailable) else self._settings.limits
             position = StreamOffset.decode(start)
             end = self._source.next(position, limits, to=self._to)
+            self._position = end
             return start if end == position else end.encode()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -87,9 +90,9 @@ class IcebergStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._to = self._source.newest().snapshot
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """The position after the newest snapshot, for the query's progress."""
+        """The newest snapshot and how far the last batch is behind it, for the query's progress."""
         with told_plainly():
-            return self._source.newest().encode()
+            return lag_report(*self._source.behind(self._position))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch."""

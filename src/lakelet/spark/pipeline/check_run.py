@@ -1,17 +1,24 @@
-"""Check a pipeline before anything runs: every query is analysed, and its columns and types are compared with its target."""
+"""Check a pipeline before anything runs: every query is analysed, its columns and types are compared with its target, and a
+stream is one whose rows, once given, stay: Spark refuses others only when the query starts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from lakelet.pipeline.definition import Flow
+from lakelet.errors import InvalidError
+from lakelet.pipeline.definition import Flow, FlowKind
 from lakelet.spark.pipeline.expectations import Expectations
 from lakelet.spark.pipeline.frames import Frames
+from lakelet.spark.pipeline.spark_errors import at_place
 from lakelet.spark.pipeline.stored_target import target_of
 from lakelet.spark.pipeline.workspace import Workspace
+from lakelet.spark.session import is_connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,9 @@ def check_run(work: Workspace, flows: tuple[Flow, ...], anew: Collection[str] = 
     try:
         for flow in flows:
             frame = frames.of_step(flow.step, work.graph.of_flow(flow), f"flow {flow.name!r}")
+            if flow.kind in (FlowKind.APPEND, FlowKind.CDC):
+                with at_place(flow.place, f"flow {flow.name!r}"):
+                    check_appends(work.spark, frame)
             table = work.graph.table(flow.target)
             Expectations.of(work, flow).check(frame)
             if table is not None:
@@ -39,3 +49,21 @@ def check_run(work: Workspace, flows: tuple[Flow, ...], anew: Collection[str] = 
     finally:
         frames.close()
     return found
+
+
+def check_appends(spark: SparkSession, frame: DataFrame) -> None:
+    """InvalidError where a stream cannot be appended: an aggregation without a watermark, say, whose results change with every
+    row. Over Spark Connect only the start of the query tells."""
+    if not frame.isStreaming or is_connect(spark):
+        return
+    java: Any = spark._jvm
+    checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    mode = java.org.apache.spark.sql.streaming.OutputMode.Append()
+    try:
+        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), mode)
+    except AnalysisException as error:
+        told = " ".join(str(error).split(" SQLSTATE:")[0].split())
+        raise InvalidError(
+            f"{told} A stream into a table or a sink appends rows that stay: give an aggregation a watermark, or make a "
+            "materialized view of it"
+        ) from None

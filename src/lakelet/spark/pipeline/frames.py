@@ -1,7 +1,7 @@
 """DataFrames of a pipeline's sources, views, tables and steps.
 
 A name of the pipeline in SQL is replaced by a temporary view of its own; all other names are those of the warehouse, as in
-`ls.sql`, or Spark's. Nothing is read here: a frame is a plan.
+`ls.sql`, or Spark's. A frame is a plan: no row is read for it, but files without a schema are read for their columns.
 """
 
 from __future__ import annotations

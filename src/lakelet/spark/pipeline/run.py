@@ -68,7 +68,8 @@ def dry_run_pipeline(
     options: Mapping[str, str] | None = None,
     functions: Functions | None = None,
 ) -> list[CheckedFlow]:
-    """Checks names, types, columns and options of a pipeline; nothing is written."""
+    """Checks names, types, columns and options of a pipeline, and that its streams can be written. Nothing is written; files
+    without a schema are read for their columns."""
     work = workspace(spark, pipeline, warehouse, options, functions)
     state_of(work)
     return check_run(work, work.graph.selected(select))

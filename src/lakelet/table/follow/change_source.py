@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain, pairwise
+from threading import Lock
 
 from lakelet.commit.metadata.schemas import SchemaVersions, latest_schema
 from lakelet.errors import CorruptionError
@@ -25,6 +28,7 @@ from lakelet.table.follow.settings import StreamSettings
 from lakelet.table.follow.start import ending_snapshot, starting_offset
 from lakelet.table.read.change_plan import ChangePlanner
 from lakelet.table.read.change_unit import ChangeUnit
+from lakelet.table.read.read_ahead import read_ahead
 
 _KEPT_PLANS = 64
 
@@ -40,6 +44,7 @@ class ChangeSource:
         self._planner = ChangePlanner(self._home, schema, settings.overwrites)
         self._schema_of = SchemaVersions(self._home, {schema.id: schema})
         self._plans: dict[tuple[str, bool, int | None], tuple[ChangeUnit, ...]] = {}
+        self._plans_lock = Lock()
         self._end: int | None = None
         self._end_known = False
         self.history = TableHistory(self._home)
@@ -167,34 +172,46 @@ class ChangeSource:
             self.history.existing(1)
 
     def _versions(self, position: StreamOffset, end: int) -> Iterator[Version]:
-        """The versions after a position with the costs of their units, each planned as it is asked for."""
+        """The versions after a position with the costs of their units, planned a few ahead of those that are asked for.
+
+        Two whole states are compared for a version of a primary-key table: these are planned one at a time, and only their
+        snapshots are read ahead.
+        """
         within_initial = position.initial and not position.is_whole
         before = self.history.existing(position.base) if position.base and not within_initial else None
-        for number in range(position.base + 1, end + 1):
-            snapshot = self.history.existing(number)
-            check_schema(self._home, self._schema, self._schema_of(snapshot.schema_id), self._settings.merges_schema)
-            within = number == position.snapshot
-            initial = position if within and position.initial else None
-            units = self._units_of(before, snapshot, initial)
-            whole = self.history.whole(snapshot)
-            if initial is not None:
-                whole = replace(whole, initial=True, since_ms=initial.since_ms, anew=initial.anew)
-            yield Version(whole, tuple(unit.cost for unit in units))
-            before = snapshot
+        snapshots = read_ahead(self.history.existing, range(position.base + 1, end + 1))
+        pairs = pairwise(chain([before], snapshots))
+        plan = partial(self._version, position)
+        yield from map(plan, pairs) if self._schema.primary_keys else read_ahead(plan, pairs)
+
+    def _version(self, position: StreamOffset, versions: tuple[Snapshot | None, Snapshot | None]) -> Version:
+        """The later of two neighbouring versions."""
+        before, snapshot = versions
+        assert snapshot is not None, "only the first version may have none before it"
+        check_schema(self._home, self._schema, self._schema_of(snapshot.schema_id), self._settings.merges_schema)
+        initial = position if snapshot.id == position.snapshot and position.initial else None
+        units = self._units_of(before, snapshot, initial)
+        whole = self.history.whole(snapshot)
+        if initial is not None:
+            whole = replace(whole, initial=True, since_ms=initial.since_ms, anew=initial.anew)
+        return Version(whole, tuple(unit.cost for unit in units))
 
     def _units_of(
         self, before: Snapshot | None, snapshot: Snapshot, initial: StreamOffset | None
     ) -> tuple[ChangeUnit, ...]:
         """The units of one version; plans are kept, for a batch is planned when its end is chosen and again when it is read."""
         key = (snapshot.delta_manifest_list, initial is not None, initial.since_ms if initial is not None else None)
-        if key not in self._plans:
-            while len(self._plans) >= _KEPT_PLANS:
-                self._plans.pop(next(iter(self._plans)))
+        found = self._plans.get(key)
+        if found is None:
             if initial is not None:
-                self._plans[key] = self._planner.initial(snapshot, initial.since_ms)
+                found = self._planner.initial(snapshot, initial.since_ms)
             else:
-                self._plans[key] = self._planner.changes(before, [snapshot])
-        return self._plans[key]
+                found = self._planner.changes(before, [snapshot])
+            with self._plans_lock:
+                while len(self._plans) >= _KEPT_PLANS:
+                    self._plans.pop(next(iter(self._plans)))
+                self._plans[key] = found
+        return found
 
     def _last_snapshot(self, after: int) -> Snapshot | None:
         """The last snapshot that a stream may read by now: within its bound, its watermark and its delay."""

@@ -17,6 +17,7 @@ from lakelet.errors import ConflictError, NotFoundError
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.table.follow.offset import StreamOffset
+from lakelet.table.read.read_ahead import read_ahead
 
 
 class ExpiredOffsetError(NotFoundError):
@@ -89,7 +90,7 @@ class TableHistory:
         if start.snapshot > end.snapshot:
             raise ConflictError(f"{self._where}: the stream ends at snapshot {end.snapshot}, before {start.snapshot}")
         before = at if start.is_whole else self._before(start)
-        found = [self.existing(number) for number in range(start.base + 1, end.snapshot)]
+        found = list(read_ahead(self.existing, range(start.base + 1, end.snapshot)))
         if last is not None and end.snapshot > start.base:
             found.append(last)
         # Ids are taken away newest first: as long as the last is the same, so are all before it.

@@ -39,9 +39,10 @@ def starting_offset(history: TableHistory, start: ScanStart, *, keyed: bool) -> 
         case "from-file-creation-time":
             return _created_since(history, newest, _time(start), keyed)
         case "from-creation-timestamp":
-            # As far back as snapshots are known their changes are read, and files by their own time beyond that.
+            # As far back as snapshots are known their changes are read, and files by their own time beyond that. Files of a
+            # primary-key table hold superseded rows, so that it has changes alone.
             ids = snapshot_ids(history.home)
-            known = bool(ids) and read_snapshot(history.home, ids[0]).time_ms < _time(start)
+            known = keyed or (bool(ids) and read_snapshot(history.home, ids[0]).time_ms < _time(start))
             return _since(history, _time(start)) if known else _created_since(history, newest, _time(start), keyed)
         case "incremental":
             return _after(history, _bounds(history, start)[0])

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
+from itertools import pairwise
 from typing import TypeAlias
 
 import pyarrow.compute as pc
@@ -52,6 +53,7 @@ from lakelet.scan.plan import Planner
 from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
 from lakelet.table.read.change_unit import WHOLE_TABLE, ChangeUnit, Cost, Lane, UnitKind, cost_of
+from lakelet.table.read.read_ahead import read_ahead
 
 _LEVELS = ("_KIND", "_LEVEL")
 _FileState: TypeAlias = tuple[str, object]
@@ -107,10 +109,16 @@ class ChangePlanner:
     # ------------------------------------------------------------------ append tables
 
     def _appended(self, before: Snapshot | None, snapshots: Sequence[Snapshot]) -> Iterator[ChangeUnit]:
-        for snapshot in snapshots:
-            if snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE) and self._sees(snapshot):
-                yield from self._delta(before, snapshot)
-            before = snapshot
+        for found in read_ahead(self._own_changes, pairwise([before, *snapshots])):
+            yield from found
+
+    def _own_changes(self, versions: tuple[Snapshot | None, Snapshot | None]) -> Sequence[ChangeUnit]:
+        """The changes of the later of two neighbouring versions."""
+        before, snapshot = versions
+        assert snapshot is not None, "only the first version may have none before it"
+        if snapshot.commit_kind not in (CommitKind.APPEND, CommitKind.OVERWRITE) or not self._sees(snapshot):
+            return ()
+        return tuple(self._delta(before, snapshot))
 
     def _delta(self, before: Snapshot | None, snapshot: Snapshot) -> Iterator[ChangeUnit]:
         manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
@@ -244,15 +252,15 @@ class ChangePlanner:
 
         Rows that an overwrite removes are in none of them, and neither are those that compaction makes visible or drops.
         """
-        added: list[Split] = []
-        for snapshot in run:
-            if self._effect(snapshot) is _Effect.NOTHING:
-                continue
+        changing = [snapshot for snapshot in run if self._effect(snapshot) is not _Effect.NOTHING]
+        for snapshot in changing:
             if snapshot.commit_kind is not CommitKind.APPEND or _compaction_changes(self._options_of(snapshot)):
                 return None
-            manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
-            added.extend(self._planner.plan_entries(snapshot, manifests, EntryKind.ADD))
-        return _by_bucket(added)
+        return _by_bucket([split for splits in read_ahead(self._added, changing) for split in splits])
+
+    def _added(self, snapshot: Snapshot) -> tuple[Split, ...]:
+        manifests = read_manifest_list(self._home, snapshot.delta_manifest_list)
+        return self._planner.plan_entries(snapshot, manifests, EntryKind.ADD)
 
     def _moved_partitions(self, splits: Sequence[Split], overwritten: bool) -> set[bytes]:
         """The partitions in which a key may be in another bucket than before."""

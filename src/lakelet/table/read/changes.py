@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from lakelet.storage.home import TableHome
 from lakelet.table.read.change_plan import ChangePlanner
 from lakelet.table.read.change_reader import ChangeReader
 from lakelet.table.read.change_unit import ChangeUnit
+from lakelet.table.read.read_ahead import read_ahead
 
 ROW_KIND = "_row_kind"
 
@@ -43,7 +45,7 @@ def check_range(start: object, end: object) -> None:
 
 def plan_changes(home: TableHome, schema: TableSchema, start: int, end: int) -> tuple[ChangeUnit, ...]:
     """The units of snapshots (start, end], which are checked."""
-    snapshots = [read_snapshot(home, number) for number in range(start + 1, end + 1)]
+    snapshots = list(read_ahead(partial(read_snapshot, home), range(start + 1, end + 1)))
     if not snapshots:
         return ()
     # An append table's own deltas suffice, except for those of overwrites.

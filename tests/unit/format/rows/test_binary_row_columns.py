@@ -268,3 +268,32 @@ def test_rule_28_rows_of_another_shape_bound_nothing(row: bytes) -> None:
     types = [parse_type("INT")]
     (found,) = decode_bounds(pa.array([encode_row([5], types), row]), types)
     assert found.to_pylist() == [5, None]
+
+
+@pytest.mark.parametrize("arity", [1, 2, 61, 130])
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_rows_of_slots_alone_hash_as_their_bytes(arity: int, nulls: float) -> None:
+    """They are hashed without being put together: bits of NULLs are in the header, also in its second and third word."""
+    random = np.random.default_rng(arity)
+    texts = ["BIGINT", "INT", "BOOLEAN", "DOUBLE", "DATE", "DECIMAL(10, 2)", "TIMESTAMP(3)", "TINYINT", "FLOAT"]
+    types = [parse_type(texts[at % len(texts)]) for at in range(arity)]
+    columns = []
+    for data_type in types:
+        numbers = random.integers(-128, 128, 50)
+        given = pa.array(numbers % 2 == 0) if str(data_type) == "BOOLEAN" else pa.array(numbers)
+        if str(data_type) == "TIMESTAMP(3)":
+            given = given.cast(pa.timestamp("ms"))
+        if str(data_type) == "DATE":
+            given = given.cast(pa.int32()).cast(pa.date32())
+        if str(data_type) == "DECIMAL(10, 2)":
+            given = given.cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2))
+        taken = given.cast(to_arrow(data_type)).to_pylist()
+        gone = random.random(50) < nulls
+        columns.append(
+            pa.array(
+                [None if is_null else value for value, is_null in zip(taken, gone, strict=True)], to_arrow(data_type)
+            )
+        )
+    expected = [murmur.murmur3_32(row[4:]) for row in encode_rows(columns, types).to_pylist()]
+    assert hash_rows(columns, types).tolist() == expected
+    assert hash_rows([column.slice(7, 5) for column in columns], types).tolist() == expected[7:12]

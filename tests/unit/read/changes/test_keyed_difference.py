@@ -40,6 +40,8 @@ MAP = pa.map_(pa.string(), pa.int32())
     ("arrow", "one", "other"),
     [
         (pa.float64(), NAN, NAN),
+        (pa.list_(pa.struct([("x", pa.float64())])), [{"x": NAN}, None, {"x": None}], [{"x": NAN}, None, {"x": None}]),
+        (pa.map_(pa.string(), pa.float64()), [("a", 0.0), ("b", 1.0)], [("b", 1.0), ("a", 0.0)]),
         (MAP, [("a", 1), ("b", None)], [("b", None), ("a", 1)]),
         (MAP, None, None),
         (pa.list_(MAP), [[("a", 1), ("b", 2)], None], [[("b", 2), ("a", 1)], None]),
@@ -55,6 +57,9 @@ def test_equal_values_are_no_change(arrow: pa.DataType, one: Any, other: Any) ->
     ("arrow", "one", "other"),
     [
         (pa.float64(), 0.0, -0.0),
+        (pa.list_(pa.float32()), [0.0], [-0.0]),
+        (pa.struct([("x", pa.float64())]), {"x": 0.0}, {"x": -0.0}),
+        (pa.map_(pa.string(), pa.float64()), [("a", 0.0)], [("a", -0.0)]),
         (pa.float32(), None, 0.0),
         (pa.float64(), NAN, None),
         (MAP, [("a", 1)], [("a", 2)]),

@@ -52,3 +52,33 @@ def test_every_type_comes_back_as_it_was(values: pa.Array) -> None:
     assert list(come) == []
     assert found.type == values.type
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, values.to_pylist()))
+
+
+LIST, STRUCT = pa.list_(pa.float32()), pa.struct([("A b", pa.float64()), ("n", pa.int8())])
+
+
+@pytest.mark.parametrize(
+    ("arrow", "one", "other"),
+    [
+        (pa.float64(), 0.0, -0.0),
+        (pa.float32(), -0.0, 0.0),
+        (LIST, [1.0, 0.0], [1.0, -0.0]),
+        (STRUCT, {"A b": -0.0, "n": 1}, {"A b": 0.0, "n": 1}),
+        (pa.list_(STRUCT), [{"A b": 0.0}, None], [{"A b": -0.0}, None]),
+        (pa.map_(pa.string(), LIST), [("a", [0.0])], [("a", [-0.0])]),
+        (pa.list_(LIST), [[0.0], None, []], [[-0.0], None, []]),
+    ],
+    ids=str,
+)
+def test_zeros_of_another_sign_are_other_values(arrow: pa.DataType, one: object, other: object) -> None:
+    left, right = (pa.array([value, None], arrow) for value in (one, other))
+    gone, come = difference(left, right)
+    assert [repr(value) for value in gone] == [repr(value) for value in left.to_pylist()[:1]]
+    assert [repr(value) for value in come] == [repr(value) for value in right.to_pylist()[:1]]
+    assert difference(left, left) == ([], [])
+
+
+def test_columns_whose_names_differ_in_case_alone() -> None:
+    left, right = (pa.table({"x": [0.0], "X": [number]}) for number in (0.0, -0.0))
+    gone, come = (pa.Table.from_batches(rows) for rows in row_difference(left.to_reader(), right.to_reader()))
+    assert (repr(gone.to_pylist()), repr(come.to_pylist())) == ("[{'x': 0.0, 'X': 0.0}]", "[{'x': 0.0, 'X': -0.0}]")

@@ -370,6 +370,34 @@ def test_a_consumer_holds_its_snapshots_and_resumes(keyed: Table) -> None:
     assert keyed.consumers.list() == []
 
 
+def test_of_two_streams_with_one_consumer_the_last_to_store_wins(keyed: Table) -> None:
+    """As in Paimon. The snapshots of the other are not held, so that it may stop; it never loses a row in silence."""
+    named = {"consumer-id": "c"}
+    put(keyed, 1)
+    slow, fast = keyed.follow(options=named), keyed.follow(options=named)
+    for stream in (slow, fast):
+        polled(stream)
+    put(keyed, 2)
+    assert slow.poll() is not None
+    put(keyed, 3)
+    polled(fast)
+    assert [consumer.next_snapshot for consumer in keyed.consumers.list()] == [4]
+    # The slow one stores its older position, from which a new stream would read again what the fast one has read.
+    batch = slow.poll()
+    assert batch is not None
+    assert shown([batch]) == [[("+I", 3, "a")]]
+    assert [consumer.next_snapshot for consumer in keyed.consumers.list()] == [3]
+    put(keyed, 4)
+    polled(fast)
+    keyed.expire_snapshots(retain_last=1)
+    with pytest.raises(NotFoundError, match="snapshot 3, which has expired"):
+        slow.poll()
+    # Nor does the error of one take the other's place.
+    put(keyed, 5)
+    assert shown(polled(fast)) == [[("+I", 5, "a")]]
+    assert polled(keyed.follow(options=named)) == []
+
+
 def test_a_consumer_set_by_hand_reads_the_snapshot_it_names(keyed: Table) -> None:
     for number in (1, 2, 3):
         put(keyed, number)

@@ -46,11 +46,16 @@ def stream_lag(query: StreamingQuery) -> list[StreamLag]:
 def reported(newest: Snapshot | None, position: StreamOffset | None, read: Snapshot | None) -> dict[str, Any]:
     """What a source reports as its latest offset: the newest snapshot, and how far the position is behind it."""
     if newest is None:
-        return {_SNAPSHOT: 0, _BEHIND: 0, _BEHIND_MS: 0}
+        return lag_report(0, 0, 0)
     base = newest.id if position is None else position.base
     behind = max(0, newest.id - base)
     age = max(0, newest.time_ms - read.time_ms) if behind and read is not None else 0
-    return {_SNAPSHOT: newest.id, _BEHIND: behind, _BEHIND_MS: age}
+    return lag_report(newest.id, behind, age)
+
+
+def lag_report(newest: int, behind: int, behind_ms: int) -> dict[str, Any]:
+    """The JSON values of a latest offset; ids of Iceberg's snapshots have no order, so that their distance is counted."""
+    return {_SNAPSHOT: newest, _BEHIND: behind, _BEHIND_MS: behind_ms}
 
 
 def _is_ours(source: Any) -> bool:

@@ -7,8 +7,9 @@ A row may take the n-th part of the byte bound, so that what is collected stays 
 of fixed width alone would take more. Where rows are wider, n is an eighth from the next batch on; where batches are larger,
 several of the next ones are not collected at all.
 
-A row travels as a list of one, a row that is too wide as an empty list: PySpark refuses NULL in place of a struct that has a
-column without NULLs. For the same reason types lose that promise at any depth on the way.
+A row that is too wide travels without its texts and nested values, and a last column tells so. One column of whole rows would be
+less to say, but costs more on both sides. PySpark refuses NULL in place of a value that is promised to have none, so that types
+lose that promise at any depth on the way.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from lakelet.spark.failures import readable
 
 _FEWER = 8
 _SKIPPED = 8
-_ROW = "row"
+_FITS = "fits"
 _WIDE = (T.StringType, T.BinaryType)
 _NESTED = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
 # Bytes of a value in Arrow: of other types an offset or more.
@@ -69,20 +70,17 @@ class DriverRows:
         if found.num_rows > self.rows:
             self.skips = _SKIPPED
             return None
-        if found.column_names != [_ROW]:
+        if found.num_columns == len(df.columns):
             return found
-        row = found.column(_ROW)
-        if pc.any(pc.equal(pc.list_value_length(row), 0)).as_py():
+        if not pc.all(found.column(len(df.columns)), min_count=0).as_py():
             self.rows //= _FEWER
             return None
-        return pa.Table.from_batches(
-            [pa.RecordBatch.from_struct_array(chunk.flatten()) for chunk in row.chunks],
-            pa.schema(list(row.type.value_type)),
-        )
+        return found.select(range(len(df.columns)))
 
     def _first(self, df: DataFrame, bound: int, what: str) -> pa.Table:
         """One row more than the driver writes, if there are as many: by one task, which reads no further. Of rows whose texts and
-        nested values take more than `bound` bytes nothing is there."""
+        nested values take more than `bound` bytes these are not there; where there may be such, a last column tells of each row
+        whether it fits."""
         fields = df.schema.fields
         names = df.columns
         if len({name.casefold() for name in names}) < len(names):
@@ -97,12 +95,21 @@ class DriverRows:
                 F.col(name).cast(_open(strict[name].dataType)) if name in strict else F.col(name) for name in quoted
             ]
             df = df.select(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
-        sizes = [size for size in map(_size, quoted, fields) if size is not None]
-        if sizes or names == [_ROW]:
-            fits = f"{' + '.join(sizes) or '0L'} <= {bound}L"
-            df = df.selectExpr(f"if({fits}, array(struct({', '.join(quoted)})), array()) AS {_ROW}")
+        sizes = {name: size for name, field in zip(quoted, fields, strict=True) if (size := _size(name, field))}
+        if sizes:
+            fits = f"{' + '.join(sizes.values())} <= {bound}L"
+            kept = [f"if({fits}, {name}, NULL) AS {name}" if name in sizes else name for name in quoted]
+            df = df.selectExpr(*kept, f"{fits} AS {_free(names)}")
         with readable(what):
             return df.coalesce(1).limit(self.rows + 1).toArrow()
+
+
+def _free(names: list[str]) -> str:
+    """A name that no column has."""
+    taken, name = {one.casefold() for one in names}, _FITS
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _open(found: T.DataType) -> T.DataType:

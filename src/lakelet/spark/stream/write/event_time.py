@@ -81,7 +81,8 @@ class ObservedTime:
 
 
 def progress_watermark(spark: SparkSession, query_id: str | None) -> int | None:
-    """The watermark that a query reached by its last progress, None where it has none or cannot be asked (Spark Connect)."""
+    """The watermark that a query reached by its last progress, None where it has none or cannot be asked (Spark Connect). The
+    session is the one in which the query was started."""
     if query_id is None or is_connect(spark):
         return None
     query = spark.streams.get(query_id)

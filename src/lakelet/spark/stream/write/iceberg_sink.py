@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lakelet.errors import InvalidError
+from lakelet.errors import ConflictError, InvalidError
 from lakelet.iceberg.commit.stream_batch import StreamBatch
 from lakelet.iceberg.schema.column_types import model_schema
 from lakelet.iceberg.table import IcebergTable
@@ -174,7 +174,7 @@ class _IcebergSink:
         if collected is None:
             prepare_workers(df.sparkSession)
             insert = IcebergInsert(table, self.mode, None, self.branch, None, write_options(self.options))
-            return insert.run(df, self.parallelism, transaction)
+            return self._checked(insert.run(df, self.parallelism, transaction), table, transaction, batch)
         plan = transaction.begin_insert(self.mode, None, write_options(self.options))
         chosen = list(places.index_of.values())
         given = T.StructType(
@@ -187,7 +187,23 @@ class _IcebergSink:
         except BaseException:
             transaction.rollback()
             raise
-        return transaction.finish_insert()
+        return self._checked(transaction.finish_insert(), table, transaction, batch)
+
+    def _checked(
+        self, made: MadeSnapshot | None, table: IcebergTable, transaction: IcebergTransaction, batch: StreamBatch
+    ) -> MadeSnapshot | None:
+        """What a batch made; ConflictError where another query committed one under its identity since the look back, so that
+        the rows of this one are in no snapshot."""
+        if made is None or transaction.is_own:
+            return made
+        known = batch.known(table.reloaded().metadata, self.branch or "main")
+        ours = (batch.batch_id, batch.query_id, batch.offsets)
+        if known is not None and (known.batch_id, known.query_id, known.offsets) != ours:
+            raise ConflictError(
+                f"table {table.full_name}: batch {batch.batch_id} of {batch.user!r} was committed by another run meanwhile: two "
+                "queries with one identity: give each a commit_user and a checkpoint of its own"
+            )
+        return made
 
 
 @dataclass(slots=True)

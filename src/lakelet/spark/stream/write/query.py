@@ -92,8 +92,8 @@ def write_stream(
     spark = df.sparkSession
     folder = checkpoint_folder(spark, checkpoint)
     check_user(spark, commit_user)
-    has_watermark = request.watermark is None and _has_watermark(df)
-    sinks = [TableSink(warehouse, name, request, options, branch, has_watermark) for name in functions]
+    asked = spark if request.watermark is None and _has_watermark(df) else None
+    sinks = [TableSink(warehouse, name, request, options, branch, asked) for name in functions]
     sink = _StreamSink(sinks, functions, folder, commit_user, default_scheme(spark), dict(options or {}))
     if not is_connect(spark):
         # Elsewhere the folder may be another machine's, on which the batches run.

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.errors import ConflictError
 from lakelet.model.snapshot import CommitKind, Snapshot
@@ -42,8 +42,9 @@ class TableSink:
     request: SinkRequest
     options: Mapping[str, str] | None = None
     branch: str | None = None
-    # Whether the query has a watermark of its own, which is asked for after each batch.
-    has_watermark: bool = False
+    # Where the query was started, if it has a watermark of its own, which is asked for at each batch. The session of a batch is a
+    # copy that knows no queries.
+    watermark_session: SparkSession | None = None
     driver: DriverRows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,8 +90,8 @@ class TableSink:
         schema = writable_schema(opened, request)
         places = places_of(rows.sparkSession, rows.schema, schema, request)
         commit = planned.commit
-        if rule is None and self.has_watermark:
-            commit = commit.watermark(progress_watermark(rows.sparkSession, query_id))
+        if rule is None and self.watermark_session is not None:
+            commit = commit.watermark(progress_watermark(self.watermark_session, query_id))
         collected = None
         if not has_void(rows.schema):
             collected = self.driver.collect(rows, f"collecting rows for {opened.name}")
