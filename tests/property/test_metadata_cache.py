@@ -1,8 +1,8 @@
 """Random changes by several lakes against readers with caches: none of them ever differs from a reader without one.
 
-The lakes share a store. One listens to changes of its process and is allowed to be stale until then, so that every change has to be
-published; the others hear of nothing, as if each was a process of its own, and revalidate at every query, call by call or in two
-round trips. All of them change the table, too.
+The lakes share a store. One listens to changes of its process and is allowed to be stale until then, so that every change has to
+be published; the others hear of nothing, as if each was a process of its own, and revalidate at every query, call by call or in
+two round trips. All of them change the table, too.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ key. A table is named by its `TableCacheKey`; the loader registered for its cata
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -73,6 +74,7 @@ class TieredCacheCoordinator:
         self.pointers.staleness = self.settings.staleness
         self.default_catalog = default_catalog
         self._loaders: dict[str, MetadataLoader] = {}
+        self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._bus: InvalidationBus = bus or InProcessBus()
         self._leave = self._bus.join(self, self._take)
@@ -90,25 +92,33 @@ class TieredCacheCoordinator:
         """Start anew in a forked process."""
         self.tiers.reset()
         self.pointers.reset()
+        self._lock = threading.Lock()
         self._pool = None
+
+    def clear(self) -> None:
+        """Drop everything of all tables."""
+        self.pointers.must_check_all()
+        self.tiers.remove(CacheLevel, lambda _: True)
 
     def configure(self, settings: CacheSettings) -> None:
         """Other settings from now on; after a change of staleness every pointer is checked again."""
         before, self.settings = self.settings, settings
         self.tiers.resize(settings)
-        if before.load_threads != settings.load_threads and self._pool is not None:
-            self._pool.shutdown(wait=False)
-            self._pool = None
+        if before.load_threads != settings.load_threads:
+            with self._lock:
+                # Whoever has it already may go on using it; it ends when nobody does.
+                self._pool = None
         self.pointers.staleness = settings.staleness
         if before.staleness != settings.staleness:
             self.pointers.must_check_all()
 
     @property
     def pool(self) -> ThreadPoolExecutor:
-        """The threads that load in parallel."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.settings.load_threads, thread_name_prefix="lakelet-metadata")
-        return self._pool
+        """The threads for calls of the store that are made together; none of these waits for another one's."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.settings.load_threads, thread_name_prefix="lakelet-metadata")
+            return self._pool
 
     # ------------------------------------------------------------------ queries
 
@@ -296,7 +306,9 @@ class TieredCacheCoordinator:
             except NotFoundError:
                 return
 
-        list(self.pool.map(refresh, tables))
+        # Threads of its own: a refresh waits for calls that run in those of the pool.
+        with ThreadPoolExecutor(self.settings.load_threads, thread_name_prefix="lakelet-refresh") as threads:
+            list(threads.map(refresh, tables))
         return len(tables)
 
     def refresh_database(self, catalog: str, database: str) -> int:

@@ -100,7 +100,9 @@ class PointerCache:
 
         with self._lock:
             self._changes += 1
-            self._unchecked(matches)
+            # Under strict staleness every use checks anyway, and a change of staleness has all of them checked.
+            if not self.staleness.is_strict:
+                self._unchecked(matches)
 
     def must_check_all(self) -> None:
         """Have the next use of every pointer check it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 
 from lakelet.cache.settings import CacheSettings
@@ -20,4 +21,7 @@ def connect(location: str, options: Mapping[str, str] | None = None) -> Lake:
     storage = {key: text for key, text in (options or {}).items() if not key.startswith(CATALOG_PREFIX)}
     store = open_store(str(location), storage)
     source = cached_metadata(store, CacheSettings.of(options or {}))
-    return Lake(store, options=options, metadata=source, cache=source.cache)
+    lake = Lake(store, options=options, metadata=source, cache=source.cache)
+    # Its memory is given back at once. A table that outlives its lake finds the cache empty, and fills it again.
+    weakref.finalize(lake, source.cache.clear)
+    return lake

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -251,6 +253,64 @@ def test_a_hot_plan_reads_only_pointers(deaf: Deaf, store: LocalStore, other: La
         "schema",
         "schema/schema-0",
     }
+
+
+def test_a_hot_revalidation_takes_six_calls_in_two_round_trips(store: LocalStore, other: Lake) -> None:
+    """Those that find the ids are made together, and then those that read the two files."""
+    other.table("shop.orders").write(rows(2))
+    recording = CountingStore(store)
+    source = cached_metadata(recording, listens=False, parallel=True)
+    mine = Lake(recording, metadata=source, cache=source.cache).table("shop.orders")
+    mine.scan().plan()
+    recording.reset()
+    mine.scan().plan()
+    paths = mine.home.paths
+    assert set(recording.log[:4]) == {
+        ("get", paths.latest_hint),
+        ("head", paths.snapshot(3)),
+        ("head", paths.snapshot(1)),
+        ("list_folder", paths.schema_folder),
+    }
+    assert set(recording.log[4:]) == {("get", paths.snapshot(2)), ("get", paths.schema(0))}
+
+
+def test_many_tables_are_refreshed_with_few_threads(store: LocalStore, other: Lake) -> None:
+    for number in range(12):
+        other.create_table(f"shop.t{number}", COLUMNS).write(rows(number))
+        other.table(f"shop.t{number}").write(rows(number))
+    source = cached_metadata(store, CacheSettings.of({"cache.load-threads": "2"}), listens=False, parallel=True)
+    lake = Lake(store, metadata=source, cache=source.cache)
+    for number in range(12):
+        lake.cache.get_complete_metadata(f"shop.t{number}")
+        other.table(f"shop.t{number}").write(rows(number))
+    assert lake.cache.refresh_catalog("lakelet") == 12
+    assert [lake.cache.get_table_metadata(f"shop.t{number}").current_snapshot_id for number in range(12)] == [3] * 12
+
+
+def test_a_thread_sees_what_it_has_committed_while_others_read(tmp_path: Path) -> None:
+    """A query of another thread that began before the commit may end after it: what it found is not taken for the newest."""
+    lake = lakelet.connect(str(tmp_path), {"cache.staleness": "manual"})
+    lake.create_database("shop")
+    table = lake.create_table("shop.orders", COLUMNS)
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            table.scan()
+
+    with ThreadPoolExecutor(4) as pool:
+        readers = [pool.submit(read) for _ in range(4)]
+        try:
+            for number in range(1, 25):
+                made = table.write(rows(number))
+                assert made is not None
+                seen_now = table.scan().snapshot
+                assert seen_now is not None
+                assert seen_now.id >= made.id
+        finally:
+            done.set()
+        for reader in readers:
+            reader.result()
 
 
 def test_a_new_snapshot_decodes_only_its_own_manifests(deaf: Deaf, store: LocalStore, other: Lake) -> None:
