@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeAlias, overload
+from functools import cache as cache_result
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from lakelet.cache.bus import InProcessBus, InvalidationBus
 from lakelet.cache.invalidation import (
@@ -32,16 +33,18 @@ from lakelet.cache.process_fork import reset_in_children
 from lakelet.cache.settings import CacheSettings
 from lakelet.cache.stats import CacheStats, TableCacheStatus, TieredCacheMetrics
 from lakelet.cache.tiers import Tiers
-from lakelet.cache.values import (
-    CompleteTableMetadata,
-    PartitionCacheValue,
-    SchemaCacheValue,
-    SnapshotCacheValue,
-    TableMetadataCacheValue,
-)
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import NotFoundError
 from lakelet.model.near_names import nearest
+
+if TYPE_CHECKING:
+    from lakelet.cache.values import (
+        CompleteTableMetadata,
+        PartitionCacheValue,
+        SchemaCacheValue,
+        SnapshotCacheValue,
+        TableMetadataCacheValue,
+    )
 
 _LOG = logging.getLogger(__name__)
 # A key, or `[catalog.]database.table[@branch]`.
@@ -73,16 +76,16 @@ class TieredCacheCoordinator:
         self.pointers = PointerCache(self.tiers[CacheLevel.TABLE_METADATA], clock)
         self.pointers.staleness = self.settings.staleness
         self.default_catalog = default_catalog
-        self._loaders: dict[str, MetadataLoader] = {}
+        self._loaders: dict[str, Callable[[], MetadataLoader]] = {}
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._bus: InvalidationBus = bus or InProcessBus()
         self._leave = self._bus.join(self, self._take)
         reset_in_children(self)
 
-    def register(self, catalog: str, loader: MetadataLoader) -> None:
-        """Load tables of a catalog with this loader."""
-        self._loaders[catalog] = loader
+    def register(self, catalog: str, open_loader: Callable[[], MetadataLoader]) -> None:
+        """Load tables of a catalog with the loader that this function opens, at its first use."""
+        self._loaders[catalog] = cache_result(open_loader)
 
     def key(self, table: TableLike) -> TableCacheKey:
         """The key of a table."""
@@ -340,11 +343,12 @@ class TieredCacheCoordinator:
 
     def _loader(self, table: TableCacheKey) -> MetadataLoader:
         try:
-            return self._loaders[table.catalog]
+            open_loader = self._loaders[table.catalog]
         except KeyError:
             raise NotFoundError(
                 f"catalog {table.catalog!r} is not cached{nearest(table.catalog, self._loaders)}"
             ) from None
+        return open_loader()
 
     def _table_metadata(self, table: TableCacheKey, *, fresh: bool = False) -> TableMetadataCacheValue:
         tier = self.tiers[CacheLevel.TABLE_METADATA]
@@ -382,6 +386,8 @@ class TieredCacheCoordinator:
         return found
 
     def _complete(self, table: TableCacheKey, level: MetadataLevel) -> CompleteTableMetadata:
+        from lakelet.cache.values import CompleteTableMetadata  # noqa: PLC0415 - a lake that is only opened needs no values.
+
         current = self._table_metadata(table)
         snapshot = self._current_snapshot(table, current) if level.value >= MetadataLevel.SNAPSHOT.value else None
         schema = None

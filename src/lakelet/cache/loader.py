@@ -3,15 +3,17 @@ does not."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lakelet.cache.keys import SchemaCacheKey, SnapshotCacheKey, TableCacheKey
-from lakelet.cache.values import (
-    PartitionCacheValue,
-    SchemaCacheValue,
-    SnapshotCacheValue,
-    TableMetadataCacheValue,
-)
+
+if TYPE_CHECKING:
+    from lakelet.cache.values import (
+        PartitionCacheValue,
+        SchemaCacheValue,
+        SnapshotCacheValue,
+        TableMetadataCacheValue,
+    )
 
 
 class MetadataLoader(Protocol):

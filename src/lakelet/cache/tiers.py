@@ -10,7 +10,6 @@ from lakelet.cache.level import CacheLevel
 from lakelet.cache.settings import CacheSettings
 from lakelet.cache.stats import CacheStats, TableCacheStatus, TieredCacheMetrics
 from lakelet.cache.tier import Tier
-from lakelet.cache.values import PartitionCacheValue
 from lakelet.clock import Clock
 
 
@@ -102,4 +101,4 @@ class Tiers:
 def _partitions(tiers: Mapping[CacheLevel, Tier[Any]]) -> int:
     tier = tiers[CacheLevel.PARTITION]
     values = [tier.peek(key) for key in tier.live_keys() if isinstance(key, PartitionCacheKey)]
-    return sum(len(value.partitions) for value in values if isinstance(value, PartitionCacheValue))
+    return sum(len(value.partitions) for value in values if value is not None)

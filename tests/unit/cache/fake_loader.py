@@ -131,5 +131,5 @@ def fake_cache(
     chosen = settings or replace(CacheSettings.of({}), staleness=STRICT)
     cache = TieredCacheCoordinator(chosen, clock=clock or StoppedClock(), default_catalog=CATALOG)
     loader = FakeLoader(cache, {TABLE: FakeTable()})
-    cache.register(CATALOG, loader)
+    cache.register(CATALOG, lambda: loader)
     return cache, loader

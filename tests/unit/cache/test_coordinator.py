@@ -187,7 +187,7 @@ def test_an_invalidation_on_the_bus_reaches_the_others() -> None:
     caches = [TieredCacheCoordinator(with_staleness(MANUAL), bus=bus) for _ in range(2)]
     for cache in caches:
         loader = FakeLoader(cache, {TABLE: FakeTable()})
-        cache.register(CATALOG, loader)
+        cache.register(CATALOG, lambda loader=loader: loader)
         cache.get_table_metadata(TABLE)
         loader.tables[TABLE] = FakeTable(101)
     caches[0].invalidate(TABLE, InvalidationType.DATA_CHANGE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lakelet.cache.keys import SchemaCacheKey, SnapshotCacheKey, TableCacheKey
@@ -14,13 +15,14 @@ from lakelet.cache.values import (
 from lakelet.catalog.metadata_cache.native_keys import paths_of
 from lakelet.catalog.metadata_cache.native_partitions import partition_values
 from lakelet.catalog.metadata_cache.native_source import SCHEMA, SNAPSHOT, CachedMetadata
-from lakelet.catalog.metadata_cache.native_values import counted_snapshot_value, schema_value, table_value
-from lakelet.commit.index_changes import read_index_entries
+from lakelet.catalog.metadata_cache.native_values import schema_value, snapshot_value, table_value
+from lakelet.commit.index_changes import DELETION_VECTORS, read_index_entries
 from lakelet.commit.metadata.manifests import snapshot_manifests
 from lakelet.commit.metadata.pointers import SchemaPointer, SnapshotPointer, stored_schema
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.errors import NotFoundError
+from lakelet.model.manifest import IndexManifestEntry, ManifestFile
 from lakelet.model.snapshot import Snapshot
 from lakelet.storage.home import TableHome
 from lakelet.storage.store import ObjectStore
@@ -59,9 +61,7 @@ class NativeLoader:
         """A snapshot with its totals."""
         home = self._home(key.table)
         snapshot = self._snapshot(home, key)
-        return counted_snapshot_value(
-            home, snapshot, snapshot_manifests(home, snapshot), read_index_entries(home, snapshot)
-        )
+        return _counted(home, snapshot, snapshot_manifests(home, snapshot), read_index_entries(home, snapshot))
 
     def schema(self, key: SchemaCacheKey) -> SchemaCacheValue:
         """A schema version."""
@@ -89,3 +89,29 @@ class NativeLoader:
 
     def _home(self, table: TableCacheKey) -> TableHome:
         return TableHome(self._store, paths_of(table), metadata=self._source)
+
+
+def _counted(
+    home: TableHome, snapshot: Snapshot, manifests: Sequence[ManifestFile], indexes: Sequence[IndexManifestEntry]
+) -> SnapshotCacheValue:
+    """Level 2 of a snapshot with its totals."""
+    vectors = [entry.file for entry in indexes if entry.file.index_type == DELETION_VECTORS]
+    cardinalities = [place.cardinality for file in vectors for place in file.deletion_vectors or ()]
+    known = None if None in cardinalities else sum(number for number in cardinalities if number is not None)
+    value = snapshot_value(home, snapshot)
+    return SnapshotCacheValue(
+        value.snapshot_id,
+        value.schema_id,
+        value.parent_snapshot_id,
+        value.timestamp_millis,
+        value.manifest_list_location,
+        value.summary,
+        value.operation,
+        value.total_records,
+        sum(manifest.added_files - manifest.deleted_files for manifest in manifests),
+        len(vectors),
+        known,
+        0,
+        value.delta_manifest_list,
+        snapshot,
+    )

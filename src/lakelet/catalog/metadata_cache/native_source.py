@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,7 +16,6 @@ from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
 from lakelet.catalog.metadata_cache.native_keys import key_of
-from lakelet.catalog.metadata_cache.native_values import schema_value, snapshot_value
 from lakelet.commit.metadata.pointers import (
     SchemaPointer,
     SnapshotPointer,
@@ -32,6 +31,9 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.tag import Tag
 from lakelet.storage.home import TableHome
 from lakelet.storage.metadata_source import KeptValues, MetadataSource
+
+if TYPE_CHECKING:
+    from lakelet.cache.values import SchemaCacheValue
 
 SNAPSHOT = "snapshot"
 SCHEMA = "schema"
@@ -120,7 +122,7 @@ class CachedMetadata:
         assert found is not None
         tier, key = self.cache.tiers[CacheLevel.SCHEMA], SchemaCacheKey(table, found.schema.id, found.line)
         if tier.get(key) is None:
-            value = schema_value(found)
+            value = _schema_value(found)
             tier.put(key, value, value.nbytes)
         return found
 
@@ -146,14 +148,14 @@ class CachedMetadata:
             return UNCACHED.schema(home, number)
         tier, key = self.cache.tiers[CacheLevel.SCHEMA], SchemaCacheKey(table, number, newest.line)
         if self.parallel:
-            found = tier.load(key, lambda: schema_value(stored_schema(home, number)), lambda value: int(value.nbytes))
+            found = tier.load(key, lambda: _schema_value(stored_schema(home, number)), lambda value: int(value.nbytes))
             schema: TableSchema = found.payload.schema
             return schema
         # Reading a small file costs less than the thought whether it may have been replaced.
         known = tier.get(key)
         pointer = stored_schema(home, number, None if known is None else known.payload)
         if known is None or pointer is not known.payload:
-            value = schema_value(pointer)
+            value = _schema_value(pointer)
             tier.put(key, value, value.nbytes)
         return pointer.schema
 
@@ -221,6 +223,8 @@ class CachedMetadata:
         tier = self.cache.tiers[CacheLevel.SNAPSHOT]
         key = SnapshotCacheKey(table, snapshot.id, snapshot.delta_manifest_list)
         if tier.get(key) is None:
+            from lakelet.catalog.metadata_cache.native_values import snapshot_value  # noqa: PLC0415 - as below.
+
             value = snapshot_value(home, snapshot)
             tier.put(key, value, value.nbytes)
 
@@ -259,3 +263,9 @@ def _schema_bytes(pointer: SchemaPointer) -> int:
 
 def _index_bytes(entries: tuple[IndexManifestEntry, ...]) -> int:
     return _INDEX_BYTES + sum(_INDEX_BYTES + _VECTOR_BYTES * len(one.file.deletion_vectors or ()) for one in entries)
+
+
+def _schema_value(pointer: SchemaPointer) -> SchemaCacheValue:
+    from lakelet.catalog.metadata_cache.native_values import schema_value  # noqa: PLC0415 - a lake that is only opened needs no values.
+
+    return schema_value(pointer)

@@ -11,12 +11,8 @@ position deletes     rows in deletion vectors        equality deletes   0
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lakelet.cache.values import Column, SchemaCacheValue, SnapshotCacheValue, TableMetadataCacheValue
-from lakelet.commit.index_changes import DELETION_VECTORS
 from lakelet.commit.metadata.pointers import SchemaPointer, SnapshotPointer
-from lakelet.model.manifest import IndexManifestEntry, ManifestFile
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field
 from lakelet.storage.home import TableHome
@@ -70,32 +66,6 @@ def snapshot_value(home: TableHome, snapshot: Snapshot) -> SnapshotCacheValue:
         snapshot.total_record_count,
         delta_manifest_list=snapshot.delta_manifest_list,
         payload=snapshot,
-    )
-
-
-def counted_snapshot_value(
-    home: TableHome, snapshot: Snapshot, manifests: Sequence[ManifestFile], indexes: Sequence[IndexManifestEntry]
-) -> SnapshotCacheValue:
-    """Level 2 of a snapshot with its totals."""
-    vectors = [entry.file for entry in indexes if entry.file.index_type == DELETION_VECTORS]
-    cardinalities = [place.cardinality for file in vectors for place in file.deletion_vectors or ()]
-    known = None if None in cardinalities else sum(number for number in cardinalities if number is not None)
-    value = snapshot_value(home, snapshot)
-    return SnapshotCacheValue(
-        value.snapshot_id,
-        value.schema_id,
-        value.parent_snapshot_id,
-        value.timestamp_millis,
-        value.manifest_list_location,
-        value.summary,
-        value.operation,
-        value.total_records,
-        sum(manifest.added_files - manifest.deleted_files for manifest in manifests),
-        len(vectors),
-        known,
-        0,
-        value.delta_manifest_list,
-        snapshot,
     )
 
 

@@ -6,9 +6,9 @@ import weakref
 
 from lakelet.cache.bus import InvalidationBus
 from lakelet.cache.coordinator import TieredCacheCoordinator
+from lakelet.cache.loader import MetadataLoader
 from lakelet.cache.settings import CacheSettings
 from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG
-from lakelet.catalog.metadata_cache.native_loader import NativeLoader
 from lakelet.catalog.metadata_cache.native_source import CachedMetadata
 from lakelet.catalog.metadata_cache.own_changes import OwnChanges
 from lakelet.clock import Clock
@@ -33,9 +33,15 @@ def cached_metadata(
         parallel = "://" in store.location and not store.location.startswith(_NEAR)
     cache = TieredCacheCoordinator(settings, clock=clock, bus=bus, default_catalog=NATIVE_CATALOG)
     source = CachedMetadata(cache, parallel)
-    cache.register(NATIVE_CATALOG, NativeLoader(store, source))
+    cache.register(NATIVE_CATALOG, lambda: _native_loader(store, source))
     if listens:
         # The listener does not keep the cache alive; it leaves with it.
         subscription = subscribe(OwnChanges(weakref.ref(cache), store.location, announces=source.parallel))
         weakref.finalize(cache, subscription.close)
     return source
+
+
+def _native_loader(store: ObjectStore, source: CachedMetadata) -> MetadataLoader:
+    from lakelet.catalog.metadata_cache.native_loader import NativeLoader  # noqa: PLC0415 - scans load with it, and few ask for it.
+
+    return NativeLoader(store, source)
