@@ -9,7 +9,7 @@ from lakelet.cache.coordinator import Refreshed, TieredCacheCoordinator
 from lakelet.cache.keys import TableCacheKey
 from lakelet.cache.level import CacheLevel
 from lakelet.cache.settings import cache_option_names
-from lakelet.cache.warm_up import warm_up
+from lakelet.cache.warm_up import WarmedUp, warm_up
 from lakelet.catalog.lake import Lake
 from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG, key_of
 from lakelet.errors import InvalidError, NotFoundError
@@ -89,6 +89,17 @@ def change_cache(lake: Lake, changes: Sequence[tuple[str, str]]) -> str:
             actions.append(_told(f"{name} = {value}"))
     cache.configure(settings)
     return "; ".join(action() for action in actions)
+
+
+def warm_cache(lake: Lake, tables: Sequence[str]) -> WarmedUp:
+    """Load levels 1 to 3 of tables."""
+    return warm_up(lake.cache, tables)
+
+
+def clear_cache(lake: Lake, tables: Sequence[str]) -> None:
+    """Drop everything of tables."""
+    for table in tables:
+        lake.cache.invalidate_table(table)
 
 
 def refresh_table(lake: Lake, table: Table) -> Refreshed:
