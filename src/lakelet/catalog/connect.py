@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 
+from lakelet.cache.settings import CacheSettings
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.metadata_cache.open import cached_metadata
 from lakelet.options import CATALOG_PREFIX, check_connection
 from lakelet.storage.open import open_store
 
@@ -16,4 +19,9 @@ def connect(location: str, options: Mapping[str, str] | None = None) -> Lake:
     """
     check_connection(options or {})
     storage = {key: text for key, text in (options or {}).items() if not key.startswith(CATALOG_PREFIX)}
-    return Lake(open_store(str(location), storage), options=options)
+    store = open_store(str(location), storage)
+    source = cached_metadata(store, CacheSettings.of(options or {}))
+    lake = Lake(store, options=options, metadata=source, cache=source.cache)
+    # Its memory is given back at once. A table that outlives its lake finds the cache empty, and fills it again.
+    weakref.finalize(lake, source.cache.clear)
+    return lake

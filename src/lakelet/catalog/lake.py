@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
-
-from lakelet.catalog.frame_columns import frame_schema
+from lakelet.catalog.given_columns import Columns, given_fields, named_by_days
 from lakelet.catalog.rename import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
 from lakelet.catalog.table_files import make_table, remove_table
@@ -30,13 +28,10 @@ from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.events import TableDropped, TableRenamed, TableReplaced, publish, uncertain
 from lakelet.ids import Ids, RandomIds
-from lakelet.model.arrow.arrow_types import arrow_schema, from_arrow
-from lakelet.model.arrow.given_type import TypeLike, as_type
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.schema_change.replaced_schema import replaced_schema
-from lakelet.model.text import check_text
-from lakelet.model.types import Atomic, Field, Kind
 from lakelet.options import (
     CALLBACKS_ALLOW,
     PARTITION,
@@ -54,12 +49,12 @@ from lakelet.storage.paths import MAIN_BRANCH, TablePaths, check_name, database_
 from lakelet.storage.store import ObjectStore
 
 if TYPE_CHECKING:
+    from lakelet.cache.coordinator import TieredCacheCoordinator
     from lakelet.catalog.sql_result import SqlResult
     from lakelet.iceberg.catalog.catalogs import Catalogs
     from lakelet.iceberg.metadata.source import IcebergMetadataSource
     from lakelet.table.table import Table
 
-Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field]
 _SESSIONS = threading.Lock()
 
 
@@ -87,6 +82,7 @@ class Lake:
         ids: Ids | None = None,
         metadata: MetadataSource | None = None,
         iceberg_metadata: IcebergMetadataSource | None = None,
+        cache: TieredCacheCoordinator | None = None,
     ) -> None:
         self._store = store
         self._options = dict(options or {})
@@ -96,6 +92,7 @@ class Lake:
         # The metadata sources (caches) of all native tables, and of those of Iceberg catalogs, used in place of the store.
         self._metadata = metadata
         self._iceberg_metadata = iceberg_metadata
+        self._cache = cache
         self._session: SqlSession | None = None
         self._catalogs: Catalogs | None = None
 
@@ -111,6 +108,13 @@ class Lake:
     def opened_with(self) -> Mapping[str, str]:
         """The options that it was opened with, for opening it elsewhere. Secrets may be among them."""
         return dict(self._options)
+
+    @property
+    def cache(self) -> TieredCacheCoordinator:
+        """The metadata cache: its contents, metrics and invalidation. Tables are named `database.table`."""
+        if self._cache is None:
+            raise InvalidError(f"{self!r} was opened without a metadata cache: open it by lakelet.connect()")
+        return self._cache
 
     @property
     def catalogs(self) -> Catalogs:
@@ -386,13 +390,13 @@ class Lake:
             raise InvalidError(
                 f"option {PATH.name!r}: the location of a table follows from its name, found {texts[PATH.name]!r}"
             )
-        fields = _fields(columns)
+        fields = given_fields(columns)
         partitioned_by = _moved_keys(texts, PARTITION, _names(partitioned_by))
         primary_key = _moved_keys(texts, PRIMARY_KEY, _names(primary_key))
         for field in fields:
             if field.default is not None:
                 parse_literal(field.default, field.type, f"default of column {field.name!r}")
-        if PARTITION_LEGACY_NAME.name not in texts and _named_by_days(fields, partitioned_by):
+        if PARTITION_LEGACY_NAME.name not in texts and named_by_days(fields, partitioned_by):
             # Stored, so that every engine spells the folders alike.
             texts[PARTITION_LEGACY_NAME.name] = "false"
         schema = new_schema(
@@ -456,42 +460,9 @@ def _moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None],
     return named
 
 
-def _named_by_days(fields: Sequence[Field], partitioned_by: Sequence[str]) -> bool:
-    """Whether partition folders would be named by internal numbers (of days and the like), where people expect
-    `day=2026-01-03`.
-
-    TIMESTAMP_LTZ is not among them: other engines spell it in the zone of their machine.
-    """
-    kinds = [field.type.kind for field in fields if field.name in partitioned_by and isinstance(field.type, Atomic)]
-    return bool({Kind.DATE, Kind.TIME, Kind.TIMESTAMP} & set(kinds)) and Kind.TIMESTAMP_LTZ not in kinds
-
-
 def _is_name(name: str) -> bool:
     try:
         check_name(name, "table")
     except InvalidError:
         return False
     return True
-
-
-def _fields(columns: Columns | Any) -> list[Field]:
-    columns = frame_schema(columns) or columns
-    if isinstance(columns, (Mapping, str)) or not isinstance(columns, (pa.Schema, Iterable)):
-        raise InvalidError(
-            f"columns: expected an Arrow schema or a list of (name, type) pairs, found a {type(columns).__name__}"
-        )
-    if isinstance(columns, pa.Schema):
-        fields = []
-        for column in columns:
-            data_type = from_arrow(column.type, nullable=column.nullable, where=f"column {column.name!r}")
-            comment = (column.metadata or {}).get(b"comment")
-            fields.append(Field(-1, column.name, data_type, comment.decode() if comment else None))
-        return fields
-    return [column if isinstance(column, Field) else _pair(column) for column in columns]
-
-
-def _pair(column: object) -> Field:
-    if not isinstance(column, (tuple, list)) or len(column) != 2:
-        raise InvalidError(f"column {column!r}: expected a pair of name and type, such as ('id', 'BIGINT')")
-    name, data_type = column
-    return Field(-1, check_text(name, "name of a column"), as_type(data_type, f"column {name!r}"))

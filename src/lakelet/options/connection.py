@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lakelet.options.cache import CACHE_OPTIONS
 from lakelet.options.kinds import BOOL, STRING
 from lakelet.options.option import ACTED, Option, declare
 
@@ -46,4 +47,5 @@ CONNECTION_OPTIONS: tuple[Option[Any], ...] = (
     S3_PATH_STYLE_ACCESS,
     S3_ALLOW_HTTP,
     CALLBACKS_ALLOW,
+    *CACHE_OPTIONS,
 )

@@ -44,6 +44,7 @@ from lakelet.predicate.pruning import ColumnRange, always_match, may_match, part
 from lakelet.predicate.tree import Predicate
 from lakelet.predicate.tree import columns as predicate_columns
 from lakelet.scan.file_ranges import key_ranges, overlaid, stats_groups, upper_bound, value_ranges
+from lakelet.scan.kept_entries import PlanName, kept_entries
 from lakelet.scan.key_plan import Lookup, lookups
 from lakelet.scan.key_pruning import in_buckets, key_part, speaks_of_values
 from lakelet.scan.live_files import LIVE_FILES, LiveFiles
@@ -106,10 +107,16 @@ class Planner:
 
         Files are described as far as reading needs; with `whole_entries` fully, as a commit that removes them needs.
         """
+        name = None if whole_entries else self._plan_name(snapshot, where)
+        kept = None if name is None else name.find()
+        if isinstance(kept, Plan):
+            return kept
         selected = self._select(snapshot, where, whole_entries)
         vectors = self.deletion_vectors(snapshot) if selected.entries.num_rows else {}
         splits = self._pack(snapshot.id, selected.entries, vectors, where)
         plan = Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
+        if name is not None:
+            name.keep(plan, plan.files)
         return replace(plan, matching_files=self._matching_files(selected.entries, where)) if whole_entries else plan
 
     def count(self, snapshot: Snapshot, where: Where) -> tuple[int, Plan]:
@@ -169,20 +176,44 @@ class Planner:
         columns = [*READ_COLUMNS, *(STATS_COLUMNS if self._prunes_files(where) else ())]
         if self.schema.primary_keys:
             columns += [*KEY_COLUMNS, *([KEY_STATS_COLUMN] if self._prunes_files(where) else ())]
-        entries = live_entries(
-            self.home,
-            kept,
-            columns=None if whole_entries else columns,
-            keep=None if where is None else lambda table: table.filter(pa.array(self._partition_keep(table, where))),
-            keep_blocks=None if where is None else lambda blocks: self._blocks_keep(blocks, where),
-            threads=ManifestSettings.of(self.options).threads,
-        )
+        entries = None if whole_entries else self._kept(snapshot, manifests, columns, where)
+        if entries is None:
+            entries = live_entries(
+                self.home,
+                kept,
+                columns=None if whole_entries else columns,
+                keep=None
+                if where is None
+                else lambda table: table.filter(pa.array(self._partition_keep(table, where))),
+                keep_blocks=None if where is None else lambda blocks: self._blocks_keep(blocks, where),
+                threads=ManifestSettings.of(self.options).threads,
+            )
         if self.level is not None:
             entries = entries.filter(pc.equal(entries.column("_LEVEL"), self.level))
         if self.least_level:
             entries = entries.filter(pc.greater_equal(entries.column("_LEVEL"), self.least_level))
         total = sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
         return _Selected(self._prune_files(entries, where), len(manifests), len(kept), total)
+
+    def _kept(
+        self, snapshot: Snapshot, manifests: Sequence[ManifestFile], columns: Sequence[str], where: Where
+    ) -> pa.Table | None:
+        """The live entries of matching partitions from those that are kept; None where none are."""
+        known = kept_entries(
+            self.home,
+            snapshot,
+            manifests,
+            self.schema,
+            columns,
+            selective=where is not None,
+            threads=ManifestSettings.of(self.options).threads,
+        )
+        if known is None or where is None:
+            return None if known is None else known.entries
+        return known.matching(lambda values, count: self._match(where, self._partition_ranges(values), count))
+
+    def _plan_name(self, snapshot: Snapshot, where: Where) -> PlanName | None:
+        return PlanName.of(self.home, snapshot, self.schema, self.options, where, (self.level, self.least_level))
 
     def _prune_files(self, entries: pa.Table, where: Where) -> pa.Table:
         """Drop the files that their own metadata proves to hold no matching row."""

@@ -37,6 +37,8 @@ _STATEMENTS = {
     "EXECUTE": "statements.prepare:run_execute",
     "DEALLOCATE": "statements.prepare:run_deallocate",
     "COPY": "statements.copy:run_copy",
+    "ADMIN": "metadata_cache.admin:run_admin",
+    "REFRESH": "metadata_cache.refresh:run_refresh",
 }
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
 # Data changes that may follow common table expressions.

@@ -18,7 +18,7 @@ never modify it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -29,6 +29,27 @@ from lakelet.model.tag import Tag
 
 if TYPE_CHECKING:
     from lakelet.storage.home import TableHome
+
+
+class KeptValues(Protocol):
+    """Values that are computed from a table's immutable metadata, kept within the limits of a cache; for any number of threads.
+
+    A name identifies a value for good, such as that of something computed from one snapshot, known by its id and its delta
+    manifest list. A value is shared between callers, which never modify it.
+    """
+
+    @property
+    def max_bytes(self) -> int:
+        """The size from which on a value is not kept."""
+        ...
+
+    def get(self, name: tuple[object, ...]) -> Any | None:
+        """The value, None where there is none."""
+        ...
+
+    def put(self, name: tuple[object, ...], value: object, nbytes: int) -> None:
+        """Keep a value of this size."""
+        ...
 
 
 class MetadataSource(Protocol):
@@ -53,6 +74,10 @@ class MetadataSource(Protocol):
 
     def latest_schema(self, home: TableHome) -> TableSchema:
         """The newest schema version of the branch; NotFoundError where there is no table."""
+        ...
+
+    def newest(self, home: TableHome) -> tuple[Snapshot | None, TableSchema]:
+        """The newest snapshot and a schema that knows every column of its files; NotFoundError where there is no table."""
         ...
 
     def snapshot(self, home: TableHome, number: int) -> Snapshot | None:
@@ -92,4 +117,10 @@ class MetadataSource(Protocol):
 
     def index_manifest(self, home: TableHome, name: str) -> tuple[IndexManifestEntry, ...]:
         """The index files that an index manifest names."""
+        ...
+
+    # ------------------------------------------------------------------ what is computed from values
+
+    def kept(self, home: TableHome) -> KeptValues | None:
+        """Where values computed from the table's metadata are kept; None where they are not."""
         ...

@@ -174,12 +174,15 @@ class Table(AlterableTable):
         tag: str | None = None,
         branch: str | None = None,
         ordered: bool = False,
+        cache: bool = True,
     ) -> TableScan:
         """A scan of the newest version, or of the one named by snapshot id, time, tag or branch.
 
-        Rows are in the order of the files; with `ordered` those of each bucket of a primary-key table in key order.
+        Rows are in the order of the files; with `ordered` those of each bucket of a primary-key table in key order. Without
+        `cache` all metadata is read from the store.
         """
-        home = (branch_home(self._home, branch) if branch is not None else self._home).for_queries()
+        home = branch_home(self._home, branch) if branch is not None else self._home
+        home = home.for_queries() if cache else home.uncached()
         return open_scan(home, columns, where, limit, NamedVersion(version, timestamp, tag), ordered=ordered)
 
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:

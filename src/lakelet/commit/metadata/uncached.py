@@ -61,6 +61,12 @@ class UncachedMetadata:
                     raise
         raise NotFoundError(f"{home.where(home.paths.branch_root)} is not a table: it has no schema")
 
+    def newest(self, home: TableHome) -> tuple[Snapshot | None, TableSchema]:
+        """The newest snapshot, and the newest schema version after it."""
+        # A schema read after the snapshot knows every column of its files.
+        snapshot = self.latest_snapshot(home)
+        return snapshot, self.latest_schema(home)
+
     def snapshot(self, home: TableHome, number: int) -> Snapshot | None:
         """The snapshot of that id, or None."""
         path = home.paths.snapshot(number)
@@ -111,3 +117,6 @@ class UncachedMetadata:
         """The index files that an index manifest names."""
         path = home.paths.manifest(name)
         return tuple(decode_index_manifest(home.store.get(path), path=home.where(path)))
+
+    def kept(self, home: TableHome) -> None:
+        """Nothing is kept."""

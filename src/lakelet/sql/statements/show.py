@@ -2,7 +2,7 @@
 
     SHOW DATABASES   SHOW TABLES [IN db]   SHOW VIEWS [IN db]   SHOW COLUMNS IN t   SHOW PARTITIONS t   SHOW TBLPROPERTIES t
     SHOW CREATE TABLE t   SHOW CREATE VIEW v   SHOW TAGS IN t   SHOW BRANCHES IN t   SHOW CURRENT DATABASE   SHOW SETTINGS
-    SHOW CATALOGS   SHOW DATABASES IN catalog
+    SHOW CATALOGS   SHOW DATABASES IN catalog   SHOW PROC '/tiered_cache_stats'
 
 Names may be filtered by LIKE 'pattern', in which % and * match any text and _ one character, ignoring case.
 """
@@ -38,7 +38,8 @@ from lakelet.table.upkeep.partitions import live_partitions
 
 _TEXT = pa.string()
 _EXPECTED = (
-    "DATABASES, TABLES, VIEWS, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE, TAGS, BRANCHES, SETTINGS or CATALOGS"
+    "DATABASES, TABLES, VIEWS, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE, TAGS, BRANCHES, SETTINGS, CATALOGS or "
+    "PROC"
 )
 
 
@@ -76,6 +77,10 @@ def run_show(context: Context, statement: Statement) -> SqlResult:
             return _partitions(context, reader)
         case "TBLPROPERTIES" | "OPTIONS":
             return _options(context, reader)
+        case "PROC":
+            from lakelet.sql.metadata_cache.show_proc import show_proc  # noqa: PLC0415 - few ask for it.
+
+            return show_proc(context, reader)
         case "SETTINGS":
             reader.finish()
             return SqlResult.of_rows({"name": _TEXT, "value": _TEXT}, sorted(context.settings.items()))

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.commit.metadata.schemas import latest_schema, read_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, snapshot_at
+from lakelet.commit.metadata.source import metadata
 from lakelet.commit.versions.branches import branch_home
 from lakelet.commit.versions.tags import try_tag
 from lakelet.errors import InvalidError, NotFoundError
@@ -91,8 +92,7 @@ def partitions_among(home: TableHome, snapshot: Snapshot | None, partitions: set
 
 def get_newest_rows(home: TableHome, keys: Any, columns: Sequence[str] | None) -> pa.Table:
     """The rows of the newest version with these keys, in the order of the keys, from both branches."""
-    snapshot = latest_snapshot(home)
-    schema = latest_schema(home)
+    snapshot, schema = metadata(home).newest(home)
     check_usable(schema)
     other = fallback_of(home, schema, snapshot, newest=True)
     if other is None:

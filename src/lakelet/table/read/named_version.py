@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TypeAlias
 
 from lakelet.commit.metadata.schemas import latest_schema, read_schema
-from lakelet.commit.metadata.snapshots import latest_snapshot, read_snapshot, snapshot_at, try_snapshot
+from lakelet.commit.metadata.snapshots import read_snapshot, snapshot_at, try_snapshot
+from lakelet.commit.metadata.source import metadata
 from lakelet.commit.metadata.version_ids import snapshot_ids, tag_names
 from lakelet.commit.versions.tags import read_tag
 from lakelet.errors import InvalidError, NotFoundError
@@ -36,10 +37,10 @@ def named_version(
     ]
     if len(chosen) > 1:
         raise InvalidError(f"a scan reads one version; both {chosen[0]} and {chosen[1]} were given")
-    # The snapshot comes first: a schema read after it knows every column of its files.
-    newest = latest_snapshot(home) if not chosen else None
-    latest = latest_schema(home)
-    if not chosen:
+    if chosen:
+        latest = latest_schema(home)
+    else:
+        newest, latest = metadata(home).newest(home)
         version, timestamp, tag = stored_version(TableOptions(latest.options))
         if version is None and timestamp is None and tag is None:
             return latest, newest

@@ -38,6 +38,12 @@ class RecordingSource:
     def latest_schema(self, home: TableHome) -> TableSchema:
         return self._answer("latest_schema", home.paths.branch_root, lambda: UNCACHED.latest_schema(home))
 
+    def newest(self, home: TableHome) -> tuple[Snapshot | None, TableSchema]:
+        return self.latest_snapshot(home), self.latest_schema(home)
+
+    def kept(self, home: TableHome) -> None:
+        return None
+
     def snapshot(self, home: TableHome, number: int) -> Snapshot | None:
         path = home.paths.snapshot(number)
         return self._answer("snapshot", path, lambda: UNCACHED.snapshot(home, number))

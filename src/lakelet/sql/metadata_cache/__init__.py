@@ -1,0 +1,1 @@
+"""Statements about the metadata cache: SHOW PROC, ADMIN SET FRONTEND CONFIG and REFRESH."""
