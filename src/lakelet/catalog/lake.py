@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
-
-from lakelet.catalog.frame_columns import frame_schema
+from lakelet.catalog.given_definition import (
+    Columns,
+    given_fields,
+    given_names,
+    moved_keys,
+    named_by_days,
+    option_texts,
+)
 from lakelet.catalog.rename import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
 from lakelet.catalog.table_files import make_table, remove_table
@@ -30,21 +35,17 @@ from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
 from lakelet.events import TableDropped, TableRenamed, TableReplaced, publish, uncertain
 from lakelet.ids import Ids, RandomIds
-from lakelet.model.arrow.arrow_types import arrow_schema, from_arrow
-from lakelet.model.arrow.given_type import TypeLike, as_type
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.schema_change.replaced_schema import replaced_schema
 from lakelet.model.text import check_text
-from lakelet.model.types import Atomic, Field, Kind
 from lakelet.options import (
     CALLBACKS_ALLOW,
     PARTITION,
     PARTITION_LEGACY_NAME,
     PATH,
     PRIMARY_KEY,
-    Option,
-    TableOptions,
     check_options,
 )
 from lakelet.session_factory import open_session
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from lakelet.iceberg.metadata.source import IcebergMetadataSource
     from lakelet.table.table import Table
 
-Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field]
 _SESSIONS = threading.Lock()
 
 
@@ -376,23 +376,20 @@ class Lake:
         comment: str | None,
     ) -> TableSchema:
         """The schema of a table that is created with these arguments, checked; nothing is created."""
-        texts = {
-            key: ("true" if value else "false") if isinstance(value, bool) else str(value)
-            for key, value in options.items()
-        }
+        texts = option_texts(options)
         check_options(texts)
         check_callbacks(texts, self._callback_modules)
         if PATH.name in texts:
             raise InvalidError(
                 f"option {PATH.name!r}: the location of a table follows from its name, found {texts[PATH.name]!r}"
             )
-        fields = _fields(columns)
-        partitioned_by = _moved_keys(texts, PARTITION, _names(partitioned_by))
-        primary_key = _moved_keys(texts, PRIMARY_KEY, _names(primary_key))
+        fields = given_fields(columns)
+        partitioned_by = moved_keys(texts, PARTITION, given_names(partitioned_by))
+        primary_key = moved_keys(texts, PRIMARY_KEY, given_names(primary_key))
         for field in fields:
             if field.default is not None:
                 parse_literal(field.default, field.type, f"default of column {field.name!r}")
-        if PARTITION_LEGACY_NAME.name not in texts and _named_by_days(fields, partitioned_by):
+        if PARTITION_LEGACY_NAME.name not in texts and named_by_days(fields, partitioned_by):
             # Stored, so that every engine spells the folders alike.
             texts[PARTITION_LEGACY_NAME.name] = "false"
         schema = new_schema(
@@ -434,36 +431,10 @@ def _opened(name: str, home: TableHome) -> Table:
 
 
 def _split(name: str) -> tuple[str, str]:
-    parts = name.split(".")
+    parts = check_text(name, "table name").split(".")
     if len(parts) != 2:
         raise InvalidError(f"table name {name!r}: expected database.table")
     return check_name(parts[0], "database"), check_name(parts[1], "table")
-
-
-def _names(given: Sequence[str] | None) -> Sequence[str]:
-    """Column names; one may be given by itself, and None are none."""
-    return (given,) if isinstance(given, str) else given or ()
-
-
-def _moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None], given: Sequence[str]) -> Sequence[str]:
-    """Key columns given as an option; the option is removed."""
-    named = TableOptions(options).get(option)
-    if not named:
-        return given
-    if given and tuple(given) != named:
-        raise InvalidError(f"option {option.name!r} names {', '.join(named)}, but {', '.join(given)} was given as well")
-    del options[option.name]
-    return named
-
-
-def _named_by_days(fields: Sequence[Field], partitioned_by: Sequence[str]) -> bool:
-    """Whether partition folders would be named by internal numbers (of days and the like), where people expect
-    `day=2026-01-03`.
-
-    TIMESTAMP_LTZ is not among them: other engines spell it in the zone of their machine.
-    """
-    kinds = [field.type.kind for field in fields if field.name in partitioned_by and isinstance(field.type, Atomic)]
-    return bool({Kind.DATE, Kind.TIME, Kind.TIMESTAMP} & set(kinds)) and Kind.TIMESTAMP_LTZ not in kinds
 
 
 def _is_name(name: str) -> bool:
@@ -472,26 +443,3 @@ def _is_name(name: str) -> bool:
     except InvalidError:
         return False
     return True
-
-
-def _fields(columns: Columns | Any) -> list[Field]:
-    columns = frame_schema(columns) or columns
-    if isinstance(columns, (Mapping, str)) or not isinstance(columns, (pa.Schema, Iterable)):
-        raise InvalidError(
-            f"columns: expected an Arrow schema or a list of (name, type) pairs, found a {type(columns).__name__}"
-        )
-    if isinstance(columns, pa.Schema):
-        fields = []
-        for column in columns:
-            data_type = from_arrow(column.type, nullable=column.nullable, where=f"column {column.name!r}")
-            comment = (column.metadata or {}).get(b"comment")
-            fields.append(Field(-1, column.name, data_type, comment.decode() if comment else None))
-        return fields
-    return [column if isinstance(column, Field) else _pair(column) for column in columns]
-
-
-def _pair(column: object) -> Field:
-    if not isinstance(column, (tuple, list)) or len(column) != 2:
-        raise InvalidError(f"column {column!r}: expected a pair of name and type, such as ('id', 'BIGINT')")
-    name, data_type = column
-    return Field(-1, check_text(name, "name of a column"), as_type(data_type, f"column {name!r}"))

@@ -441,7 +441,7 @@ class Query:
             self.views.append((name, made))
             return made.sql(self.space)
         if not isinstance(relation, TableScan):
-            return f"SELECT * FROM {self._frame(relation)}"
+            return f"SELECT * FROM {self.space.add_frame(as_arrow(relation, name))}"
         if relation.where is not None or relation.limit is not None:
             return scanned_sql(relation, self.space)
         texts = ()
@@ -466,9 +466,6 @@ class Query:
         # A text is then a timestamp in the session's zone, which pruning ignores.
         zoned = Kind.TIMESTAMP_LTZ
         return tuple(one for one in fields if getattr(one.type, "kind", None) is not zoned)
-
-    def _frame(self, frame: object) -> str:
-        return self.space.add_frame(as_arrow(frame))
 
     def _value(self, expression: str) -> object:
         """The value of an expression without tables."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakelet.catalog.lake import Columns
+from lakelet.catalog.given_definition import Columns
 from lakelet.catalog.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, InvalidError, NotFoundError
