@@ -37,7 +37,7 @@ from lakelet.sql.query.case_names import check_columns_apart, unique_names
 from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.incremental import Incremental, incrementals
 from lakelet.sql.query.parse_tree import Node, Reference, functions, references
-from lakelet.sql.query.query_words import default_names, is_duckdbs, is_file, named_tables
+from lakelet.sql.query.query_words import check_only_reads, default_names, is_duckdbs, is_file, named_tables
 from lakelet.sql.query.relation import Deferred, Relation, Rows, as_arrow, column_names
 from lakelet.sql.query.shortcuts import all_counted, counted, limited
 from lakelet.sql.query.table_functions import check_functions, expanded
@@ -120,6 +120,7 @@ class Query:
         self.text = expanded(self.text, self._value)
         words = words_of(self.text)
         check_functions(self.text, words)
+        check_only_reads(self.text, words)
         if is_listing(words):
             self.text = shown_tables(self.text)
             words = words_of(self.text)
