@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelet.model.types import Array, Row
+from lakelet.model.types import Array, Map, Row
 from lakelet.model.types import DataType as TableType
 from lakelet.sql.lexer.quotes import quoted
 
@@ -26,6 +26,8 @@ def with_names(expression: str, given: pa.DataType, wanted: TableType, depth: in
             if inner == item
             else (f"list_transform({expression}, lambda {item}: {inner})", pa.list_(kind))
         )
+    if isinstance(wanted, Map) and pa.types.is_map(given):
+        return _map_with_names(expression, given, wanted, depth)
     if not isinstance(wanted, Row) or not pa.types.is_struct(given):
         return expression, given
     fields = list(wanted.fields)
@@ -46,6 +48,19 @@ def with_names(expression: str, given: pa.DataType, wanted: TableType, depth: in
     if not changed:
         return expression, given
     return f"CASE WHEN {expression} IS NULL THEN NULL ELSE struct_pack({', '.join(items)}) END", pa.struct(kinds)
+
+
+def _map_with_names(expression: str, given: pa.MapType, wanted: Map, depth: int) -> tuple[str, pa.DataType]:
+    """The same for the keys and values of a map."""
+    item = f"x{depth}"
+    parts = f"{item}.key", f"{item}.value"
+    key, key_kind = with_names(parts[0], given.key_type, wanted.key, depth + 1)
+    value, value_kind = with_names(parts[1], given.item_type, wanted.value, depth + 1)
+    if (key, value) == parts:
+        return expression, given
+    entries = f"list_transform(map_entries({expression}), lambda {item}: struct_pack(key := {key}, value := {value}))"
+    named = f"CASE WHEN {expression} IS NULL THEN NULL ELSE map_from_entries({entries}) END"
+    return named, pa.map_(key_kind, value_kind)
 
 
 def _is_positional(given: pa.StructType, wanted: Row) -> bool:
