@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
 from lakelet.sql.engine.settings import OWN_SETTINGS, engine_setting
+from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.statement import Statement
 
 
@@ -22,6 +23,12 @@ def run_set(context: Context, statement: Statement) -> SqlResult:
     if reader.at_end:
         rows = sorted(context.settings.items())
         return SqlResult.of_rows({"name": pa.string(), "value": pa.string()}, rows)
+    if reader.at("VARIABLE") and reader.peek(1).is_name:
+        raise SqlError(
+            "SET VARIABLE: values are parameters here, $name with params= or --param; PREPARE keeps a statement with some",
+            reader.text,
+            reader.peek().start,
+        )
     _skip_scope(statement)
     if reader.accept("TIME", "ZONE"):
         name = "TimeZone"

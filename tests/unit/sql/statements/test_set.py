@@ -172,3 +172,8 @@ def test_a_setting_is_restored(lake: Lake, text: str) -> None:
     lake.sql("SET threads = 1")
     lake.sql(text)
     assert lake.sql("SET").rows() == []
+
+
+def test_variables_are_parameters_here(lake: Lake) -> None:
+    with pytest.raises(InvalidError, match=r"SET VARIABLE: values are parameters here, \$name"):
+        lake.sql("SET VARIABLE animal = 'duck'")
