@@ -38,3 +38,12 @@ def test_names_may_be_called_like_changes(sql: SqlSession) -> None:
     assert sql.rows('WITH "delete" AS (SELECT a AS "update" FROM t) SELECT "update" AS "insert" FROM "delete"') == [
         (1,)
     ]
+
+
+def test_names_of_signs_need_no_quotes(sql: SqlSession) -> None:
+    sql.rows(
+        "CREATE TABLE 👤 (🔑 INT, ✍ STRING)",
+        "INSERT INTO 👤 (✍, 🔑) VALUES ('x', 1)",
+        "UPDATE 👤 SET ✍ = 'y' WHERE 🔑 = 1",
+    )
+    assert sql.rows("SELECT 👤.✍ FROM 👤 WHERE 🔑 = 1") == [("y",)]

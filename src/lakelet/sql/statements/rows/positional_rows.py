@@ -2,7 +2,8 @@
 
     (7, 'w') and ROW(7, 'w') into ROW<x INT, y STRING>     {'x': 7, 'y': 'w'}
 
-DuckDB returns such a row to Arrow as a struct of `element1`, `element2`, …
+DuckDB returns such a row to Arrow as a struct of `element1`, `element2`, … Names are matched without regard to case, and the
+target's are written.
 """
 
 from __future__ import annotations
@@ -34,15 +35,16 @@ def with_names(expression: str, given: pa.DataType, wanted: TableType, depth: in
     if _is_positional(given, wanted):
         pairs = list(zip(given, fields, strict=True))
     else:
-        known = {one.name.lower(): one for one in fields}
+        exact, known = {one.name: one for one in fields}, {one.name.lower(): one for one in fields}
         if any(inner.name.lower() not in known for inner in given):
             return expression, given
-        pairs = [(inner, known[inner.name.lower()]) for inner in given]
+        pairs = [(inner, exact.get(inner.name) or known[inner.name.lower()]) for inner in given]
     items, kinds, changed = [], [], False
     for place, (inner, field) in enumerate(pairs, 1):
         part = f"struct_extract_at({expression}, {place})"
         value, kind = with_names(part, inner.type, field.type, depth)
-        changed = changed or value != part or inner.name.lower() != field.name.lower()
+        # Also where the case alone differs: to a cast of DuckDB both are one type, and the given names stay.
+        changed = changed or value != part or inner.name != field.name
         items.append(f"{quoted(field.name)} := {value}")
         kinds.append(pa.field(field.name, kind))
     if not changed:

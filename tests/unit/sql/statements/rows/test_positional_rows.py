@@ -79,3 +79,25 @@ def test_rows_in_keys_and_values_of_a_map_by_position() -> None:
     sql.rows("INSERT INTO u VALUES (4, MAP {{'b': 1, 'a': 2}: {'y': 'g', 'x': 3}}, NULL)")
     assert sql.rows("SELECT m FROM u WHERE id = 4") == [([({"a": 2, "b": 1}, {"x": 3, "y": "g"})],)]
     sql.fails("INSERT INTO u VALUES (5, MAP {ROW(1): ROW(3, 'c')}, NULL)", "does not convert")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [
+        ("ROW<`I` INT, j INT>", "{'i': 1, 'J': 2}", {"I": 1, "j": 2}),
+        ("ROW<`I` ROW<k INT>>", "{'i': {'K': 1}}", {"I": {"k": 1}}),
+        ("ARRAY<ROW<`I` INT>>", "[{'i': 1}, NULL]", [{"I": 1}, None]),
+        ("MAP<STRING, ROW<`I` INT>>", "MAP {'a': {'i': 1}}", [("a", {"I": 1})]),
+    ],
+)
+def test_names_of_fields_are_found_in_another_case(kind: str, value: str, found: object) -> None:
+    sql = SqlSession()
+    sql.rows(
+        f"CREATE TABLE u (id INT, r {kind})",
+        f"INSERT INTO u VALUES (1, {value})",
+        f"INSERT INTO u SELECT 2, {value}",
+        "INSERT INTO u VALUES (3, NULL)",
+        f"UPDATE u SET r = {value} WHERE id = 3",
+        "INSERT INTO u SELECT id + 3, r FROM u",
+    )
+    assert sql.rows("SELECT r FROM u") == [(found,)] * 6
