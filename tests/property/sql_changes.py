@@ -181,12 +181,21 @@ class ChangeMaker:
         text += f" WHERE {self._condition([side])}" if self.rng.random() < 0.7 else ""
         return self._same(text + self._returning(side))
 
+    def _source(self, rows: Sequence[tuple[object, ...]]) -> str:
+        """Rows to join with the target: VALUES, or a query over them, which may name a column that only the target has."""
+        values = f"({self._values(rows)}) AS q(id, p, v, s)"
+        form = self.rng.randrange(3)
+        if form == 0:
+            return values
+        if form == 1:
+            return f"(SELECT * FROM {values}) AS q"
+        own = "t.id" if self.wrong and self.rng.random() < 0.5 else "q.id"
+        return f"(SELECT q.* FROM {values} WHERE {own} IS NOT NULL) AS q"
+
     def _update_from(self) -> RandomChange:
         rows = list({row[0]: row for row in self._rows(4)}.values())
         where = "t.id = q.id" + (f" AND {self._condition(['t', 'q'])}" if self.rng.random() < 0.4 else "")
-        text = (
-            f"UPDATE t SET {self._assignments(['t', 'q'])} FROM ({self._values(rows)}) AS q(id, p, v, s) WHERE {where}"
-        )
+        text = f"UPDATE t SET {self._assignments(['t', 'q'])} FROM {self._source(rows)} WHERE {where}"
         return self._same(text + self._returning("t"))
 
     def _delete(self) -> RandomChange:
@@ -194,7 +203,7 @@ class ChangeMaker:
 
     def _delete_using(self) -> RandomChange:
         condition = f"t.id = q.id AND {self._condition(['t', 'q'])}"
-        text = f"DELETE FROM t USING ({self._values(self._rows())}) AS q(id, p, v, s) WHERE {condition}"
+        text = f"DELETE FROM t USING {self._source(self._rows())} WHERE {condition}"
         return self._same(text + self._returning("t"))
 
     def _conflict(self) -> RandomChange:

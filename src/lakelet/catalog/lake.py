@@ -16,7 +16,14 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lakelet.catalog.given_columns import Columns, given_fields, named_by_days
+from lakelet.catalog.given_definition import (
+    Columns,
+    given_fields,
+    given_names,
+    moved_keys,
+    named_by_days,
+    option_texts,
+)
 from lakelet.catalog.rename import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
 from lakelet.catalog.table_files import make_table, remove_table
@@ -32,14 +39,13 @@ from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.literals import parse_literal
 from lakelet.model.schema import TableSchema, new_schema
 from lakelet.model.schema_change.replaced_schema import replaced_schema
+from lakelet.model.text import check_text
 from lakelet.options import (
     CALLBACKS_ALLOW,
     PARTITION,
     PARTITION_LEGACY_NAME,
     PATH,
     PRIMARY_KEY,
-    Option,
-    TableOptions,
     check_options,
 )
 from lakelet.session_factory import open_session
@@ -380,10 +386,7 @@ class Lake:
         comment: str | None,
     ) -> TableSchema:
         """The schema of a table that is created with these arguments, checked; nothing is created."""
-        texts = {
-            key: ("true" if value else "false") if isinstance(value, bool) else str(value)
-            for key, value in options.items()
-        }
+        texts = option_texts(options)
         check_options(texts)
         check_callbacks(texts, self._callback_modules)
         if PATH.name in texts:
@@ -391,8 +394,8 @@ class Lake:
                 f"option {PATH.name!r}: the location of a table follows from its name, found {texts[PATH.name]!r}"
             )
         fields = given_fields(columns)
-        partitioned_by = _moved_keys(texts, PARTITION, _names(partitioned_by))
-        primary_key = _moved_keys(texts, PRIMARY_KEY, _names(primary_key))
+        partitioned_by = moved_keys(texts, PARTITION, given_names(partitioned_by))
+        primary_key = moved_keys(texts, PRIMARY_KEY, given_names(primary_key))
         for field in fields:
             if field.default is not None:
                 parse_literal(field.default, field.type, f"default of column {field.name!r}")
@@ -438,26 +441,10 @@ def _opened(name: str, home: TableHome) -> Table:
 
 
 def _split(name: str) -> tuple[str, str]:
-    parts = name.split(".")
+    parts = check_text(name, "table name").split(".")
     if len(parts) != 2:
         raise InvalidError(f"table name {name!r}: expected database.table")
     return check_name(parts[0], "database"), check_name(parts[1], "table")
-
-
-def _names(given: Sequence[str] | None) -> Sequence[str]:
-    """Column names; one may be given by itself, and None are none."""
-    return (given,) if isinstance(given, str) else given or ()
-
-
-def _moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None], given: Sequence[str]) -> Sequence[str]:
-    """Key columns given as an option; the option is removed."""
-    named = TableOptions(options).get(option)
-    if not named:
-        return given
-    if given and tuple(given) != named:
-        raise InvalidError(f"option {option.name!r} names {', '.join(named)}, but {', '.join(given)} was given as well")
-    del options[option.name]
-    return named
 
 
 def _is_name(name: str) -> bool:

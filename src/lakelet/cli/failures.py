@@ -32,7 +32,7 @@ _HINTS: dict[type[LakeletError], str] = {
     ConflictError: "nothing was changed; run it again",
     CommitUnknownError: "look at lakelet history before you run it again",
     UnavailableError: "it may work later; see that the address and the options such as s3.endpoint are right",
-    PermissionDeniedError: "see that the access key may read and write there",
+    PermissionDeniedError: "see that the user or the access key may read and write there",
     InternalError: "this is a defect of Lakelet; --debug shows where",
 }
 

@@ -146,7 +146,11 @@ def check_alter(old: Mapping[str, str], new: Mapping[str, str]) -> None:
 
 def check_connection(options: Mapping[str, str]) -> None:
     """Refuse unknown names and bad values among the options a connection is opened with."""
+    if not isinstance(options, Mapping):
+        raise InvalidError(f"connection options: expected a mapping of names to values, found {type(options).__name__}")
     for key, text in options.items():
+        if not isinstance(key, str):
+            raise InvalidError(f"connection option {key!r}: expected text for its name, found {type(key).__name__}")
         if key.startswith(CATALOG_PREFIX):
             if key.count(".") < 2 or not all(key.split(".")[1:3]):
                 raise InvalidError(f"connection option '{key}': expected {CATALOG_PREFIX}<name>.<property>")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from lakelet.catalog.lake import Lake
@@ -37,6 +37,7 @@ class Session:
         variables of `caller`.
         """
         check_text(text, "the statement")
+        _check_given(params, frames)
         statements = statements_of(text)
         if not statements:
             raise InvalidError("the statement is empty")
@@ -60,3 +61,13 @@ class Session:
         """Closes the engine, which drops temporary tables and views."""
         self.context.temporary.clear()
         self.context.engine.close()
+
+
+def _check_given(params: object, frames: object) -> None:
+    """InvalidError for parameters or frames of another form, such as a single value."""
+    if params is not None and not (isinstance(params, (Mapping, Sequence)) and not isinstance(params, (str, bytes))):
+        raise InvalidError(
+            f"params: expected a mapping for $name, or a list for ? and $1, such as [{params!r}], found {type(params).__name__}"
+        )
+    if frames is not None and not isinstance(frames, Mapping):
+        raise InvalidError(f"frames: expected a mapping of names to data, found {type(frames).__name__}")

@@ -4,11 +4,12 @@ Place in the data path: the first thing `connect` does, and again wherever a sto
 location. It owns the forms a location takes and which decorators a backend gets. It reads no object, except
 that an S3 bucket is probed once per process.
 
-    ./warehouse, /data/warehouse, file:///data/warehouse    LocalStore
+    ./warehouse, /data/warehouse, file:///data/warehouse    LocalStore; ~/warehouse is in the home folder
     s3://bucket/prefix (s3a:// too)                         S3Store, probed, within RetryingStore
     memory://NAME                                           the process's MemoryStore of that name
 """
 
+import os
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -35,7 +36,8 @@ def open_store(url: str, options: Mapping[str, str]) -> ObjectStore:
     if not separator:
         if not url:
             raise InvalidError("the warehouse location is empty; expected a path, file://, s3:// or memory://")
-        return LocalStore(url.removeprefix("file:") if url.startswith("file:/") else url)
+        # A location of a program or a settings file has not been through a shell, which would have expanded `~`.
+        return LocalStore(url.removeprefix("file:") if url.startswith("file:/") else os.path.expanduser(url))
     match scheme.lower():
         case "file":
             return LocalStore(_file_path(url))

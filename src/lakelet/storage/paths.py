@@ -38,6 +38,8 @@ _NUMBERED = re.compile(r"^(?P<kind>snapshot|schema)-(?P<number>\d+)$")
 
 def check_name(name: str, what: str) -> str:
     """The name itself if it may be part of a path; InvalidError otherwise."""
+    if not isinstance(name, str):
+        raise InvalidError(f"{what} name {name!r}: expected text, found {type(name).__name__}")
     if not _NAME.match(name) or name != name.strip() or len(name) > _MAX_NAME:
         raise InvalidError(
             f"{what} name {name!r}: expected up to {_MAX_NAME} characters, "

@@ -86,6 +86,9 @@ def test_the_shells_own_commands(typed: Run, shop: Lake, line: str, said: str) -
         ("\\i", "needs the name of a file"),
         ("\\i /nowhere", "is not there"),
         ("\\o /nowhere/x", "results cannot go to"),
+        (".mode csv", "'.mode' is no command of the shell"),
+        (".table", "did you mean .tables"),
+        (".", "is no command of the shell"),
     ],
 )
 def test_wrong_commands_are_one_line(typed: Run, shop: Lake, line: str, said: str) -> None:
@@ -101,14 +104,22 @@ def test_the_trace_of_an_error(typed: Run, shop: Lake) -> None:
     assert "Traceback" not in typed("SELEC 1;").err
 
 
-@pytest.mark.parametrize("line", ["\\q", "exit", "quit", "EXIT;", " Quit ; "])
+@pytest.mark.parametrize("line", ["\\q", "exit", "quit", "EXIT;", " Quit ; ", ".quit", ".exit", " .EXIT"])
 def test_leaving(typed: Run, shop: Lake, line: str) -> None:
     assert typed(f"SELECT 1;\n{line}\nSELEC").code == 0
 
 
-@pytest.mark.parametrize("line", ["\\?", "help", "HELP;"])
+@pytest.mark.parametrize("line", ["\\?", "help", "HELP;", ".help"])
 def test_help(typed: Run, shop: Lake, line: str) -> None:
     assert "\\timing" in typed(line).out
+
+
+@pytest.mark.parametrize(
+    ("line", "same"), [(".tables", "\\dt"), (".databases", "\\l"), (".schema shop.orders", "\\d shop.orders")]
+)
+def test_commands_of_other_shells(typed: Run, shop: Lake, line: str, same: str) -> None:
+    assert typed(f"{line}\nSELECT 7;").out == typed(f"{same}\nSELECT 7;").out
+    assert "0.5" in typed("SELECT\n.5 AS half;").out
 
 
 def test_words_inside_of_a_statement_are_no_commands(typed: Run, shop: Lake) -> None:
@@ -159,6 +170,7 @@ def test_ctrl_c_stops_a_statement_and_a_persons_shell_goes_on(
         ("SELECT 1;", True),
         ("SELECT 1; SELECT", False),
         ("\\d", True),
+        (".tables", True),
         ("SELECT ';", False),
     ],
 )

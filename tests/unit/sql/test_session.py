@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import lakelet
-from lakelet import InvalidError, Lake, NotFoundError
+from lakelet import InvalidError, Lake, LakeletError, NotFoundError
 from lakelet.sql import Session
 
 
@@ -37,6 +37,27 @@ def test_an_empty_text_is_refused(lake: Lake, text: str) -> None:
 def test_what_is_no_text_is_refused(lake: Lake, text: object) -> None:
     with pytest.raises(InvalidError):
         lake.sql(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("params", [5, "abc", b"abc", 1.5, {1, 2}])
+def test_parameters_are_a_mapping_or_a_list(lake: Lake, params: object) -> None:
+    with pytest.raises(InvalidError, match=r"params: expected a mapping for \$name, or a list"):
+        lake.sql("SELECT ?", params=params)  # type: ignore[arg-type]
+    with pytest.raises(InvalidError, match="params"):
+        lake.sql("INSERT INTO shop.t (id) VALUES (?)", params=params)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("frames", [5, "f", ["f"]])
+def test_frames_are_a_mapping(lake: Lake, frames: object) -> None:
+    with pytest.raises(InvalidError, match="frames: expected a mapping of names to data"):
+        lake.sql("SELECT 1", frames=frames)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("frame", [5, "text", [{"a": 1}], {"a": [1]}, None])
+def test_a_frame_that_is_no_table_is_named(lake: Lake, frame: object) -> None:
+    with pytest.raises(LakeletError, match=r"\bf'") as raised:
+        lake.sql("SELECT * FROM f", frames={"f": frame})
+    assert "lakelet_" not in str(raised.value)
 
 
 def test_what_is_too_deep_is_refused(lake: Lake) -> None:

@@ -19,6 +19,13 @@ def test_plain_paths_and_file_urls_open_local_stores(tmp_path: Path, monkeypatch
         assert store.location == expected
 
 
+def test_a_path_may_begin_at_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert open_store("~/w", {}).location == str(tmp_path / "w")
+    assert open_store("./~/w", {}).location == str(tmp_path / "~" / "w")
+
+
 def test_memory_urls_open_the_store_of_that_name() -> None:
     store = open_store("memory://opened-by-url", {})
     assert store is MemoryStore.named("opened-by-url")

@@ -116,6 +116,27 @@ REFUSED: dict[str, tuple[Action, type[LakeletError], str]] = {
     "branch that climbs": (table_does(lambda t: t.scan(branch="../../x")), InvalidError, "branch"),
     "tag that climbs": (table_does(lambda t: t.scan(tag="../../x")), InvalidError, "tag"),
     "renamed to a path": (lambda lake: lake.rename_table(TABLE, "d.a/b"), InvalidError, "."),
+    # Values that are no names, lists or mappings.
+    **{
+        f"{what}: {value!r}": (action(value), InvalidError, "expected")
+        for value in (None, 5, b"d.t", ["d.t"])
+        for what, action in {
+            "table name": lambda value: lambda lake: lake.table(value),
+            "asked table name": lambda value: lambda lake: lake.table_exists(value),
+            "new table name": lambda value: created(name=value),
+            "new name": lambda value: lambda lake: lake.rename_table(TABLE, value),
+            "dropped name": lambda value: lambda lake: lake.drop_table(value),
+            "database name": lambda value: lambda lake: lake.create_database(value),
+        }.items()
+    },
+    "primary key that is a number": (created(primary_key=5), InvalidError, "name of a column or a list"),
+    "partition keys that are a number": (created(partitioned_by=5), InvalidError, "name of a column or a list"),
+    "options that are a text": (created(options="bucket=4"), InvalidError, "mapping"),
+    "snapshots to keep that are a text": (
+        table_does(lambda t: t.expire_snapshots(retain_max="many")),  # type: ignore[arg-type]
+        InvalidError,
+        "retain_max 'many'",
+    ),
     # What is not there, and what is.
     "no such database": (created(name="nope.t"), NotFoundError, "nope"),
     "no such table": (lambda lake: lake.table("d.nope"), NotFoundError, r"d\.nope"),

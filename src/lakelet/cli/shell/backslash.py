@@ -1,6 +1,7 @@
 """The shell's own commands, which begin with a backslash and need no semicolon.
 
-`exit`, `quit` and `help` alone on a line are commands too.
+`exit`, `quit` and `help` alone on a line are commands too. A line that begins with a dot is taken for a command of DuckDB's or
+SQLite's shell: no statement begins so, and waiting for its semicolon would look like silence.
 """
 
 from __future__ import annotations
@@ -17,6 +18,16 @@ from lakelet.sql.lexer.errors import nearest
 
 _SWITCH = {"on": True, "off": False}
 _PLAIN = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
+_DOTTED = {
+    ".exit": "\\q",
+    ".quit": "\\q",
+    ".help": "\\?",
+    ".tables": "\\dt",
+    ".schema": "\\d",
+    ".databases": "\\l",
+    ".timer": "\\timing",
+    ".read": "\\i",
+}
 
 
 class Quit(Exception):
@@ -34,16 +45,16 @@ class Backslash:
 
 def is_own_command(text: str) -> bool:
     """Whether a line is one of the shell's own commands rather than SQL."""
-    return text.lstrip().startswith("\\") or _plain_word(text) in _PLAIN
+    return text.lstrip().startswith(("\\", ".")) or _plain_word(text) in _PLAIN
 
 
 def run_backslash(shell: Shell, line: str) -> None:
     """Runs one of the commands; NotFoundError names the nearest."""
     line = _PLAIN.get(_plain_word(line), line)
     name, _, rest = line.strip().rstrip(";").partition(" ")
-    command = BACKSLASHES.get(name)
+    command = BACKSLASHES.get(_DOTTED.get(name.lower(), name))
     if command is None:
-        raise NotFoundError(f"{name!r} is no command of the shell{nearest(name, BACKSLASHES)}")
+        raise NotFoundError(f"{name!r} is no command of the shell{nearest(name, (*BACKSLASHES, *_DOTTED))}")
     argument = rest.strip()
     if argument and not command.argument:
         raise InvalidError(f"{name} takes nothing more, found {argument!r}")

@@ -33,6 +33,8 @@ from lakelet.sink.rows.conversion import convert_array
 from lakelet.sink.rows.value_checks import first_unshowable, reach_text, shown_value
 
 _TYPES = pa.types
+# Of the decimals only these can arrive with more digits than their type has: a cast checks the others.
+_WIDEST = frozenset(pa.decimal128(38, scale) for scale in range(39))
 _UUID_BYTES = 16
 _UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 
@@ -51,7 +53,7 @@ def fit_values(
 ) -> pa.Array:
     """The values in the stored type; InvalidError with the first that does not fit."""
     fitted = array if array.type == target else _converted(array, kind, target, where, row_of)
-    at = first_unshowable(fitted) if _TYPES.is_temporal(target) else None
+    at = first_unshowable(fitted) if _TYPES.is_temporal(target) or target in _WIDEST else None
     if at is not None:
         raise InvalidError(
             f"column {where!r}: expected {kind}, of {reach_text(target)}, found {shown_value(fitted[at])} in row {row_of(at)}"

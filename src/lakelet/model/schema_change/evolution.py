@@ -238,6 +238,11 @@ def _split(schema: TableSchema, path: Path, *, new: bool = False) -> tuple[tuple
 
 def _find(fields: Fields, parts: Sequence[str], path: Path) -> Fields:
     """The fields themselves, if the path leads to one of them or to something inside one."""
+    if not parts:
+        raise NotFoundError(
+            f"column {_text(path)!r} is what an ARRAY, MULTISET or MAP holds, and no field of its own; its fields are "
+            f"{', '.join(field.name for field in fields)}"
+        )
     found = next((field for field in fields if field.name == parts[0]), None)
     if found is None:
         raise NotFoundError(

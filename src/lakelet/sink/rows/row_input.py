@@ -76,8 +76,8 @@ def batches_of(
 
 def _not_a_table(data: Any, reason: str = "") -> InvalidError:
     return InvalidError(
-        f"cannot write a {type(data).__name__}{reason}: expected an Arrow table, batch or reader, a pandas or polars frame, "
-        "a list of dicts, or an iterable of these"
+        "expected rows in an Arrow table, batch or reader, a pandas or polars frame, a list of dicts, or an iterable of these; "
+        f"found {type(data).__name__}{reason}"
     )
 
 

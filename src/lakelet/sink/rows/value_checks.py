@@ -10,6 +10,7 @@ and what lies beyond those years, is a value that Python, and SQL's own texts, c
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,8 @@ from lakelet.model.types import (
 
 _TYPES = pa.types
 _TIMES = (Kind.DATE, Kind.TIME, *TIMESTAMPS)
+# The most digits of a decimal. 128 bits hold some numbers of 39, which DuckDB's HUGEINT arrives with.
+_MOST_DIGITS = 38
 # The first day of the year 1 and the last of 9999, from 1970-01-01 on.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -40,8 +43,8 @@ _SHOWN_CHARACTERS = 100
 
 
 def check_values(array: pa.Array, data_type: DataType, where: str, first_row: int = 0) -> None:
-    """Refuse NULL in NOT NULL columns and fields, text or bytes longer than the type allows, times with more digits, and
-    times and dates outside the supported range."""
+    """Refuse NULL in NOT NULL columns and fields, text or bytes longer than the type allows, times and decimals with more
+    digits, and times and dates outside the supported range."""
     _check_inside(array, data_type, where, lambda row: first_row + row)
 
 
@@ -61,6 +64,8 @@ def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Call
                 )
         case Atomic(kind) if kind in _TIMES:
             _check_times(array, data_type, where, row_of)
+        case Atomic(Kind.DECIMAL, precision) if precision == _MOST_DIGITS:
+            _check_reach(array, data_type, where, row_of)
         case Row(fields) if _needs_check(data_type):
             # Values below a NULL struct are ignored.
             present, inner_row = _present(array, row_of)
@@ -82,13 +87,17 @@ def _check_inside(array: pa.Array, data_type: DataType, where: str, row_of: Call
             return
 
 
-def _check_times(array: pa.Array, data_type: DataType, where: str, row_of: Callable[[int], int]) -> None:
+def _check_reach(array: pa.Array, data_type: DataType, where: str, row_of: Callable[[int], int]) -> None:
     index = first_unshowable(array)
     if index is not None:
         raise InvalidError(
             f"column {where!r} is {data_type}, of {reach_text(array.type)}, "
             f"but row {row_of(index)} has {shown_value(array[index])}"
         )
+
+
+def _check_times(array: pa.Array, data_type: DataType, where: str, row_of: Callable[[int], int]) -> None:
+    _check_reach(array, data_type, where, row_of)
     step = precision_step(data_type)
     surplus = np.flatnonzero(_units(array).fill_null(0).to_numpy() % step) if step > 1 else np.empty(0)
     if surplus.size:
@@ -99,7 +108,9 @@ def _check_times(array: pa.Array, data_type: DataType, where: str, row_of: Calla
 
 
 def first_unshowable(array: pa.Array) -> int | None:
-    """The position of the first time or date outside the supported range."""
+    """The position of the first time, date or decimal outside the supported range."""
+    if _TYPES.is_decimal(array.type):
+        return _first_longer(array)
     least, greatest = _reach(array.type)
     units = _units(array)
     low, high = pc.min_max(units).values()
@@ -109,8 +120,21 @@ def first_unshowable(array: pa.Array) -> int | None:
     return int(outside.index(True).as_py())
 
 
+def _first_longer(array: pa.Array) -> int | None:
+    """The position of the first decimal with more digits than its type has."""
+    # Written out, for a minus in front of a Decimal rounds it to the digits of the context.
+    least, greatest = (Decimal((sign, (9,) * array.type.precision, -array.type.scale)) for sign in (1, 0))
+    low, high = (value.as_py() for value in pc.min_max(array).values())
+    if low is None or (least <= low and high <= greatest):
+        return None
+    values = (value.as_py() for value in array)
+    return next(place for place, value in enumerate(values) if value is not None and not least <= value <= greatest)
+
+
 def reach_text(arrow: pa.DataType) -> str:
-    """The supported range of times and dates of a type, as text."""
+    """The supported range of times, dates and decimals of a type, as text."""
+    if _TYPES.is_decimal(arrow):
+        return f"at most {arrow.precision} digits"
     if _TYPES.is_time(arrow):
         return "00:00:00 up to 24:00:00"
     is_nanos = _TYPES.is_timestamp(arrow) and arrow.unit == "ns"
@@ -187,5 +211,6 @@ def _needs_check(data_type: DataType) -> bool:
         case Row(fields):
             inner = tuple(field.type for field in fields)
         case Atomic(kind, precision):
-            return (kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH) or kind in _TIMES
+            is_widest = kind is Kind.DECIMAL and precision == _MOST_DIGITS
+            return (kind in (*STRINGS, *BINARIES) and precision < MAX_LENGTH) or kind in _TIMES or is_widest
     return any(not child.nullable or _needs_check(child) for child in inner)

@@ -28,6 +28,7 @@ from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.predicate.instance import open_instance
 from lakelet.sql.engine.engine_errors import Placed, lakelet_error
+from lakelet.sql.engine.unsigned_results import exact_in_arrow
 from lakelet.sql.lexer.quotes import listed, literal, quoted
 from lakelet.sql.query.relation import Rows
 from lakelet.sql.statement import Params
@@ -252,7 +253,7 @@ class Space:
         """Runs a statement and gives all its rows as Arrow; a table without columns where it gives none."""
         try:
             found: duckdb.DuckDBPyRelation | None = self._cursor.sql(text, params=params or None)
-            return pa.table({}) if found is None else found.to_arrow_table()
+            return pa.table({}) if found is None else exact_in_arrow(found).to_arrow_table()
         except duckdb.Error as error:
             raise self._placed_error(text, error, placed or Placed(text)) from error
         except pa.ArrowException as error:
@@ -270,7 +271,7 @@ class Space:
         text = f"SELECT {expression}"
         try:
             found = self._cursor.sql(text, params=params) if params else self._cursor.sql(text)
-            value: object = found.to_arrow_table().column(0)[0].as_py()
+            value: object = exact_in_arrow(found).to_arrow_table().column(0)[0].as_py()
             return value
         except (duckdb.Error, pa.ArrowException) as error:
             raise self._error(error) from error
@@ -279,7 +280,7 @@ class Space:
         """The rows of a query; the space is closed when they have been read."""
         try:
             relation = self._cursor.sql(query, params=params) if params else self._cursor.sql(query)
-            reader = relation.to_arrow_reader(BATCH_ROWS)
+            reader = exact_in_arrow(relation).to_arrow_reader(BATCH_ROWS)
         except duckdb.Error as error:
             found = self._placed_error(query, error, placed)
             self.close()

@@ -28,6 +28,8 @@ _SUGGESTED = re.compile(rf"(?<=: ){_OWN}, |, {_OWN}|\s*(?:Candidate [\w ]+:|Did 
 _NAMED = re.compile(_OWN)
 # Advice that does not apply here: only some settings can be changed.
 _ADVICE = re.compile(r'\s*(?:Use|You can use|Consider) "SET [^"]*"[^.]*\.?')
+# The cast of a result's UHUGEINT (`sql/engine/unsigned_results`), at no place of the text, or one of the text.
+_UNSIGNED = re.compile(r"Type UINT128 with value (\d+) can't be cast .* destination type INT128\b")
 _NO_ROWID = re.compile(r'(?:column|named) "rowid"(?: not found)?', re.IGNORECASE)
 _KINDS: tuple[tuple[type[BaseException], type[LakeletError]], ...] = (
     (duckdb.InternalException, InternalError),
@@ -77,6 +79,11 @@ def lakelet_error(error: BaseException, placed: Placed | None = None, *, shift: 
         # An error after the first rows is raised by the Arrow stream, as a text.
         return lakelet_error(_inner(error), placed, shift=shift)
     message, place = _parsed_message(str(error))
+    huge = _UNSIGNED.search(message)
+    if huge is not None:
+        return InvalidError(
+            f"the UHUGEINT {huge[1]} is greater than any HUGEINT, and than what a result holds; CAST it to VARCHAR"
+        )
     for theirs, ours in _KINDS:
         if isinstance(error, theirs):
             if isinstance(error, duckdb.IOException) and "No files found" in message:

@@ -4,7 +4,8 @@
 
 The first stage of every statement. Queries and expressions are parsed by DuckDB; the statements that Lakelet adds, and
 the few edits of a query before DuckDB sees it, are parsed from these words. The lexical rules are those of DuckDB,
-with one addition: names may be quoted in backticks, which DuckDB accepts as well.
+with one addition: names may be quoted in backticks, which DuckDB accepts as well. Every character beyond ASCII that is no
+space may be in a name.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _TOKEN = re.compile(
     | (?P<dollar>\$(?P<tag>[A-Za-z_]\w*)?\$(?:.*?)\$(?(tag)(?P=tag))\$)
     | (?P<parameter>\$\w+|\?)
     | (?P<number>(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|\d[\d_]*(?:\.(?!\.)[\d_]*)?(?:[eE][+-]?\d+)?|\.\d[\d_]*(?:[eE][+-]?\d+)?))
-    | (?P<word>[^\W\d][\w$]*)
+    | (?P<word>(?:[^\W\d]|[^\x00-\x7f])(?:[\w$]|[^\x00-\x7f\s])*)
     | (?P<symbol>=>|->>|->|::|:=|<=|>=|<>|!=|\|\||==|\*\*|//|[^\s])
     """,
     re.VERBOSE | re.DOTALL,

@@ -70,8 +70,9 @@ def _procedure(reader: WordReader) -> Procedure:
     first = reader.peek()
     parts = reader.name_parts("the name of a procedure, such as sys.compact")
     if len(parts) < 2 or parts[-2].lower() != SYSTEM_DATABASE:
+        known = parts[-1] if find_procedure(parts[-1]) is not None else "…"
         raise SqlError(
-            f"procedures are in {SYSTEM_DATABASE}: expected CALL {SYSTEM_DATABASE}.{parts[-1]}(…)",
+            f"{'.'.join(parts)!r}: procedures are in {SYSTEM_DATABASE}, expected CALL {SYSTEM_DATABASE}.{known}(…)",
             reader.text,
             first.start,
         )

@@ -37,7 +37,7 @@ from lakelet.sql.query.case_names import check_columns_apart, unique_names
 from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.incremental import Incremental, incrementals
 from lakelet.sql.query.parse_tree import Node, Reference, functions, references
-from lakelet.sql.query.query_words import default_names, is_duckdbs, is_file, named_tables
+from lakelet.sql.query.query_words import check_only_reads, default_names, is_duckdbs, is_file, named_tables
 from lakelet.sql.query.relation import Deferred, Relation, Rows, as_arrow, column_names
 from lakelet.sql.query.shortcuts import all_counted, counted, limited
 from lakelet.sql.query.table_functions import check_functions, expanded
@@ -120,6 +120,7 @@ class Query:
         self.text = expanded(self.text, self._value)
         words = words_of(self.text)
         check_functions(self.text, words)
+        check_only_reads(self.text, words)
         if is_listing(words):
             self.text = shown_tables(self.text)
             words = words_of(self.text)
@@ -441,7 +442,7 @@ class Query:
             self.views.append((name, made))
             return made.sql(self.space)
         if not isinstance(relation, TableScan):
-            return f"SELECT * FROM {self._frame(relation)}"
+            return f"SELECT * FROM {self.space.add_frame(as_arrow(relation, name))}"
         if relation.where is not None or relation.limit is not None:
             return scanned_sql(relation, self.space)
         texts = ()
@@ -466,9 +467,6 @@ class Query:
         # A text is then a timestamp in the session's zone, which pruning ignores.
         zoned = Kind.TIMESTAMP_LTZ
         return tuple(one for one in fields if getattr(one.type, "kind", None) is not zoned)
-
-    def _frame(self, frame: object) -> str:
-        return self.space.add_frame(as_arrow(frame))
 
     def _value(self, expression: str) -> object:
         """The value of an expression without tables."""

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from lakelet.catalog.names import DEFAULT_DATABASE
+from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.words import Word
 
+_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _FILE_SIGNS = frozenset("./*:")
 _DUCKDBS_SCHEMAS = ("information_schema", "pg_catalog")
 _DUCKDBS_NAMES = ("duckdb_", "pragma_", "sqlite_", "pg_")
@@ -43,3 +45,21 @@ def named_tables(words: Sequence[Word]) -> set[tuple[str, ...]]:
             if place + 2 < len(words) and words[place + 1].keyword == "." and words[place + 2].is_name:
                 found.add((word.text, words[place + 2].text))
     return found
+
+
+def check_only_reads(text: str, words: Sequence[Word]) -> None:
+    """SqlError at a common table expression that changes a table: a commit holds the changes of one statement."""
+    for place, word in enumerate(words[:-1]):
+        if word.keyword != "AS":
+            continue
+        after = place + 1
+        while words[after].keyword in ("NOT", "MATERIALIZED") and after + 2 < len(words):
+            after += 1
+        change = words[after + 1] if words[after].keyword == "(" and after + 1 < len(words) else None
+        if change is not None and change.keyword in _CHANGES:
+            raise SqlError(
+                f"{change.keyword} in WITH: a query changes no table; run the change as a statement of its own, where "
+                "RETURNING gives its rows",
+                text,
+                change.start,
+            )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelet.errors import InvalidError
 from lakelet.model.types import Field
 
 if TYPE_CHECKING:
@@ -58,8 +59,13 @@ def column_names(relation: object) -> Sequence[str]:
     return ()
 
 
-def as_arrow(frame: object) -> object:
-    """Data that DuckDB can register."""
+def as_arrow(frame: object, name: str) -> object:
+    """Data that DuckDB can register; InvalidError for a value that is no table."""
+    if frame is None or isinstance(frame, (str, bytes, int, float, list, tuple, dict, set)):
+        raise InvalidError(
+            f"{name!r}: expected an Arrow table or reader, a pandas or polars frame, a scan or a result, found "
+            f"{type(frame).__name__}"
+        )
     # A scan or a result of ours, among others.
     reader = getattr(frame, "to_reader", None)
     return frame if reader is None or isinstance(frame, pa.Table) else reader()

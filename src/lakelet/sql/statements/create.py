@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakelet.catalog.given_columns import Columns
+from lakelet.catalog.given_definition import Columns
 from lakelet.catalog.names import DEFAULT_DATABASE, SYSTEM_DATABASE, TableName
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import AlreadyExistsError, CommitUnknownError, InvalidError, NotFoundError
@@ -30,6 +30,7 @@ from lakelet.options import (
 from lakelet.sql.context import Context
 from lakelet.sql.iceberg.hooks import at_iceberg, at_iceberg_ref, iceberg_handler
 from lakelet.sql.lexer.errors import SqlError
+from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.statement import Statement
 from lakelet.sql.statements.definition.table_definition import (
@@ -75,6 +76,7 @@ def run_create(context: Context, statement: Statement) -> SqlResult:
 
         return run_create_view(context, statement, replaces)
     if replaces is not None:
+        _refuse_object(reader)
         raise reader.error("TABLE or VIEW")
     if reader.accept("DATABASE") or reader.accept("SCHEMA"):
         return _create_database(context, statement)
@@ -82,10 +84,15 @@ def run_create(context: Context, statement: Statement) -> SqlResult:
         return iceberg_handler(context, "catalog_statements:run_create_catalog")(context, statement)
     if at_iceberg_ref(reader):
         return iceberg_handler(context, "alter:run_create_ref")(context, statement)
+    _refuse_object(reader)
+    raise reader.error("TABLE, VIEW, DATABASE or CATALOG")
+
+
+def _refuse_object(reader: WordReader) -> None:
+    """SqlError at what no lake has, with what to do instead."""
     word = reader.peek()
     if word.keyword in OBJECTS:
         raise SqlError(f"CREATE {word.keyword}: {OBJECTS[word.keyword]}", reader.text, word.start)
-    raise reader.error("TABLE, VIEW, DATABASE or CATALOG")
 
 
 def _create_database(context: Context, statement: Statement) -> SqlResult:

@@ -1,4 +1,5 @@
-"""`PRAGMA table_info('orders')` and other pragmas that inspect tables, for programs that know DuckDB; all others are refused."""
+"""`PRAGMA table_info('orders')` and other pragmas that inspect tables, and `PRAGMA threads = 4`, which is SET, for programs that
+know DuckDB; all others are refused."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from lakelet.sql.context import Context
 from lakelet.sql.lexer.quotes import literal
 from lakelet.sql.query.table_lists import tables_query
 from lakelet.sql.statement import Statement
+from lakelet.sql.statements.set import set_to_rest
 
 _ABOUT_ONE = ("table_info", "show")
 _PLAIN = {
@@ -20,11 +22,14 @@ _PLAIN = {
 
 
 def run_pragma(context: Context, statement: Statement) -> SqlResult:
-    """PRAGMA name, PRAGMA name('table'), PRAGMA name(table)."""
+    """PRAGMA name, PRAGMA name('table'), PRAGMA name(table), PRAGMA setting = value."""
     reader = statement.reader
     reader.expect("PRAGMA")
     word = reader.peek()
     name = reader.name("the name of a pragma").lower()
+    if reader.accept("="):
+        context.profile.check_statement("SET")
+        return set_to_rest(context, statement, name)
     if name in _PLAIN:
         reader.finish()
         return context.query(_PLAIN[name], None, statement.frames)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _ONE_COMMIT = "every statement is a transaction of its own and all or nothing"
+_EXTENSIONS = "no extension of DuckDB is installed or loaded by a statement"
 # Statements by their first word.
 STATEMENTS = {
     "BEGIN": f"{_ONE_COMMIT}: write what belongs together by one INSERT or MERGE",
@@ -22,6 +23,12 @@ STATEMENTS = {
     "CHECKPOINT": "every statement is durable when it has run",
     "REPLACE": "INSERT into a table with a PRIMARY KEY replaces rows of the same key, CREATE OR REPLACE TABLE a table",
     "UPSERT": "INSERT into a table with a PRIMARY KEY replaces rows of the same key",
+    "ATTACH": "read_duckdb('file', table_name='t') reads a table of a DuckDB file, CREATE CATALOG names one of Iceberg tables",
+    "DETACH": "DROP CATALOG forgets a catalog of Iceberg tables",
+    "INSTALL": f"{_EXTENSIONS}: install it for DuckDB outside of Lakelet",
+    "LOAD": f"{_EXTENSIONS}: an installed one is loaded by the query that needs it",
+    "EXPORT": "COPY … TO writes the rows of a table or a query to a file",
+    "IMPORT": "COPY … FROM and CREATE TABLE … AS FROM 'file' read rows from a file",
 }
 _NUMBERS = "DEFAULT uuid() gives every row an id of its own, row_number() OVER () numbers those of a query"
 _FUNCTIONS = "queries have the functions of DuckDB; CREATE VIEW keeps a query, PREPARE one with parameters"

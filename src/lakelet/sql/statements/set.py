@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.context import Context
 from lakelet.sql.engine.settings import OWN_SETTINGS, engine_setting
+from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.statement import Statement
 
 
@@ -22,13 +23,24 @@ def run_set(context: Context, statement: Statement) -> SqlResult:
     if reader.at_end:
         rows = sorted(context.settings.items())
         return SqlResult.of_rows({"name": pa.string(), "value": pa.string()}, rows)
-    if reader.peek(1).is_name and reader.peek().keyword in ("SESSION", "GLOBAL", "LOCAL"):
-        reader.take()
+    if reader.at("VARIABLE") and reader.peek(1).is_name:
+        raise SqlError(
+            "SET VARIABLE: values are parameters here, $name with params= or --param; PREPARE keeps a statement with some",
+            reader.text,
+            reader.peek().start,
+        )
+    _skip_scope(statement)
     if reader.accept("TIME", "ZONE"):
         name = "TimeZone"
     else:
         name = _setting_name(statement)
         reader.one_of("=", "TO")
+    return set_to_rest(context, statement, name)
+
+
+def set_to_rest(context: Context, statement: Statement, name: str) -> SqlResult:
+    """Sets a setting to the value that the rest of the statement is."""
+    reader = statement.reader
     if reader.at_end:
         raise reader.error("a value")
     if reader.peek().keyword == "DEFAULT" and reader.place + 1 == len(reader.words):
@@ -47,9 +59,10 @@ def run_set(context: Context, statement: Statement) -> SqlResult:
 
 
 def run_reset(context: Context, statement: Statement) -> SqlResult:
-    """RESET, RESET name."""
+    """RESET, RESET [SESSION | GLOBAL] name."""
     reader = statement.reader
     reader.expect("RESET")
+    _skip_scope(statement)
     names = list(context.settings) if reader.at_end else [_setting_name(statement)]
     reader.finish()
     return _reset(context, names)
@@ -63,6 +76,13 @@ def _reset(context: Context, names: Sequence[str]) -> SqlResult:
             context.engine.reset(known)
         context.settings.pop(known, None)
     return SqlResult.done(f"reset {', '.join(names) or 'nothing'}")
+
+
+def _skip_scope(statement: Statement) -> None:
+    """Skips SESSION and GLOBAL in front of a name: a setting belongs to the session."""
+    reader = statement.reader
+    if reader.peek(1).is_name and reader.peek().keyword in ("SESSION", "GLOBAL", "LOCAL"):
+        reader.take()
 
 
 def _setting_name(statement: Statement) -> str:

@@ -108,10 +108,9 @@ def _retention(asked: Retention, least: int | None, most: int | None) -> Retenti
     """The table's retention with counts given for one call."""
     if least is None and most is None:
         return asked
+    least, most = _count(least, "retain_last"), _count(most, "retain_max")
     keep_max = asked.keep_max if most is None else most
     keep_min = min(asked.keep_min, keep_max) if least is None else least
-    _count(keep_min, "retain_last")
-    _count(keep_max, "retain_max")
     # Later than any time: the count alone decides.
     return replace(asked, keep_min=keep_min, keep_max=keep_max, replaced_since_ms=2**63 - 1)
 

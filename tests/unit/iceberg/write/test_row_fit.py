@@ -37,6 +37,10 @@ from lakelet.errors import InvalidError
 from lakelet.iceberg.write.row_fit import RowFit
 
 _LONGS, _INTS = ListType(2, LongType(), False), ListType(2, IntegerType(), False)
+# A number of 39 digits, which 128 bits hold, behind NULL.
+_LONGER = pa.Array.from_buffers(
+    pa.decimal128(38, 0), 2, [pa.py_buffer(b"\x02"), pa.py_buffer(bytes(16) + int("1" * 39).to_bytes(16, "little"))]
+)
 _UUID = UUID("550e8400-e29b-41d4-a716-446655440000")
 
 
@@ -110,6 +114,7 @@ def test_fits(kind: IcebergType, values: pa.Array, expected: list[Any]) -> None:
         (LongType(), pa.array([2.0**60]), r"column 'c': expected long, found 1.152921504606847e\+18 in row 0"),
         (DoubleType(), pa.array([Decimal(2**53 + 1)]), r"column 'c': expected double, found Decimal.* in row 0"),
         (DateType(), pa.array([1], pa.timestamp("us")), r"column 'c': expected date, found datetime.* in row 0"),
+        (DecimalType(38, 0), _LONGER, r"expected decimal\(38, 0\), of at most 38 digits, found .*1{39}.* in row 1"),
         (DateType(), pa.array([2**31 - 1], pa.date32()), r"expected date, of the years 1 to 9999, found infinity in row 0"),
         (TimestampType(), pa.array([2**63 - 1], pa.timestamp("us")), r"expected timestamp, of .*, found infinity in row 0"),
         (TimeType(), pa.array([86_400_000_000]).view(pa.time64("us")), r"expected time, of 00:00.* in row 0"),

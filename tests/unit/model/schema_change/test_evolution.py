@@ -1,5 +1,6 @@
 """Schema changes: every one that is allowed, every one that is refused."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -334,3 +335,21 @@ class TestDefaultExpressions:
     def test_only_for_columns_of_their_own(self, schema: TableSchema) -> None:
         with pytest.raises(InvalidError, match="only a column of its own"):
             evolution.change_default_expression(schema, "r.a", "1")
+
+
+@pytest.mark.parametrize("path", ["l.element", "m.value", ("l", "element")])
+@pytest.mark.parametrize(
+    "change",
+    [
+        evolution.drop_column,
+        lambda schema, path: evolution.rename_column(schema, path, "z"),
+        lambda schema, path: evolution.change_comment(schema, path, "z"),
+        lambda schema, path: evolution.change_default(schema, path, "1"),
+        lambda schema, path: evolution.move_column(schema, path, first=True),
+    ],
+)
+def test_what_a_list_or_map_holds_is_no_field(
+    schema: TableSchema, path: evolution.Path, change: Callable[[TableSchema, evolution.Path], object]
+) -> None:
+    with pytest.raises(NotFoundError, match=r"holds, and no field of its own; its fields are (x, y|v, w)"):
+        change(schema, path)

@@ -28,7 +28,13 @@ def kinds(text: str) -> list[tuple[str, str]]:
         ("a=>b", [("word", "a"), ("symbol", "=>"), ("word", "b")]),
         ("a::INT", [("word", "a"), ("symbol", "::"), ("word", "INT")]),
         ("größe", [("word", "größe")]),
-        ("🦆", [("symbol", "🦆")]),
+        (
+            "👤.🔑 ✍x$files, a🙂b",
+            [("word", "👤"), ("symbol", "."), ("word", "🔑"), ("word", "✍x$files"), ("symbol", ","), ("word", "a🙂b")],
+        ),
+        # Spaces beyond ASCII end a word.
+        ("é\u00a0ü\u3000🙂", [("word", "é"), ("word", "ü"), ("word", "🙂")]),
+        ("🦆", [("word", "🦆")]),
     ],
 )
 def test_words_say_what_they_are(text: str, expected: list[tuple[str, str]]) -> None:

@@ -225,6 +225,7 @@ def test_too_many_arguments(called: Called) -> None:
         ("CALL sys", "procedures are in sys"),
         ("CALL try_it('x')", r"expected CALL sys\.try_it"),
         ("CALL other.try_it('x')", "procedures are in sys"),
+        ("CALL enable_logging('x')", r"expected CALL sys\.…\("),
         ("CALL sys.try_it", r"expected \(, found the end"),
         ("CALL sys.try_it('x'", "expected a comma or a closing parenthesis, found the end"),
         ("CALL sys.try_it('x') now", "expected the end of the statement, found now"),

@@ -171,6 +171,8 @@ class TestColumnsAndKeys:
             ("CREATE UNIQUE INDEX i ON t (a)", "CREATE UNIQUE: .*PRIMARY KEY", "UNIQUE"),
             ("CREATE SEQUENCE s", r"CREATE SEQUENCE: .*uuid\(\)", "SEQUENCE"),
             ("CREATE TRIGGER s AFTER INSERT ON t", "CREATE TRIGGER: .*commit.callbacks", "TRIGGER"),
+            ("CREATE OR REPLACE MACRO f(a) AS a", "CREATE MACRO: .*CREATE VIEW", "MACRO"),
+            ("CREATE OR REPLACE DATABASE d", "expected TABLE or VIEW", "DATABASE"),
             ("CREATE MACRO f(a) AS a", "CREATE MACRO: .*CREATE VIEW", "MACRO"),
             ("CREATE FUNCTION f(a) AS a", "CREATE FUNCTION: .*CREATE VIEW", "FUNCTION"),
             ("CREATE TYPE f AS ENUM ('a')", "CREATE TYPE: .*STRING", "TYPE"),

@@ -51,6 +51,27 @@ class TestEveryTable:
         sql.rows("WITH x AS (SELECT 5 AS n) DELETE FROM t USING x WHERE id = n")
         assert [row[0] for row in rows(sql)] == [2, 3, 4]
 
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "(SELECT v FROM (VALUES (1)) AS x(i)) AS q",
+            "(SELECT i FROM (VALUES (1)) AS x(i) WHERE i = t.id) AS q",
+            "LATERAL (SELECT t.id AS i) AS q",
+            "(VALUES (1)) AS x(i), (SELECT t.id) AS q",
+            "(VALUES (1)) AS x(i) JOIN (VALUES (1)) AS y(j) ON x.i = t.id",
+            "unnest([id]) AS q(i)",
+        ],
+    )
+    def test_columns_of_the_target_are_not_in_scope_in_the_rows_of_others(self, sql: SqlSession, source: str) -> None:
+        # A misspelt column of a subquery would be the target's otherwise, and match every row.
+        sql.fails(f"DELETE FROM t USING {source}", "not found")
+        sql.fails(f"UPDATE t SET v = 0 FROM {source}", "not found")
+        assert rows(sql) == START
+
+    def test_rows_of_others_may_name_those_to_their_left(self, sql: SqlSession) -> None:
+        sql.rows("DELETE FROM t USING (VALUES (1), (2)) AS x(i), (SELECT x.i + 1 AS j) AS q WHERE t.id = q.j")
+        assert [row[0] for row in rows(sql)] == [1, 4, 5]
+
     def test_nothing_to_do_is_no_commit(self, sql: SqlSession) -> None:
         before = sql.files()
         assert sql.rows("DELETE FROM t WHERE id > $n", params={"n": 5}) == [(None, 0)]

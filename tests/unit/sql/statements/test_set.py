@@ -22,6 +22,8 @@ def lake() -> Lake:
         "SET GLOBAL threads = 1 + 1",
         "SET 'threads' = 2",
         "SET threads = (SELECT 2)",
+        "PRAGMA threads = 2",
+        "PRAGMA threads='2'",
     ],
 )
 def test_a_setting_of_duckdb_holds_for_the_queries_that_follow(lake: Lake, text: str) -> None:
@@ -161,3 +163,17 @@ def test_a_setting_that_lets_no_query_run_can_be_taken_back(lake: Lake, text: st
     lake.sql(text)
     assert lake.sql("SELECT 1").rows() == [(1,)]
     assert lake.sql("SET").rows() == []
+
+
+@pytest.mark.parametrize(
+    "text", ["RESET threads", "RESET SESSION threads", "RESET GLOBAL threads", "PRAGMA threads = DEFAULT"]
+)
+def test_a_setting_is_restored(lake: Lake, text: str) -> None:
+    lake.sql("SET threads = 1")
+    lake.sql(text)
+    assert lake.sql("SET").rows() == []
+
+
+def test_variables_are_parameters_here(lake: Lake) -> None:
+    with pytest.raises(InvalidError, match=r"SET VARIABLE: values are parameters here, \$name"):
+        lake.sql("SET VARIABLE animal = 'duck'")

@@ -93,9 +93,12 @@ class ChangeQuery:
             assert isinstance(one.written, Span)
             add_written(text.add(", "), one, names)
             text.add(f" AS {one.name}")
-        text.add(f" FROM {self._target_rows()} AS {target}")
+        text.add(" FROM ")
         if change.source is not None:
-            text.add(", ").add_span(change.source)
+            # In front of the target, whose columns are not in scope there: DuckDB lets a subquery see what is left of it, so that
+            # a misspelt column in USING (SELECT …) would be the target's, and match every row.
+            text.add_span(change.source).add(", ")
+        text.add(f"{self._target_rows()} AS {target}")
         if change.where is not None:
             text.add(" WHERE (").add_span(change.where).add(")")
         return text

@@ -43,28 +43,55 @@ _WHOLE = {
     "INT2": Atomic(Kind.SMALLINT),
     "INT4": Atomic(Kind.INT),
     "INT8": Atomic(Kind.BIGINT),
+    # DuckDB counts bytes in the names above and bits in these: INT8 is a BIGINT.
+    "INT16": Atomic(Kind.SMALLINT),
+    "INT32": Atomic(Kind.INT),
+    "INT64": Atomic(Kind.BIGINT),
+    "SIGNED": Atomic(Kind.INT),
+    "INTEGRAL": Atomic(Kind.INT),
+    "OID": Atomic(Kind.BIGINT),
+    "LOGICAL": Atomic(Kind.BOOLEAN),
     "FLOAT4": Atomic(Kind.FLOAT),
     "FLOAT8": Atomic(Kind.DOUBLE),
 }
-_KINDS = {"TIMESTAMPTZ": Kind.TIMESTAMP_LTZ, "DATETIME": Kind.TIMESTAMP}
+_KINDS = {
+    "TIMESTAMPTZ": Kind.TIMESTAMP_LTZ,
+    "DATETIME": Kind.TIMESTAMP,
+    "NVARCHAR": Kind.VARCHAR,
+    "BPCHAR": Kind.VARCHAR,
+}
 # The type of CAST(… AS DECIMAL) in a query: a column of another scale would round its values on insert.
 _DECIMAL = (18, 3)
 _NESTED = ("ARRAY", "MULTISET", "MAP", "ROW", "STRUCT")
 _INSTEAD = {
     "UTINYINT": "SMALLINT",
+    "UINT8": "SMALLINT",
     "USMALLINT": "INT",
+    "UINT16": "INT",
     "UINTEGER": "BIGINT",
+    "UINT32": "BIGINT",
     "UBIGINT": "DECIMAL(20, 0)",
+    "UINT64": "DECIMAL(20, 0)",
     "HUGEINT": "DECIMAL(38, 0)",
+    "INT128": "DECIMAL(38, 0)",
     "UHUGEINT": "DECIMAL(38, 0)",
+    "UINT128": "DECIMAL(38, 0)",
+    "BIGNUM": "DECIMAL(38, 0)",
+    "VARINT": "DECIMAL(38, 0)",
+    "SERIAL": "STRING DEFAULT uuid()",
+    "BIGSERIAL": "STRING DEFAULT uuid()",
     "UUID": "STRING",
+    "GUID": "STRING",
     "JSON": "STRING",
     "ENUM": "STRING",
     "VARIANT": "STRING",
     "TIMETZ": "TIME",
+    "TIME_NS": "TIME",
+    "TIMESTAMPTZ_NS": "TIMESTAMP_LTZ(9)",
     "INTERVAL": "BIGINT",
     "UNION": "ROW",
     "BIT": "BYTES",
+    "BITSTRING": "BYTES",
     "GEOMETRY": "BYTES",
 }
 _KNOWN = sorted({*_WHOLE, *_KINDS, *_NESTED, *Kind.__members__, "INTEGER", "NUMERIC", "BOOL", "REAL"})

@@ -17,7 +17,7 @@ from lakelet.catalog.sql_result import SqlResult
 from lakelet.errors import InvalidError
 
 _WIDEST = pa.decimal128(38, 0)
-_MOST = pa.scalar(Decimal("9" * 38), _WIDEST)
+_LEAST, _MOST = Decimal("-" + "9" * 38), Decimal("9" * 38)
 _STATE, _JSON = "AGGREGATE_STATE", "JSON"
 # DuckDB's types that a table does not support, and alternatives.
 _REFUSED = {
@@ -143,7 +143,9 @@ class CheckedRows:
     def _counting(self) -> Iterator[pa.RecordBatch]:
         for batch in self._batches():
             for name in self._widest:
-                if pc.any(pc.greater(pc.abs(batch.column(name)), _MOST)).as_py():
+                least, most = pc.min_max(batch.column(name)).values()
+                # The absolute value of the least number of 128 bits would overflow.
+                if most.is_valid and not _LEAST <= least.as_py() <= most.as_py() <= _MOST:
                     raise InvalidError(f"column {name!r} of the query has more than the 38 digits of a DECIMAL")
             self.rows += batch.num_rows
             yield batch

@@ -1,5 +1,6 @@
 """Types in statements: every spelling, and where an error points."""
 
+import duckdb
 import pytest
 
 from lakelet.errors import InvalidError
@@ -134,3 +135,35 @@ def test_errors_point_at_the_word(text: str, column: int, reason: str) -> None:
         read(text)
     assert (caught.value.line, caught.value.column) == (1, column)
     assert isinstance(caught.value, InvalidError)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("INT16", "SMALLINT"),
+        ("INT32", "INT"),
+        ("INT64", "BIGINT"),
+        ("INT8", "BIGINT"),
+        ("SIGNED", "INT"),
+        ("INTEGRAL", "INT"),
+        ("OID", "BIGINT"),
+        ("LOGICAL", "BOOLEAN"),
+    ],
+)
+def test_names_that_duckdb_has_for_types_of_tables(alias: str, name: str) -> None:
+    assert read(alias) == parse_type(name)
+    # The name means the same in a query.
+    assert duckdb.sql(f"SELECT CAST(NULL AS {alias})").types == duckdb.sql(f"SELECT CAST(NULL AS {name})").types
+
+
+def test_every_type_of_duckdb_is_taken_or_answered_with_one_that_may_do() -> None:
+    names = {
+        row[0].upper()
+        for row in duckdb.sql("SELECT type_name FROM duckdb_types() WHERE NOT contains(type_name, ' ')").fetchall()
+    }
+    # Names that take parameters, and types that are no column's.
+    for name in sorted(names - {"ARRAY", "LIST", "MAP", "ROW", "STRUCT", "TUPLE", "NULL", "TYPE"}):
+        try:
+            read(name)
+        except SqlError as error:
+            assert "may do" in str(error), name  # noqa: PT017

@@ -60,3 +60,44 @@ def test_a_part_of_which_nothing_is_known_spares_no_other(sql: SqlSession, value
     for row in (f"{{'x': {value}, 'w': {rest}}}", f"({value}, {rest})"):
         sql.fails(f"INSERT INTO u VALUES ({row})", "does not convert to it", kind=InvalidError)
     sql.rows(f"INSERT INTO u VALUES ({{'x': '7', 'w': {rest}}})")
+
+
+def test_rows_in_keys_and_values_of_a_map_by_position() -> None:
+    sql = SqlSession()
+    sql.rows(
+        "CREATE TABLE u (id INT, m MAP<ROW<a INT, b INT>, ROW<x INT, y STRING>>, l ARRAY<MAP<STRING, ROW<x INT, y STRING>>>)",
+        "INSERT INTO u VALUES (1, MAP {ROW(1, 2): ROW(3, 'c')}, [MAP {'k': (4, 'd')}, NULL]), (2, NULL, NULL)",
+        "INSERT INTO u SELECT 3, MAP {ROW(i, i): CASE WHEN i > 0 THEN ROW(i, 'e') END}, [] FROM range(2) AS r(i) WHERE i = 0",
+        "UPDATE u SET m = MAP {ROW(5, 6): ROW(7, 'f')} WHERE id = 2",
+    )
+    assert sql.rows("SELECT * FROM u ORDER BY id") == [
+        (1, [({"a": 1, "b": 2}, {"x": 3, "y": "c"})], [[("k", {"x": 4, "y": "d"})], None]),
+        (2, [({"a": 5, "b": 6}, {"x": 7, "y": "f"})], None),
+        (3, [({"a": 0, "b": 0}, None)], []),
+    ]
+    # Named fields are matched by their names.
+    sql.rows("INSERT INTO u VALUES (4, MAP {{'b': 1, 'a': 2}: {'y': 'g', 'x': 3}}, NULL)")
+    assert sql.rows("SELECT m FROM u WHERE id = 4") == [([({"a": 2, "b": 1}, {"x": 3, "y": "g"})],)]
+    sql.fails("INSERT INTO u VALUES (5, MAP {ROW(1): ROW(3, 'c')}, NULL)", "does not convert")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [
+        ("ROW<`I` INT, j INT>", "{'i': 1, 'J': 2}", {"I": 1, "j": 2}),
+        ("ROW<`I` ROW<k INT>>", "{'i': {'K': 1}}", {"I": {"k": 1}}),
+        ("ARRAY<ROW<`I` INT>>", "[{'i': 1}, NULL]", [{"I": 1}, None]),
+        ("MAP<STRING, ROW<`I` INT>>", "MAP {'a': {'i': 1}}", [("a", {"I": 1})]),
+    ],
+)
+def test_names_of_fields_are_found_in_another_case(kind: str, value: str, found: object) -> None:
+    sql = SqlSession()
+    sql.rows(
+        f"CREATE TABLE u (id INT, r {kind})",
+        f"INSERT INTO u VALUES (1, {value})",
+        f"INSERT INTO u SELECT 2, {value}",
+        "INSERT INTO u VALUES (3, NULL)",
+        f"UPDATE u SET r = {value} WHERE id = 3",
+        "INSERT INTO u SELECT id + 3, r FROM u",
+    )
+    assert sql.rows("SELECT r FROM u") == [(found,)] * 6

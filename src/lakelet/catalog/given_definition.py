@@ -1,4 +1,4 @@
-"""The columns of a new table as they are given: an Arrow schema, pairs of name and type, or a frame."""
+"""The arguments that define a table, in the forms in which callers give them: columns, key columns, options."""
 
 from __future__ import annotations
 
@@ -13,8 +13,40 @@ from lakelet.model.arrow.arrow_types import from_arrow
 from lakelet.model.arrow.given_type import TypeLike, as_type
 from lakelet.model.text import check_text
 from lakelet.model.types import Atomic, Field, Kind
+from lakelet.options import Option, TableOptions
 
 Columns: TypeAlias = pa.Schema | Sequence[tuple[str, TypeLike]] | Sequence[Field]
+
+
+def option_texts(options: Mapping[str, object]) -> dict[str, str]:
+    """Options as the texts that a schema stores."""
+    if not isinstance(options, Mapping):
+        raise InvalidError(
+            f"options: expected a mapping of names to values, found {options!r} of type {type(options).__name__}"
+        )
+    return {
+        key: ("true" if value else "false") if isinstance(value, bool) else str(value) for key, value in options.items()
+    }
+
+
+def given_names(given: Sequence[str] | None) -> Sequence[str]:
+    """Column names; one may be given by itself, and None are none."""
+    if given is not None and not isinstance(given, (str, Sequence)):
+        raise InvalidError(
+            f"expected the name of a column or a list of names, found {given!r} of type {type(given).__name__}"
+        )
+    return (given,) if isinstance(given, str) else given or ()
+
+
+def moved_keys(options: dict[str, str], option: Option[tuple[str, ...] | None], given: Sequence[str]) -> Sequence[str]:
+    """Key columns given as an option; the option is removed."""
+    named = TableOptions(options).get(option)
+    if not named:
+        return given
+    if given and tuple(given) != named:
+        raise InvalidError(f"option {option.name!r} names {', '.join(named)}, but {', '.join(given)} was given as well")
+    del options[option.name]
+    return named
 
 
 def named_by_days(fields: Sequence[Field], partitioned_by: Sequence[str]) -> bool:
@@ -28,7 +60,7 @@ def named_by_days(fields: Sequence[Field], partitioned_by: Sequence[str]) -> boo
 
 
 def given_fields(columns: Columns | Any) -> list[Field]:
-    """The fields of given columns, without ids; InvalidError for anything else."""
+    """The columns of a table in any of the forms in which they are given."""
     columns = frame_schema(columns) or columns
     if isinstance(columns, (Mapping, str)) or not isinstance(columns, (pa.Schema, Iterable)):
         raise InvalidError(
