@@ -111,7 +111,7 @@ def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[Dat
     for begin in range(0, total, _HASH_ROWS):
         fields = _take_apart([column.slice(begin, _HASH_ROWS) for column in columns], types)
         if all(field.is_flat for field in fields):
-            # Rows of one length need not be put together to be hashed.
+            # Rows of one length need not be assembled to be hashed.
             parts.append(hash_columns(_flat_words(fields)))
             continue
         words, starts = _assemble(fields, len(fields[0].slots), prefix_words=0)

@@ -50,7 +50,7 @@ def row_difference(
 
 
 def _signs(schema: pa.Schema) -> list[str]:
-    """What tells apart values that DuckDB takes for equal."""
+    """What distinguishes values that DuckDB takes for equal."""
     columns = [(field.type, f"c{number}") for number, field in enumerate(schema) if has_float(field.type)]
     return [is_negative(name) if pa.types.is_floating(arrow) else comparable(arrow, name) for arrow, name in columns]
 

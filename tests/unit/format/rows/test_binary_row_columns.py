@@ -273,7 +273,7 @@ def test_rule_28_rows_of_another_shape_bound_nothing(row: bytes) -> None:
 @pytest.mark.parametrize("arity", [1, 2, 61, 130])
 @pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
 def test_rows_of_slots_alone_hash_as_their_bytes(arity: int, nulls: float) -> None:
-    """They are hashed without being put together: bits of NULLs are in the header, also in its second and third word."""
+    """They are hashed without being assembled: bits of NULLs are in the header, also in its second and third word."""
     random = np.random.default_rng(arity)
     texts = ["BIGINT", "INT", "BOOLEAN", "DOUBLE", "DATE", "DECIMAL(10, 2)", "TIMESTAMP(3)", "TINYINT", "FLOAT"]
     types = [parse_type(texts[at % len(texts)]) for at in range(arity)]
