@@ -7,7 +7,7 @@ bytes `line` stands for: a table that was dropped and created again, or fast-for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakelet.errors import InvalidError
 
@@ -22,6 +22,18 @@ class TableCacheKey:
     database: str
     table: str
     branch: str = MAIN
+    # Every look-up of every level hashes the key of its table.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.catalog, self.database, self.table, self.branch)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[TableCacheKey], tuple[str, ...]]:
+        # Hashes of text differ between processes.
+        return TableCacheKey, (self.catalog, self.database, self.table, self.branch)
 
     def __str__(self) -> str:
         branch = "" if self.branch == MAIN else f"@{self.branch}"

@@ -81,6 +81,8 @@ class PointerCache:
             number = self._checks
         before = None if known is None else known.pointer
         found = self._checked(table, before, check)
+        if staleness.is_strict and found is not None and found is before:
+            return found
         if not fresh or staleness.is_strict or known is None or known.began is None:
             self._keep(key, found, weigh, began, changes, number, staleness)
         return found

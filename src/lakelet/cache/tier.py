@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -20,7 +20,7 @@ from lakelet.clock import Clock
 from lakelet.errors import LakeletError
 
 Value = TypeVar("Value")
-# Counters of this many tables are kept, those of the most recently used.
+# Counters of this many tables are kept, those that were asked for first leave first.
 _MOST_COUNTED = 20_000
 
 
@@ -60,7 +60,7 @@ class Tier(Generic[Value]):
         self._tables: dict[TableCacheKey, set[CacheKey]] = {}
         self._bytes = 0
         self._total = Counters()
-        self._counted: OrderedDict[TableCacheKey, Counters] = OrderedDict()
+        self._counted: dict[TableCacheKey, Counters] = {}
 
     # ------------------------------------------------------------------ values
 
@@ -78,12 +78,15 @@ class Tier(Generic[Value]):
         """The value, None where there is none; counted as a hit or a miss."""
         with self._lock:
             found = self._live(key)
-            for counters in self._counters(table_of(key)):
-                if found is None:
-                    counters.misses += 1
-                else:
-                    counters.hits += 1
-            return None if found is None else found.value
+            counters = self._counters(table_of(key))
+            if found is None:
+                counters.misses += 1
+                self._total.misses += 1
+                return None
+            counters.hits += 1
+            self._total.hits += 1
+            value: Value = found.value
+            return value
 
     def peek(self, key: CacheKey) -> Value | None:
         """The value without counting."""
@@ -94,14 +97,14 @@ class Tier(Generic[Value]):
     def count_hit(self, table: TableCacheKey) -> None:
         """Count a hit of a value that was found by other means."""
         with self._lock:
-            for counters in self._counters(table):
-                counters.hits += 1
+            self._counters(table).hits += 1
+            self._total.hits += 1
 
     def count_miss(self, table: TableCacheKey) -> None:
         """Count a miss of a value that was found by other means."""
         with self._lock:
-            for counters in self._counters(table):
-                counters.misses += 1
+            self._counters(table).misses += 1
+            self._total.misses += 1
 
     def put(self, key: CacheKey, value: Value, nbytes: int) -> None:
         """Keep a value, unless it alone is over the limit, and drop the least recently used until all are within it."""
@@ -137,12 +140,12 @@ class Tier(Generic[Value]):
             made = make()
         except LakeletError:
             with self._lock:
-                for counters in self._counters(table):
+                for counters in (self._total, self._counters(table)):
                     counters.load_failures += 1
             raise
         took = self._clock.monotonic() - began
         with self._lock:
-            for counters in self._counters(table):
+            for counters in (self._total, self._counters(table)):
                 counters.loads += 1
                 counters.load_seconds += took
         return made
@@ -248,8 +251,8 @@ class Tier(Generic[Value]):
             return False
         key = next(iter(self._entries))
         self._drop(key)
-        for counters in self._counters(table_of(key)):
-            counters.evictions += 1
+        self._counters(table_of(key)).evictions += 1
+        self._total.evictions += 1
         return True
 
     def _shrink(self) -> None:
@@ -257,13 +260,10 @@ class Tier(Generic[Value]):
             if not self._evict():
                 return
 
-    def _counters(self, table: TableCacheKey) -> Iterator[Counters]:
-        yield self._total
+    def _counters(self, table: TableCacheKey) -> Counters:
         found = self._counted.get(table)
         if found is None:
             found = self._counted[table] = Counters()
             if len(self._counted) > _MOST_COUNTED:
-                self._counted.popitem(last=False)
-        else:
-            self._counted.move_to_end(table)
-        yield found
+                del self._counted[next(iter(self._counted))]
+        return found

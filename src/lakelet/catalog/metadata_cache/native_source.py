@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
-from lakelet.catalog.metadata_cache.native_keys import key_of
+from lakelet.catalog.metadata_cache.native_keys import key_of, main_key
 from lakelet.commit.metadata.pointers import (
     SchemaPointer,
     SnapshotPointer,
@@ -81,12 +81,14 @@ class CachedMetadata:
 
     def newest_pointers(self, home: TableHome) -> tuple[SnapshotPointer | None, SchemaPointer]:
         """Both pointers; revalidated together where that saves round trips."""
+        if not self.parallel:
+            found = self.snapshot_pointer(home)
+            return found, self.schema_pointer(home)
         pointers, table = self.cache.pointers, key_of(home.paths)
         snapshot: SnapshotPointer | None = pointers.known(table, SNAPSHOT)
         schema: SchemaPointer | None = pointers.known(table, SCHEMA)
         if (
-            not self.parallel
-            or snapshot is None
+            snapshot is None
             or schema is None
             or schema.schema.id < snapshot.snapshot.schema_id
             or not pointers.staleness.is_strict
@@ -182,7 +184,7 @@ class CachedMetadata:
         if keep_blocks is not None:
             known: pa.Table | None = None
             if self.cache.settings.enabled:
-                key = DerivedCacheKey(_main(home), ("manifest", name, wanted))
+                key = DerivedCacheKey(main_key(home.paths), ("manifest", name, wanted))
                 known = self.cache.tiers[CacheLevel.PARTITION].peek(key)
             return UNCACHED.manifest(home, name, columns, keep_blocks) if known is None else known
         found: pa.Table = self._load(
@@ -210,14 +212,14 @@ class CachedMetadata:
         tier = self.cache.tiers[CacheLevel.PARTITION]
         if not self.cache.settings.enabled or not tier.limits.max_entries:
             return None
-        return _TableValues(self.cache, _main(home))
+        return _TableValues(self.cache, main_key(home.paths))
 
     # ------------------------------------------------------------------ inside
 
     def _load(self, level: CacheLevel, home: TableHome, name: tuple[object, ...], make: Any, weigh: Any) -> Any:
         if not self.cache.settings.enabled:
             return make()
-        return self.cache.tiers[level].load(DerivedCacheKey(_main(home), name), make, weigh)
+        return self.cache.tiers[level].load(DerivedCacheKey(main_key(home.paths), name), make, weigh)
 
     def _keep_snapshot(self, table: TableCacheKey, home: TableHome, snapshot: Snapshot) -> None:
         tier = self.cache.tiers[CacheLevel.SNAPSHOT]
@@ -246,11 +248,6 @@ class _TableValues:
     def put(self, name: tuple[object, ...], value: object, nbytes: int) -> None:
         if nbytes <= self.max_bytes:
             self.cache.tiers[CacheLevel.PARTITION].put(DerivedCacheKey(self.table, name), value, nbytes)
-
-
-def _main(home: TableHome) -> TableCacheKey:
-    """The table itself: manifests belong to no branch."""
-    return key_of(home.paths.on_branch("main"))
 
 
 def _snapshot_bytes(pointer: SnapshotPointer) -> int:

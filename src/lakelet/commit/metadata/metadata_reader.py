@@ -2,7 +2,8 @@
 
 Used where files are removed: expiry, clean-up after tags, branches and rollbacks, orphan removal. Of a snapshot that is being
 removed, parts may be deleted already, since an earlier run stopped in the middle; then what is missing is treated as empty.
-What a live snapshot names must exist: were it treated as empty, its files would look unused.
+What a live snapshot names must exist: were it treated as empty, its files would look unused. Everything is read from the store,
+whatever a cache holds: nothing is removed on the word of metadata that is missing or damaged.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.metadata.missing_file import MissingFileError
-from lakelet.commit.metadata.source import metadata
+from lakelet.commit.metadata.source import UNCACHED
 from lakelet.errors import NotFoundError
 from lakelet.format.manifest.manifest_columns import ENTRY_SCHEMA, IDENTITY_COLUMNS
 from lakelet.storage.home import TableHome
@@ -70,11 +71,11 @@ class MetadataReader:
         return () if name is None else self._indexes[name]
 
     def _read_list(self, name: str) -> tuple[str, ...]:
-        found = self._ask(name, lambda: metadata(self.home).manifest_list(self.home, name))
+        found = self._ask(name, lambda: UNCACHED.manifest_list(self.home, name))
         return () if found is None else tuple(manifest.name for manifest in found)
 
     def _read_entries(self, name: str) -> pa.Table:
-        entries = self._ask(name, lambda: metadata(self.home).manifest(self.home, name, FILE_COLUMNS))
+        entries = self._ask(name, lambda: UNCACHED.manifest(self.home, name, FILE_COLUMNS))
         if entries is None:
             return no_entries()
         if self.only_files is None:
@@ -82,7 +83,7 @@ class MetadataReader:
         return entries.filter(pc.is_in(entries.column("_FILE_NAME"), value_set=self.only_files))
 
     def _read_index(self, name: str) -> tuple[str, ...]:
-        found = self._ask(name, lambda: metadata(self.home).index_manifest(self.home, name))
+        found = self._ask(name, lambda: UNCACHED.index_manifest(self.home, name))
         return () if found is None else tuple(entry.file.name for entry in found)
 
     def _ask(self, name: str, read: Callable[[], T]) -> T | None:

@@ -45,6 +45,8 @@ class SchemaPointer:
 
 def newest_snapshot(home: TableHome, known: SnapshotPointer | None = None) -> SnapshotPointer | None:
     """The newest snapshot: `known` itself where it still is. None for a table without any."""
+    if known is not None and _is_newest(home, known):
+        return known
     while True:
         number = latest_id(home)
         if number is None:
@@ -53,6 +55,18 @@ def newest_snapshot(home: TableHome, known: SnapshotPointer | None = None) -> Sn
         # Only a rollback or a drop between the two calls makes it vanish; then look again.
         if data is not None:
             return _snapshot_pointer(home, number, data, known)
+
+
+def _is_newest(home: TableHome, known: SnapshotPointer) -> bool:
+    """Whether `LATEST` leads to this snapshot as `latest_id` follows it; that its file exists is seen by reading it."""
+    number, store, paths = known.snapshot.id, home.store, home.paths
+    return (
+        number > 1
+        and read_hint(home, paths.latest_hint) == number
+        and store.head(paths.snapshot(number - 1)) is not None
+        and store.head(paths.snapshot(number + 1)) is None
+        and _read(home, paths.snapshot(number)) == known.data
+    )
 
 
 def newest_schema(home: TableHome, known: SchemaPointer | None = None) -> SchemaPointer:

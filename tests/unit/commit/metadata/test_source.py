@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.metadata_cache.open import cached_metadata
+from lakelet.commit.metadata.missing_file import MissingFileError
 from lakelet.commit.metadata.source import UNCACHED, metadata
 from lakelet.commit.metadata.stored import stored_snapshot
 from lakelet.storage.home import TableHome
@@ -95,6 +97,24 @@ def test_every_stage_comes_through_the_door(call: str) -> None:
     assert expected <= source.questions()
 
 
+def test_whoever_removes_files_reads_the_store() -> None:
+    """Nothing is removed on the word of metadata that a cache holds and the store has lost."""
+    store = CountingStore(MemoryStore())
+    source = cached_metadata(store)
+    lake = Lake(store, metadata=source, cache=source.cache)
+    lake.create_database("d")
+    table = lake.create_table("d.t", [("id", "BIGINT")])
+    for number in range(3):
+        table.write([{"id": number}])
+        table.scan().to_arrow()
+    lost = table.home.paths.manifest(table.snapshots()[1].delta_manifest_list)
+    store.delete([lost])
+    before = sorted(info.path for info in store.list(""))
+    with pytest.raises(MissingFileError, match="is missing"):
+        table.remove_orphan_files()
+    assert sorted(info.path for info in store.list("")) == before
+
+
 def test_no_metadata_file_is_read_past_the_door() -> None:
     """Every metadata file that the store hands out was asked for at the door; bytes that are copied are not among them."""
     source = RecordingSource()
@@ -109,8 +129,6 @@ def test_no_metadata_file_is_read_past_the_door() -> None:
     table.write(ROWS.slice(2, 6))
     table.delete([{"id": 4}])
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1)
-    table.remove_orphan_files()
     asked = {about for question, about in source.asked}
     named = ("/manifest/", "/tag/tag-")
     read = [path for call, path in store.log if call == "get" and any(part in path for part in named)]
