@@ -129,6 +129,22 @@ def test_a_stream_needs_a_checkpoint(spark: SparkSession, warehouse: str, tmp_pa
         sync_cdc(spark.readStream.text(str(tmp_path / "events")), warehouse, database="shop")
 
 
+def test_a_checkpoint_without_a_scheme_is_of_the_default_file_system(
+    spark: SparkSession, warehouse: str, tmp_path: Path
+) -> None:
+    """Spark looks for the folder there: a mark on the local disk would be of no query, and the next one's would differ."""
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    before = hadoop.get("fs.defaultFS")
+    stream = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value")
+    hadoop.set("fs.defaultFS", "nosuchfs://host/")
+    try:
+        with pytest.raises(Exception, match="nosuchfs"):
+            sync_cdc(stream, warehouse, table="shop.item", checkpoint=tmp_path / "checkpoint")
+    finally:
+        hadoop.set("fs.defaultFS", before)
+    assert not (tmp_path / "checkpoint").exists()
+
+
 @pytest.mark.parametrize("window", ["none", "marked", "written"])
 def test_a_replay_applies_what_fits_now_once(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch, window: str

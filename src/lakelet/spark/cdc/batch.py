@@ -4,7 +4,8 @@
            ─ poison rows to the quarantine, first, so that no later failure loses them
            ─ the newest row of each key, a commit for each table
 
-A batch with an identity may be repeated after a failure at any place: each commit is made once.
+A batch with an identity may be repeated after a failure at any place: each commit is made once, and each row is decided once,
+also where tables were altered meanwhile (`earlier_attempt`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field
 from lakelet.spark.cdc.commit import CdcIdentity, replace_rows, upsert_rows
 from lakelet.spark.cdc.discovery import Discovery, EventGroup, discovered
+from lakelet.spark.cdc.earlier_attempt import has_batch, put_aside
 from lakelet.spark.cdc.envelope.debezium import CutError
 from lakelet.spark.cdc.envelope.event_columns import lean_columns, origin_of
 from lakelet.spark.cdc.kept_rows import forget_rows, keep_rows
 from lakelet.spark.cdc.newest import newest
-from lakelet.spark.cdc.quarantine import KEY, create_quarantine, quarantined
+from lakelet.spark.cdc.quarantine import EVENT_KEY, batch_tag, create_quarantine, quarantined
 from lakelet.spark.cdc.settings import CdcSettings
 from lakelet.spark.cdc.target import NoKeyError, lake_of, prepared
 from lakelet.spark.cdc.typed_rows import EVENT, PLACE, REASON, RowShape, order, typed_rows
@@ -83,11 +85,13 @@ class BatchTarget:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """A batch whose tables hold its columns: the rows of each, and the events that can go to none."""
+    """A batch whose tables hold its columns: the rows of each, and the events that can go to none. `settled` are the tables
+    that have it already."""
 
     events: DataFrame
     found: Discovery
     targets: tuple[BatchTarget, ...]
+    settled: tuple[str, ...]
     refused: tuple[DataFrame, ...]
     whole: bool
 
@@ -116,33 +120,46 @@ def _applied(
     *,
     whole: bool,
 ) -> CdcCounts:
-    with planned_batch(frame, settings, check=check, whole=whole) as batch:
-        count = quarantine_rows(batch, settings, identity)
+    aside = put_aside(frame.sparkSession, settings, identity)
+    before = 0 if aside is None else aside.count()
+    with planned_batch(frame, settings, identity=identity, aside=aside, check=check, whole=whole) as batch:
+        # What an earlier attempt put aside is committed under the batch's identity: more rows are a commit of their own, which
+        # is known by the batch's name in them.
+        count = quarantine_rows(batch, settings, identity, named=aside is None)
         settings.memory.ended(poison=count > 0)
-        return CdcCounts(batch.found.rows, batch.found.skipped, count, write_targets(batch, settings, identity))
+        made = write_targets(batch, settings, identity)
+        return CdcCounts(batch.found.rows + before, batch.found.skipped, count + before, made)
 
 
 @contextmanager
 def planned_batch(
     frame: DataFrame,
     settings: CdcSettings,
-    only: DataFrame | None = None,
-    check: TargetCheck | None = None,
     *,
+    only: DataFrame | None = None,
+    identity: CdcIdentity | None = None,
+    aside: DataFrame | None = None,
+    check: TargetCheck | None = None,
     whole: bool = True,
 ) -> Iterator[PlannedBatch]:
     """A batch ready to be written, kept on the executors meanwhile. `only` has the `origin` and `row_index` of the rows of a
-    quarantine to take, and the `target` that they were for; all by default. Unless `whole`, the bytes of events that can be read
-    are left out, which its quarantine may ask for."""
-    with _kept_events(frame, settings, only, whole=whole) as (events, found):
+    quarantine to take, and the `target` that they were for; all by default. Rows that are `aside` are left out, and tables that
+    have the batch of this identity. Unless `whole`, the bytes of events that can be read are left out, which its quarantine may
+    ask for."""
+    chosen = _Chosen(only, aside)
+    with _kept_events(frame, settings, chosen, whole=whole) as (events, found):
         refused: list[DataFrame] = []
         if found.poison:
             refused.append(events.filter("reason IS NOT NULL").withColumn("target", _text(None)))
         targets: list[BatchTarget] = []
+        settled: list[str] = []
         try:
             for name, routed in _routed(events, found, settings, refused).items():
                 due, groups = (events, routed) if only is None else _recorded(events, name, routed)
                 if not groups:
+                    continue
+                if identity is not None and not identity.is_new and has_batch(settings, name, identity):
+                    settled.append(name)
                     continue
                 try:
                     targets.append(_target(frame, due, name, groups, settings, check))
@@ -152,23 +169,36 @@ def planned_batch(
                 refused += [_truncates(target, events) for target in targets if _has_truncate(target)]
             if len(refused) > bool(found.poison) and not whole:
                 raise _BytesError
-            yield PlannedBatch(events, found, tuple(targets), tuple(refused), whole)
+            yield PlannedBatch(events, found, tuple(targets), tuple(settled), tuple(refused), whole)
         finally:
             for target in targets:
                 forget_rows(target.rows)
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which rows of events are taken: only some, or all but some."""
+
+    only: DataFrame | None
+    aside: DataFrame | None
+
+    def of(self, events: DataFrame) -> DataFrame:
+        if self.only is not None:
+            recorded = self.only.select(*EVENT_KEY, F.col("target").alias(_RECORDED)).distinct()
+            events = events.withColumn("origin", origin_of()).join(recorded, list(EVENT_KEY))
+        if self.aside is not None:
+            events = events.withColumn("origin", origin_of()).join(self.aside, list(EVENT_KEY), "left_anti")
+        return events
+
+
 @contextmanager
 def _kept_events(
-    frame: DataFrame, settings: CdcSettings, only: DataFrame | None, *, whole: bool
+    frame: DataFrame, settings: CdcSettings, chosen: _Chosen, *, whole: bool
 ) -> Iterator[tuple[DataFrame, Discovery]]:
     kept: list[DataFrame] = []
 
     def read(*, exact: bool) -> tuple[DataFrame, Discovery]:
-        events = settings.events(frame, exact=exact)
-        if only is not None:
-            recorded = only.select(*KEY, F.col("target").alias(_RECORDED))
-            events = events.withColumn("origin", origin_of()).join(recorded, list(KEY))
+        events = chosen.of(settings.events(frame, exact=exact))
         kept.append(keep_rows(events.withColumns(lean_columns(settings.memory.layouts, whole=whole))))
         return kept[-1], discovered(kept[-1], settings, exact=exact)
 
@@ -252,20 +282,25 @@ def _target(
     return BatchTarget(name, schema, tuple(groups), columns, shape.order, keep_rows(reduce(DataFrame.union, parts)))
 
 
-def quarantine_rows(batch: PlannedBatch, settings: CdcSettings, identity: CdcIdentity | None) -> int:
-    """Writes poison rows into the quarantine and counts them."""
+def quarantine_rows(
+    batch: PlannedBatch, settings: CdcSettings, identity: CdcIdentity | None, *, named: bool = True
+) -> int:
+    """Writes poison rows into the quarantine and counts them; in the batch's commit there, or one that has no name."""
     has_poison = _has_poison(batch.targets)
     if has_poison and not batch.whole:
         raise _BytesError
     if not batch.refused and not has_poison:
         return 0
     lake = lake_of(settings)
-    rows = quarantined(batch.poison(), settings.route.table, format=settings.format, now_ms=lake.now_ms()).persist()
+    tag = None if identity is None else batch_tag(identity.user, identity.batch_id)
+    rows = quarantined(
+        batch.poison(), settings.route, batch=tag, format=settings.format, now_ms=lake.now_ms()
+    ).persist()
     try:
         count = rows.count()
         if count:
             create_quarantine(lake, settings.quarantine)
-            upsert_rows(rows, settings.quarantine, settings, identity, kinds=None)
+            upsert_rows(rows, settings.quarantine, settings, identity if named else None, kinds=None)
         return count
     finally:
         rows.unpersist()
@@ -279,8 +314,8 @@ def _has_poison(targets: Sequence[BatchTarget]) -> bool:
 def write_targets(
     batch: PlannedBatch, settings: CdcSettings, identity: CdcIdentity | None
 ) -> dict[str, Snapshot | None]:
-    """Writes the newest row of each key, a commit for each table."""
-    made: dict[str, Snapshot | None] = {}
+    """Writes the newest row of each key, a commit for each table; those that have the batch only finish what follows it."""
+    made = {name: upsert_rows(batch.events, name, settings, identity, kinds=None) for name in batch.settled}
     for target in batch.targets:
         if settings.truncate == "apply" and _has_truncate(target):
             made[target.name] = _replace(batch, target, settings, identity)

@@ -19,10 +19,11 @@ from lakelet.spark.write.write_request import WriteRequest
 
 @dataclass(frozen=True, slots=True)
 class CdcIdentity:
-    """The commit user and the number of a batch."""
+    """The commit user and the number of a batch. `is_new` says that no earlier attempt of it can have been made."""
 
     user: str
     batch_id: int
+    is_new: bool = False
 
 
 def upsert_rows(
@@ -60,6 +61,14 @@ def _upsert(
         options=settings.options,
     )
     return None if isinstance(made, dict) else made
+
+
+def upsert_named(rows: DataFrame, name: str, settings: CdcSettings, identity: CdcIdentity) -> Snapshot | None:
+    """Upserts rows under a commit user and a number, unless the table has that commit: whoever made it."""
+    request = WriteRequest(
+        mode="upsert", missing="default", commit_user=identity.user, commit_identifier=identity.batch_id
+    )
+    return write_frame(rows, open_table(settings.warehouse, name, settings.options), request)
 
 
 def replace_rows(rows: DataFrame, name: str, settings: CdcSettings, identity: CdcIdentity | None) -> Snapshot | None:

@@ -1,7 +1,8 @@
 """The quarantine table: events that could not be applied, each with the reason, its bytes and where it came from.
 
-One row for each row of an event, keyed by `origin` and `row_index`, so that an event that is delivered again is there once.
-`replay` names the replay that is about to apply it.
+One row for each row of an event, keyed by `origin`, `row_index` and the `mirror` whose events these are (`Route.mirror`), so that
+an event that is delivered again is there once, and one that two mirrors of a source could not apply is there for both. `batch`
+names the batch that put it aside, where that has an identity, `replay` the replay that is about to apply it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from pyspark.sql import functions as F
 
 from lakelet.catalog import Lake
 from lakelet.errors import InvalidError
+from lakelet.spark.cdc.route import Route
 from lakelet.table import Table
 
 COLUMNS = (
     ("origin", "STRING NOT NULL"),
     ("row_index", "INT NOT NULL"),
+    ("mirror", "STRING NOT NULL"),
     ("reason", "STRING"),
     ("format", "STRING"),
     ("target", "STRING"),
@@ -27,9 +30,17 @@ COLUMNS = (
     ("kafka_timestamp", "TIMESTAMP(3) WITH LOCAL TIME ZONE"),
     ("position", "STRING"),
     ("quarantined_at", "TIMESTAMP(3) WITH LOCAL TIME ZONE"),
+    ("batch", "STRING"),
     ("replay", "STRING"),
 )
-KEY = ("origin", "row_index")
+# Which row of which event.
+EVENT_KEY = ("origin", "row_index")
+KEY = (*EVENT_KEY, "mirror")
+
+
+def batch_tag(user: str, batch_id: int) -> str:
+    """The name of a batch in its rows."""
+    return f"{user}/{batch_id}"
 
 
 def create_quarantine(lake: Lake, name: str) -> None:
@@ -50,15 +61,15 @@ def _check(table: Table) -> None:
         raise InvalidError(f"{table!r} is no quarantine table: expected the columns {', '.join(sorted(expected))}")
 
 
-def quarantined(poison: DataFrame, table: str | None, *, format: str, now_ms: int) -> DataFrame:
-    """Poison rows (`reason`, `target` and the event's columns) as rows of the quarantine table; `table` is the target of all,
-    where there is one."""
-    once = poison.dropDuplicates(list(KEY))
+def quarantined(poison: DataFrame, route: Route, *, batch: str | None, format: str, now_ms: int) -> DataFrame:
+    """Poison rows (`reason`, `target` and the event's columns) as rows of the quarantine table."""
+    once = poison.dropDuplicates(list(EVENT_KEY))
     return once.select(
-        *KEY,
+        *EVENT_KEY,
+        F.lit(route.mirror).alias("mirror"),
         "reason",
         F.lit(format).alias("format"),
-        F.coalesce("target", F.lit(table).cast("string")).alias("target"),
+        F.coalesce("target", F.lit(route.table).cast("string")).alias("target"),
         "raw",
         "message_key",
         "topic",
@@ -67,6 +78,7 @@ def quarantined(poison: DataFrame, table: str | None, *, format: str, now_ms: in
         F.date_trunc("millisecond", F.col("kafka_timestamp")).alias("kafka_timestamp"),
         "position",
         F.timestamp_millis(F.lit(now_ms)).alias("quarantined_at"),
+        F.lit(batch).cast("string").alias("batch"),
         F.lit(None).cast("string").alias("replay"),
     )
 

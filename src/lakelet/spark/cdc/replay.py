@@ -1,11 +1,14 @@
 """`ls.replay_cdc`: apply events of a quarantine again, once their reason is gone; each once, whatever fails between.
 
-    rows that can be applied now are marked with the replay's id, in one commit of the quarantine
+    rows that can be applied now are marked with the replay's id, in one commit of the quarantine, its claim
       ─ each table gets them in one commit of the user `cdc-replay-<id>`
       ─ marked rows are deleted from the quarantine
 
-A replay that was cut short is finished by the next one. A table that has the commit of that user has all of its marked rows;
-rows for the others are tried again, and those that no longer can be applied lose their mark.
+Claims are the commits of the user `cdc-replay`, and are numbered: two replays that read the quarantine at once want the same
+number, and the one that comes second marks nothing, and begins anew.
+
+A replay that was cut short, or is still at it, is finished by the next one. A table that has the commit of that user has all of
+its marked rows; rows for the others are tried again, and those that no longer can be applied lose their mark.
 """
 
 from __future__ import annotations
@@ -21,15 +24,20 @@ from pyspark.sql import functions as F
 from lakelet.errors import InvalidError
 from lakelet.options import SEQUENCE_FIELD, TableOptions
 from lakelet.spark.cdc.arguments import CdcArguments, settings_of
-from lakelet.spark.cdc.batch import planned_batch, quarantine_rows, write_targets
-from lakelet.spark.cdc.commit import CdcIdentity, upsert_rows
-from lakelet.spark.cdc.quarantine import COLUMNS, KEY, check_quarantine, replayed_frame
+from lakelet.spark.cdc.batch import PlannedBatch, planned_batch, write_targets
+from lakelet.spark.cdc.commit import CdcIdentity, upsert_named, upsert_rows
+from lakelet.spark.cdc.earlier_attempt import has_batch
+from lakelet.spark.cdc.quarantine import COLUMNS, EVENT_KEY, check_quarantine, replayed_frame
 from lakelet.spark.cdc.settings import CdcSettings
 from lakelet.spark.cdc.target import lake_of
-from lakelet.spark.opened_table import open_table
+from lakelet.spark.cdc.typed_rows import REASON
+from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.read.table_frame import table as table_frame
+from lakelet.spark.stream.write.batch_identity import last_batch
 
+_CLAIMS = "cdc-replay"
 _USER = "cdc-replay-"
+_NAMES = [name for name, _ in COLUMNS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,48 +89,78 @@ class _Replay:
 
     def run(self, *, overwrite: bool) -> int:
         """Marks the rows that can be applied, and applies them."""
+        while True:
+            opened = self._opened()
+            # The number comes first: a claim that is made after the rows were read has it, or a higher one.
+            last = last_batch(opened.home, _CLAIMS)
+            claim = CdcIdentity(_CLAIMS, 0 if last is None else last + 1)
+            id = opened.home.ids.uuid()
+            if not self._mark(id, claim, overwrite=overwrite):
+                return 0
+            if not self._marked(id).isEmpty():
+                return self._finish(id)
+
+    def _mark(self, id: str, claim: CdcIdentity, *, overwrite: bool) -> bool:
+        """Marks the rows that can be applied, unless the claim is another replay's; whether there are such rows."""
         pending = self.rows().filter("replay IS NULL")
         with planned_batch(replayed_frame(pending), self.settings, only=pending) as batch:
             if not batch.targets:
-                return 0
-            good = [one.good.select(*KEY, F.lit(one.name).alias("now")) for one in batch.targets]
-            able = reduce(DataFrame.union, good).distinct().localCheckpoint()
+                return False
+            able = _able(batch).localCheckpoint()
             names = sorted(str(line["now"]) for line in able.select("now").distinct().collect())
             if not names:
-                return 0
+                return False
             if not overwrite:
                 _check_sequence(names, self.settings)
-            # A row of events with a poison part beside a good one, as a changed key has, is no good row.
-            bad = batch.poison().select(*KEY).distinct()
-            id = open_table(self.settings.warehouse, self.settings.quarantine, self.settings.options).home.ids.uuid()
-            marked = pending.join(able, list(KEY)).join(bad, list(KEY), "left_anti")
-            marked = marked.withColumn("target", F.col("now")).withColumn("replay", F.lit(id))
-            columns = [name for name, _ in COLUMNS]
-            upsert_rows(marked.select(*columns), self.settings.quarantine, self.settings, None, kinds=None)
-        return self._finish(id)
+            marked = pending.join(able, list(EVENT_KEY)).withColumn("target", F.col("now"))
+            mark_rows(marked.withColumn("replay", F.lit(id)).select(*_NAMES), self.settings, claim)
+            return True
 
     def _finish(self, id: str) -> int:
         identity = CdcIdentity(f"{_USER}{id}", 0)
-        marked = self.rows().filter(F.col("replay") == id)
+        marked = self._marked(id)
         names = [str(line["target"]) for line in marked.select("target").distinct().collect()]
-        open_names = [name for name in names if not self._has(name, identity)]
-        due = marked.filter(F.col("target").isin(open_names)) if open_names else marked.limit(0)
+        open_names = [name for name in names if not has_batch(self.settings, name, identity)]
         if open_names:
+            due = marked.filter(F.col("target").isin(open_names))
             with planned_batch(replayed_frame(due), self.settings, only=due) as batch:
-                # Rows that can no longer be applied lose their mark: they are upserted by their key, however often.
-                quarantine_rows(batch, self.settings, None)
+                self._unmark(due, batch)
                 write_targets(batch, self.settings, identity)
         table = lake_of(self.settings).table(self.settings.quarantine)
-        count = self.rows().filter(F.col("replay") == id).count()
+        count = self._marked(id).count()
         table.delete(where=f"replay = '{id}'")
         return count
 
-    def _has(self, name: str, identity: CdcIdentity) -> bool:
-        """Whether a table has the commit of a replay."""
-        if not lake_of(self.settings).table_exists(name):
-            return False
-        table = lake_of(self.settings).table(name)
-        return table.new_commit(identity.user, identity.batch_id).look_back()[1] is not None
+    def _unmark(self, due: DataFrame, batch: PlannedBatch) -> None:
+        """Takes the mark from rows that can no longer be applied: they are upserted by their key, however often. Those that
+        these arguments send to no table are among them."""
+        left = due.join(_able(batch), list(EVENT_KEY), "left_anti") if batch.targets else due
+        if left.isEmpty():
+            return
+        if batch.targets or batch.refused:
+            reasons = batch.poison().select(*EVENT_KEY, F.col(REASON).alias("now")).dropDuplicates(list(EVENT_KEY))
+            left = left.join(reasons, list(EVENT_KEY), "left").withColumn("reason", F.coalesce("now", "reason"))
+        unmarked = left.withColumn("replay", F.lit(None).cast("string")).select(*_NAMES)
+        upsert_rows(unmarked, self.settings.quarantine, self.settings, None, kinds=None)
+
+    def _marked(self, id: str) -> DataFrame:
+        return self.rows().filter(F.col("replay") == id)
+
+    def _opened(self) -> OpenedTable:
+        return open_table(self.settings.warehouse, self.settings.quarantine, self.settings.options)
+
+
+def mark_rows(rows: DataFrame, settings: CdcSettings, claim: CdcIdentity) -> None:
+    """Writes marked rows into the quarantine, unless another replay has made this claim."""
+    upsert_named(rows, settings.quarantine, settings, claim)
+
+
+def _able(batch: PlannedBatch) -> DataFrame:
+    """The rows of events that can be applied, and the table (`now`) that each goes to."""
+    good = [one.good.select(*EVENT_KEY, F.lit(one.name).alias("now")) for one in batch.targets]
+    # A row of events with a poison part beside a good one is no good row.
+    bad = batch.poison().select(*EVENT_KEY).distinct()
+    return reduce(DataFrame.union, good).distinct().join(bad, list(EVENT_KEY), "left_anti")
 
 
 def _check_sequence(names: list[str], settings: CdcSettings) -> None:

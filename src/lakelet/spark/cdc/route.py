@@ -49,6 +49,11 @@ class Route:
             except re.error as error:
                 raise InvalidError(f"{name} {text!r} is no regular expression: {error}") from error
 
+    @property
+    def mirror(self) -> str:
+        """What these tables are called together: the one table, or all of the database."""
+        return self.table if self.table is not None else f"{self.database}.*"
+
     def target(self, source: SourceTable) -> str | None:
         """`database.table` for a source table, None where it is not synchronised; InvalidError for a name that no table has."""
         if not self._includes(source):

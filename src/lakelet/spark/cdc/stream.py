@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakelet.errors import InvalidError, UnavailableError
@@ -21,7 +21,14 @@ from lakelet.spark.failures import from_worker
 from lakelet.spark.opened_table import OpenedTable
 from lakelet.spark.session import is_connect
 from lakelet.spark.stream.write.batch_identity import query_id_of
-from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark, checkpoint_store, identity_of, marked
+from lakelet.spark.stream.write.checkpoint_mark import (
+    CheckpointMark,
+    checkpoint_store,
+    identity_of,
+    marked,
+    scheme_of_running,
+)
+from lakelet.spark.stream.write.query_start import batch_user, checkpoint_folder, default_scheme, started
 from lakelet.storage.store import ObjectStore
 
 _LOG = logging.getLogger(__name__)
@@ -57,13 +64,11 @@ def _started(
         raise InvalidError(
             "commit_user: over Spark Connect the id of the query is not known to its batches; name a user"
         )
-    folder = _folder(spark, os.fspath(checkpoint))
-    applied = _Applied(settings, commit_user, _Tables(folder, dict(settings.options)))
+    folder = checkpoint_folder(spark, checkpoint)
+    applied = _Applied(settings, commit_user, _Tables(folder, default_scheme(spark), dict(settings.options)))
     if not is_connect(spark):
         applied.tables.mark()
-    writer = df.writeStream.foreachBatch(applied).option("checkpointLocation", folder)
-    writer = writer.trigger(**(dict(trigger) if trigger is not None else {"availableNow": True}))
-    return applied, (writer if query_name is None else writer.queryName(query_name)).start()
+    return applied, started(df, applied, folder, trigger, query_name)
 
 
 def run_stream(df: DataFrame, settings: CdcSettings, checkpoint: str, trigger: Mapping[str, Any]) -> dict[str, int]:
@@ -83,18 +88,14 @@ def run_stream(df: DataFrame, settings: CdcSettings, checkpoint: str, trigger: M
     return dict(applied.totals)
 
 
-def _folder(spark: SparkSession, folder: str) -> str:
-    """The checkpoint folder; a relative one is of this process's folder, not of the JVM's."""
-    relative = ":" not in folder.split("/", 1)[0] and not folder.startswith("/")
-    return os.path.abspath(folder) if relative and not is_connect(spark) else folder
-
-
 @dataclass(slots=True)
 class _Tables:
     """The tables that a checkpoint's batches went to, kept in its folder as those of other sinks are: a target that was
-    dropped meanwhile lacks the rows of earlier batches, and making it again would hide that."""
+    dropped meanwhile lacks the rows of earlier batches, and making it again would hide that. `default_scheme` is that of folders
+    without one, "" where only the server of Spark Connect knows it."""
 
     folder: str
+    default_scheme: str
     options: dict[str, str]
     store: ObjectStore | None = None
     known: CheckpointMark | None = None
@@ -102,7 +103,8 @@ class _Tables:
     def mark(self) -> CheckpointMark | None:
         """The mark of the folder, made if absent; None where the folder cannot be reached."""
         if self.known is None:
-            self.store = checkpoint_store(self.folder, "file", self.options)
+            scheme = self.default_scheme or scheme_of_running(self.folder)
+            self.store = checkpoint_store(self.folder, scheme, self.options)
             if self.store is not None:
                 self.known = marked(self.store, {}, RandomIds(), resume=False, folder=self.folder)
         return self.known
@@ -136,7 +138,8 @@ class _Applied:
     totals: dict[str, int] = field(default_factory=lambda: {"rows": 0, "skipped": 0, "quarantined": 0, "batches": 0})
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        identity = CdcIdentity(self._user(batch), batch_id)
+        # Spark repeats a batch in a new run only, as its first one.
+        identity = CdcIdentity(self._user(batch), batch_id, is_new=self.totals["batches"] > 0)
         counts = apply_batch(batch, self.settings, identity, self.tables.check)
         done = {"rows": counts.rows, "skipped": counts.skipped, "quarantined": counts.quarantined, "batches": 1}
         for name, count in done.items():
@@ -145,7 +148,5 @@ class _Applied:
             _LOG.warning("%d rows of change events went to %s", counts.quarantined, self.settings.quarantine)
 
     def _user(self, batch: DataFrame) -> str:
-        if self.commit_user is None:
-            return str(query_id_of(batch))
-        mark = self.tables.mark()
-        return self.commit_user if mark is None else f"{self.commit_user}-{mark.id}"
+        mark = None if self.commit_user is None else self.tables.mark()
+        return batch_user(self.commit_user, mark, query_id_of(batch))

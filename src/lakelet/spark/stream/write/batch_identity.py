@@ -56,7 +56,7 @@ class BatchIdentity:
         """ConflictError where the batch that the table has under this identity is not this one."""
         if self.resume:
             return
-        last = _last_batch(home, self.user)
+        last = last_batch(home, self.user)
         is_own = done.commit_user == self.user
         told = (done.properties or {}) if is_own else last_properties(home, self.user)
         number = done.commit_identifier if is_own else last
@@ -110,7 +110,7 @@ class LastBatch:
 _ADVICE = "give each query a commit_user and a checkpoint of its own, or skip batches up to the table's last one with resume=True"
 
 
-def _last_batch(home: TableHome, user: str) -> int | None:
+def last_batch(home: TableHome, user: str) -> int | None:
     """The number of the user's last batch, None where the table has none."""
     latest = latest_snapshot(home)
     for snapshot in () if latest is None else snapshots_backwards(home, latest.id):
