@@ -23,6 +23,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.cdc.commit import CdcIdentity, replace_rows, upsert_rows
 from lakelet.spark.cdc.discovery import Discovery, EventGroup, discovered
 from lakelet.spark.cdc.earlier_attempt import has_batch, put_aside
@@ -102,6 +103,7 @@ class PlannedBatch:
         return found.withColumn("origin", origin_of())
 
 
+@UnrecordedCallSites()
 def apply_batch(
     frame: DataFrame, settings: CdcSettings, identity: CdcIdentity | None, check: TargetCheck | None = None
 ) -> CdcCounts:

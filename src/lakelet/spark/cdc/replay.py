@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from lakelet.errors import InvalidError
 from lakelet.options import SEQUENCE_FIELD, TableOptions
+from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.cdc.arguments import CdcArguments, settings_of
 from lakelet.spark.cdc.batch import PlannedBatch, planned_batch, write_targets
 from lakelet.spark.cdc.commit import CdcIdentity, upsert_named, upsert_rows
@@ -48,6 +49,7 @@ class ReplayCounts:
     remaining: int
 
 
+@UnrecordedCallSites()
 def replay_cdc(
     spark: SparkSession,
     warehouse: str | os.PathLike[str],
