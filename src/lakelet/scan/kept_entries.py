@@ -8,6 +8,7 @@ snapshot, a schema and a condition determine it.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,7 +26,7 @@ from lakelet.model.row_arrays import Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
-from lakelet.predicate.tree import Predicate
+from lakelet.predicate.tree import Predicate, needs_duckdb
 from lakelet.storage.home import TableHome
 
 Name: TypeAlias = tuple[object, ...]
@@ -36,7 +37,7 @@ _ENTRY_BYTES = 400
 _FILE_BYTES = 900
 _PLAN_BYTES = 2000
 _MARKER_BYTES = 200
-# A condition of more text than this is not looked up.
+# A condition of more bytes than this is not looked up.
 _LONGEST_CONDITION = 4000
 
 
@@ -128,8 +129,12 @@ class PlanName:
         """The name of a plan; None where it cannot be kept."""
         if metadata(home).kept(home) is None or isinstance(where, pc.Expression):
             return None
-        # By its text: values that are equal, such as 1 and 1.0, need not prune alike.
-        condition = "" if where is None else repr(where)
+        if where is not None and needs_duckdb(where):
+            # What DuckDB decides may mean something else at every moment: `now()`, `random()`.
+            return None
+        # By all of its bytes, never by its text, which leaves out the middle of a long list of values; and not by equality:
+        # values that are equal, such as 1 and 1.0, need not prune alike.
+        condition = b"" if where is None else pickle.dumps(where)
         if len(condition) > _LONGEST_CONDITION:
             return None
         # The columns too: a branch that replaces another has schemas of its own under the same ids.

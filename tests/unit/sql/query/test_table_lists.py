@@ -157,7 +157,13 @@ def test_lists_read_schemas_and_only_where_they_are_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["PRAGMA enable_profiling", "PRAGMA enable_object_cache", "PRAGMA", "PRAGMA table_info", "PRAGMA table_info('nope')"],
+    [
+        "PRAGMA enable_profiling",
+        "PRAGMA enable_object_cache",
+        "PRAGMA",
+        "PRAGMA table_info",
+        "PRAGMA table_info('nope')",
+    ],
 )
 def test_other_pragmas_are_refused(lake: SqlSession, text: str) -> None:
     lake.fails(text, "expected|does not exist")
