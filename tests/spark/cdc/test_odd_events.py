@@ -34,6 +34,7 @@ def item(id: int, qty: int | None) -> dict[str, Any]:
     return {"id": id, "qty": qty}
 
 
+@pytest.mark.deep
 def test_a_replay_takes_only_what_was_for_its_table(spark: SparkSession, warehouse: str) -> None:
     """Two streams share the quarantine of a database; an event of one never goes into the other's table."""
     wide: list[object] = [debezium("c", None, item(7, 2**40), fields=FIELDS, table="a"), "junk"]
@@ -123,6 +124,7 @@ def test_a_computed_part_of_the_key_moves_with_its_column(spark: SparkSession, w
     assert rows(warehouse) == []
 
 
+@pytest.mark.deep
 def test_another_key_without_a_sequence_is_put_aside(spark: SparkSession, warehouse: str) -> None:
     """The old row has a sequence, and would stay beside the new one."""
     how: dict[str, Any] = {"table_options": {"sequence.field": "qty"}}
@@ -176,6 +178,7 @@ ODD = (
 )
 
 
+@pytest.mark.deep
 def test_columns_of_any_name(spark: SparkSession, warehouse: str) -> None:
     row = {"id": 1, **{name: f"{place}" for place, name in enumerate(ODD)}}
     fields = [{"field": "id", "type": "int32"}, *({"field": one, "type": "string"} for one in ODD)]
@@ -184,6 +187,7 @@ def test_columns_of_any_name(spark: SparkSession, warehouse: str) -> None:
     assert rows(warehouse) == [row, {**row, "id": 2}]
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(200)
 def test_many_columns_take_no_longer_than_few(spark: SparkSession, warehouse: str) -> None:
     """Spark's search for filters that follow from others took twice as long with every column: minutes with sixteen."""
@@ -196,6 +200,7 @@ def test_many_columns_take_no_longer_than_few(spark: SparkSession, warehouse: st
 MYSQL = {"id": "bigint", "day": "date", "at": "datetime(6)", "clock": "time(3)", "seen": "timestamp"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata", "Pacific/Apia"])
 def test_times_are_the_same_in_every_zone(spark: SparkSession, warehouse: str, zone: str) -> None:
     """02:30 on that day does not exist in New York, and its text was another hour's; a day is missing in Apia."""

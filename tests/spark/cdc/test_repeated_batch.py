@@ -113,6 +113,7 @@ def test_a_row_that_was_put_aside_stays_there(
     assert places(warehouse) == {"a": ["1", "2", "3"], "b": ["1", "2", "3"]}
 
 
+@pytest.mark.deep
 def test_a_table_that_has_the_batch_is_settled(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ def test_poison_of_a_repeat_alone(spark: SparkSession, warehouse: str, monkeypat
     assert places(warehouse) == {"a": ["1", "2"], "b": ["1", "q2"]}
 
 
+@pytest.mark.deep
 def test_a_truncate_that_was_put_aside_empties_nothing_later(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_truncate_that_was_put_aside_empties_nothing_later(
     assert len(rows(warehouse, QUARANTINE)) == 1
 
 
+@pytest.mark.deep
 def test_a_table_that_has_the_batch_may_take_no_more_events(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +211,7 @@ def test_two_replays_at_once_apply_an_event_once(
     assert [(row["id"], row["qty"]) for row in rows(warehouse, "shop.a")] == [(1, 7)]
 
 
+@pytest.mark.deep
 def test_a_replay_finished_with_other_arguments_loses_nothing(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_random_conditions(spark: SparkSession, every_kind: Table, data: st.Data
     _assert_same_rows(spark, every_kind, found)
 
 
+@pytest.mark.deep
 def test_every_literal_in_some_comparison(spark: SparkSession, every_kind: Table) -> None:
     """Neither the session's time zone nor its ANSI mode has a say in what matches."""
     operators = ["=", "<>", "<", "<=", ">", ">="]
