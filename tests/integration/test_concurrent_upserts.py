@@ -69,6 +69,7 @@ def test_processes_upsert_the_same_keys_on_a_disk(tmp_path: Path, mode: str) -> 
     check_upserts(address, race_for_keys(address, 4, 8, across=mode == "across"), across=mode == "across")
 
 
+@pytest.mark.deep
 @pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("mode", MODES)
 def test_processes_upsert_the_same_keys_on_minio(s3_minio: S3Service, mode: str) -> None:

@@ -77,6 +77,7 @@ def test_eight_processes_mix_operations_on_a_disk(tmp_path: Path) -> None:
     check_race(address, race(address, MIX, 8))
 
 
+@pytest.mark.deep
 def test_eight_processes_append_on_minio(s3_minio: S3Service) -> None:
     address = new_table(on_service(s3_minio))
     acknowledged = race(address, ["append"] * 8, 25)

@@ -175,6 +175,7 @@ def test_a_table_that_has_the_batch_may_take_no_more_events(
     assert places(warehouse)["b"] == ["1", "2", "q3"]
 
 
+@pytest.mark.deep
 def test_an_event_is_put_aside_for_each_of_two_mirrors(spark: SparkSession, warehouse: str) -> None:
     """Two tables follow one source and share the quarantine of their database: each gets the event from there."""
     names = ("shop.one", "shop.two")

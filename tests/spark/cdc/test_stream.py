@@ -174,6 +174,7 @@ def test_a_replay_applies_what_fits_now_once(
     )
 
 
+@pytest.mark.deep
 def test_a_replay_over_newer_rows_must_be_asked_for(spark: SparkSession, warehouse: str) -> None:
     synced(spark, warehouse, [event("c", 1, 2**40, "item", 1), event("u", 1, 7, "item", 2)])
     lakelet.connect(warehouse).table("shop.item").change_type("qty", "BIGINT")

@@ -216,6 +216,7 @@ def test_settings_that_make_text_of_bytes_do_not_matter(spark: SparkSession, set
         check(spark, table, columns, [*([field.name] for field in columns), [field.name for field in columns]])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("arity", [56, 121])
 def test_the_header_grows_with_the_columns(spark: SparkSession, arity: int) -> None:
     columns = fields(*["SMALLINT"] * arity)
