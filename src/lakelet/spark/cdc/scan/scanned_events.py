@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -74,7 +74,7 @@ def scanned_groups(events: DataFrame) -> ScannedGroups:
     lines = events.groupBy("group_hash", "unsure", F.col("operation").isNull().alias("idle")).agg(
         F.count(F.lit(1)).alias("count"), F.min("told").alias("least"), F.max("told").alias("told")
     )
-    groups, counts = [], dict[str, int](defaultdict(int))
+    groups, counts = [], Counter[str]()
     for line in lines.collect():
         if line["unsure"] or line["idle"]:
             counts["unsure" if line["unsure"] else "idle"] += line["count"]
