@@ -30,5 +30,5 @@ def connect(location: str | os.PathLike[str], options: Mapping[str, str] | None 
     source = cached_metadata(store, CacheSettings.of(options or {}))
     lake = Lake(store, options=options, metadata=source, cache=source.cache)
     # Its memory is given back at once. A table that outlives its lake finds the cache empty, and fills it again.
-    weakref.finalize(lake, source.cache.clear)
+    weakref.finalize(lake, source.cache.close)
     return lake
