@@ -34,7 +34,8 @@ Step = tuple[int, str, int]
 
 
 class Lakes:
-    """The lakes that share a store: the first without a cache, the second stale until an event, the others deaf and strict."""
+    """The lakes that share a store: the first without a cache, the second stale until an event, the others deaf and strict; the
+    last one compares its cache with the store."""
 
     def __init__(self, *, keyed: bool, small: bool) -> None:
         self.store = MemoryStore()
@@ -46,6 +47,7 @@ class Lakes:
             self._cached({**limits, "cache.staleness": "manual"}, listens=True),
             self._cached(limits, parallel=False),
             self._cached(limits, parallel=True),
+            self._cached({**limits, "tiered_cache_compatibility_mode": "true"}),
         ]
         self.all[0].create_database("shop")
         self.create(COLUMNS)
@@ -165,7 +167,7 @@ CHANGES: dict[str, Callable[[Lakes, Table, int], None]] = {
     )
 }
 STEPS = st.lists(
-    st.tuples(st.integers(0, 3), st.sampled_from(["write", "write", *CHANGES]), st.integers(0, 9)), max_size=9
+    st.tuples(st.integers(0, 4), st.sampled_from(["write", "write", *CHANGES]), st.integers(0, 9)), max_size=9
 )
 
 
@@ -213,6 +215,9 @@ def check(lakes: Lakes) -> None:
             check_pointers(one)
             check_plans(one)
             check_values(one)
+    metrics = lakes.all[-1].cache.get_all_metrics()
+    assert metrics.comparisons > 0
+    assert metrics.differences == 0
 
 
 @pytest.mark.parametrize("small", [False, True], ids=["roomy", "small"])
