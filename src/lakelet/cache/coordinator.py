@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
 
 _LOG = logging.getLogger(__name__)
+_END_SECONDS = 5.0
 # A key, or `[catalog.]database.table[@branch]`.
 TableLike: TypeAlias = TableCacheKey | str
 
@@ -112,10 +113,16 @@ class TieredCacheCoordinator:
 
     def close(self) -> None:
         """Persist what is to be persisted, and give the memory back; whoever goes on using the cache finds it empty."""
+        self.stop()
         if self._refresher is not None:
-            self._refresher.stop()
+            self._refresher.join(_END_SECONDS)
         self.upkeep.close()
         self.clear()
+
+    def stop(self) -> None:
+        """End the background refresh."""
+        if self._refresher is not None:
+            self._refresher.stop()
 
     def clear(self) -> None:
         """Drop everything of all tables."""

@@ -197,6 +197,12 @@ class Tier(Generic[Value]):
         """Whether a table has values, live or expired."""
         return table in self._tables
 
+    def values_of(self, kind: type[CacheKey]) -> list[Value]:
+        """The live values whose keys are of this kind, without counting or using them."""
+        with self._lock:
+            among = [entry for key, entry in self._entries.items() if isinstance(key, kind)]
+            return [entry.value for entry in among if self._age(entry) < self._limits.expire_seconds]
+
     def tables(self) -> list[TableCacheKey]:
         """The tables that have values."""
         with self._lock:

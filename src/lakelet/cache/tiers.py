@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -79,8 +79,12 @@ class Tiers:
             self.stats(lambda other: other == table),
         )
 
-    def metrics(self) -> TieredCacheMetrics:
-        """The counts over all levels; evictions per second over a second at least, since they were last computed."""
+    def metrics(self, *, counts_values: bool = True) -> TieredCacheMetrics:
+        """The counts over all levels; evictions per second over a second at least, since they were last computed. Without
+        `counts_values` the numbers of snapshots, schemas and partitions, for which all values are looked at, are 0."""
+        snapshots = self._tiers[CacheLevel.SNAPSHOT].values_of(SnapshotCacheKey) if counts_values else ()
+        schemas = self._tiers[CacheLevel.SCHEMA].values_of(SchemaCacheKey) if counts_values else ()
+        partitions = self._tiers[CacheLevel.PARTITION].values_of(PartitionCacheKey) if counts_values else ()
         stats = self.stats()
         hits = sum(one.hit_count for one in stats.values())
         requests = hits + sum(one.miss_count for one in stats.values())
@@ -92,9 +96,9 @@ class Tiers:
         return TieredCacheMetrics(
             stats,
             len(self._tiers[CacheLevel.TABLE_METADATA].tables()),
-            _number_of(SnapshotCacheKey, self._tiers[CacheLevel.SNAPSHOT]),
-            _number_of(SchemaCacheKey, self._tiers[CacheLevel.SCHEMA]),
-            _partitions(self._tiers),
+            len(snapshots),
+            len(schemas),
+            sum(len(value.partitions) for value in partitions),
             hits / requests if requests else 1.0,
             self.nbytes,
             self._rate,
@@ -110,13 +114,3 @@ class Tiers:
             heaviest = max(self._tiers.values(), key=lambda tier: tier.nbytes)
             if not heaviest.evict_oldest():
                 return
-
-
-def _number_of(kind: type[SnapshotCacheKey | SchemaCacheKey], tier: Tier[Any]) -> int:
-    return sum(isinstance(key, kind) for key in tier.live_keys())
-
-
-def _partitions(tiers: Mapping[CacheLevel, Tier[Any]]) -> int:
-    tier = tiers[CacheLevel.PARTITION]
-    values = [tier.peek(key) for key in tier.live_keys() if isinstance(key, PartitionCacheKey)]
-    return sum(len(value.partitions) for value in values if value is not None)

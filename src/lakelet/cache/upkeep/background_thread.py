@@ -19,7 +19,10 @@ class BackgroundThread:
         self._stop = threading.Event()
         target = weakref.ref(owner, lambda _: self._stop.set())
         self._thread = threading.Thread(
-            target=_repeat, args=(target, run, seconds, self._stop), name="lakelet-cache-refresh", daemon=True
+            target=_repeat,
+            args=(target, run, min(seconds, threading.TIMEOUT_MAX), self._stop),
+            name="lakelet-cache-refresh",
+            daemon=True,
         )
         self._thread.start()
 

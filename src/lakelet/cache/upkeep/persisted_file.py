@@ -33,15 +33,15 @@ class Piece:
     data: bytes
 
 
-def encode_file(about: str, pieces: Sequence[Piece]) -> bytes:
-    """The bytes of a file."""
+def encode_file(about: str, pieces: Sequence[Piece]) -> list[bytes]:
+    """The bytes of a file, in parts to be written one after the other: the pieces may be large, and are not copied."""
     listed = [[piece.kind, list(piece.name), len(piece.data)] for piece in pieces]
     header = json.dumps({"about": about, "pieces": listed}, separators=(",", ":")).encode()
     parts = [_MAGIC, _HEAD.pack(VERSION, len(header)), header, *(piece.data for piece in pieces)]
     digest = blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         digest.update(part)
-    return b"".join([*parts, digest.digest()])
+    return [*parts, digest.digest()]
 
 
 def decode_file(data: bytes, about: str) -> list[Piece]:

@@ -110,7 +110,7 @@ class PersistedFolder:
         try:
             # No sync: a file that a power cut has torn fails its checksum.
             with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(encode_file(self._about(about), pieces))
+                file.writelines(encode_file(self._about(about), pieces))
             os.replace(temporary, path)
         except OSError as error:
             _LOG.warning("persisted cache %s cannot be written: %s", path, error)

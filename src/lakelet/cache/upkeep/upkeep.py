@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 10.0
 _SOON_SECONDS = 0.2
+# A thread that ends within this time is waited for when the cache is closed.
+_END_SECONDS = 5.0
 # Above this share of the limit prefetched tables would drive out what is in use.
 _ROOM = 0.9
 
@@ -138,16 +140,12 @@ class Upkeep:
             else:
                 self.adaptive.restore()
             self.alerts()
-        if self.persistence is not None and self.persistence.has_changes and now >= self._next_save:
-            self._next_save = now + self._settings.persist_interval.total_seconds()
-            # A query caches several values one after the other: a moment later most of them are there.
-            self._timer = threading.Timer(_SOON_SECONDS, self._save)
-            self._timer.daemon = True
-            self._timer.start()
+        if self.persistence is not None and self.persistence.has_changes and self._timer is None:
+            self._save_later(now)
 
     def alerts(self) -> tuple[Alert, ...]:
         """The metrics beyond their thresholds; those that are new are logged."""
-        found = alerts_of(self._tiers.metrics())
+        found = alerts_of(self._tiers.metrics(counts_values=False))
         self._alert_log.tell(found)
         return found
 
@@ -161,11 +159,20 @@ class Upkeep:
             self.persistence.restore_history()
         return self.history.hottest(number)
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is something to persist."""
+        return self.persistence is not None and self.persistence.has_changes
+
     def close(self) -> None:
         """Persist what is to be persisted; nothing is done in the background any more until a query comes."""
-        self._save()
         with self._lock:
             pool, self._pool = self._pool, None
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join(_END_SECONDS)
+        self._save()
         if pool is not None:
             pool.shutdown(wait=False)
 
@@ -184,6 +191,23 @@ class Upkeep:
         if self._tiers[CacheLevel.TABLE_METADATA].has_table(table):
             return False
         return self.serves(table) and self._tiers.nbytes <= _ROOM * self._tiers.max_bytes
+
+    def _save_later(self, now: float) -> None:
+        """Persist what has changed when the interval is over."""
+        with self._lock:
+            if self._timer is not None:
+                return
+            # A query caches several values one after the other: a moment later most of them are there.
+            delay = min(max(self._next_save - now, _SOON_SECONDS), threading.TIMEOUT_MAX)
+            self._timer = threading.Timer(delay, self._timed_save)
+            self._timer.daemon = True
+        self._timer.start()
+
+    def _timed_save(self) -> None:
+        with self._lock:
+            self._timer = None
+        self._next_save = self._clock.monotonic() + self._settings.persist_interval.total_seconds()
+        self._save()
 
     def _save(self) -> None:
         try:

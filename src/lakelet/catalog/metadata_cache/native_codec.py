@@ -6,7 +6,8 @@
     manifest list        name                        an Avro manifest list
     manifest             name, columns or nothing    the decoded entries as an Arrow stream
 
-Pointers keep the bytes that prove them. Manifests and their lists have random names and never change.
+Pointers keep the bytes that prove them. Manifests and their lists have random names and never change; of one table up to 64 MB of
+them are kept.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _MANIFEST = "manifest"
 _ALL = "all"
 _SOME = "some"
 Put = Callable[[], None]
+# While they are written they are in memory twice.
+_MOST_BYTES = 64 << 20
 
 
 class NativeCodec:
@@ -45,7 +48,8 @@ class NativeCodec:
         cache = self._cache()
         if cache is None:
             return []
-        pieces = []
+        pieces: list[Piece] = []
+        room = _MOST_BYTES
         for one in cache.tiers[CacheLevel.TABLE_METADATA].tables():
             if one.on_branch(table.branch) != table:
                 continue
@@ -59,8 +63,9 @@ class NativeCodec:
             for key in cache.tiers[level].live_keys(table):
                 if isinstance(key, DerivedCacheKey) and key.name[0] == kind:
                     value = cache.tiers[level].peek(key)
-                    if value is not None:
+                    if value is not None and derived_bytes(value) <= room:
                         pieces.append(_piece(key.name, value))
+                        room -= derived_bytes(value)
         return pieces
 
     def restore(self, table: TableCacheKey, pieces: Sequence[Piece]) -> None:

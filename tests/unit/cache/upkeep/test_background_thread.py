@@ -77,3 +77,11 @@ def test_a_forked_process_has_no_thread() -> None:
         os._exit(0 if cache._refresher is None and threading.active_count() == 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     cache.close()
+
+
+def test_any_interval_can_be_given() -> None:
+    cache, _ = fake_cache(CacheSettings.of({"cache.refresh-interval": "900000 d"}))
+    assert cache._refresher is not None
+    assert cache._refresher.is_alive
+    cache.close()
+    assert not cache._refresher.is_alive

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,13 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 
 def manifests_read(store: CountingStore) -> list[str]:
     return [path for call, path in store.log if call != "list_folder" and "/manifest/" in path]
+
+
+def saved_in_background(lake: Lake) -> None:
+    """Waits for the save that the first cached values have begun."""
+    timer = lake.cache.upkeep._timer
+    if timer is not None:
+        timer.join()
 
 
 def rows(lake: Lake) -> int:
@@ -171,15 +180,12 @@ def test_a_damaged_history_is_forgotten(places: tuple[Path, Path]) -> None:
 
 
 def test_a_forked_process_writes_nothing_of_its_parent(places: tuple[Path, Path]) -> None:
-    lake, _ = opened(*places)
-    rows(lake)
+    lake, _ = opened(*places, **{"cache.persist-interval": "1 h"})
     lake.table(NAME).write([{"id": 9, "dt": "d9"}])
     rows(lake)
-    lake.cache.persist()
-    timer, persistence = lake.cache.upkeep._timer, lake.cache.upkeep.persistence
-    assert timer is not None
+    saved_in_background(lake)
+    persistence = lake.cache.upkeep.persistence
     assert persistence is not None
-    timer.join()
     persistence.changed(lake.cache.key(NAME))
     child = os.fork()
     if child == 0:
@@ -192,11 +198,42 @@ def test_the_first_values_are_saved_soon_and_others_after_the_interval(places: t
     lake, _ = opened(*places, **{"cache.persist-interval": "1 h"})
     lake.create_table("shop.other", [("id", "BIGINT")]).write([{"id": 1}])
     lake.table("shop.other").scan().to_arrow()
+    saved_in_background(lake)
+    assert len([one for one in places[1].rglob("*") if one.is_file() and one.name != "history"]) == 2
+    lake.create_table("shop.third", [("id", "BIGINT")]).scan().to_arrow()
     timer = lake.cache.upkeep._timer
     assert timer is not None
-    timer.join()
-    assert len([one for one in places[1].rglob("*") if one.is_file() and one.name != "history"]) == 2
+    assert timer.interval > 3000
     lake.cache.close()
+    assert not timer.is_alive()
+    assert len([one for one in places[1].rglob("*") if one.is_file() and one.name != "history"]) == 3
+
+
+def test_a_lake_that_is_dropped_or_at_the_end_of_a_process_is_saved(tmp_path: Path) -> None:
+    code = (
+        "import gc, sys, threading, lakelet\n"
+        "options = {'cache.persist-folder': sys.argv[2], 'cache.persist-interval': '1 h', 'cache.refresh-interval': '1 h'}\n"
+        "def use(name):\n"
+        "    lake = lakelet.connect(sys.argv[1], options)\n"
+        "    lake.sql('CREATE DATABASE IF NOT EXISTS db')\n"
+        "    lake.cache.upkeep._next_save = float('inf')\n"
+        "    lake.sql(f'CREATE TABLE db.{name} (id INT)')\n"
+        "    lake.sql(f'INSERT INTO db.{name} VALUES (1)')\n"
+        "    lake.sql(f'SELECT * FROM db.{name}').rows()\n"
+        "    return lake\n"
+        "use('dropped')\n"
+        "gc.collect()\n"
+        "kept = use('kept')\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "lake"), str(tmp_path / "cache")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (run.returncode, run.stderr) == (0, "")
+    store = CountingStore(LocalStore(str(tmp_path / "lake")))
+    source = cached_metadata(store, CacheSettings.of({"cache.persist-folder": str(tmp_path / "cache")}), listens=False)
+    lake = Lake(store, metadata=source, cache=source.cache)
+    for name in ("db.dropped", "db.kept"):
+        assert len(lake.table(name).scan().to_arrow()) == 1
+    assert manifests_read(store) == []
 
 
 def test_closing_saves_what_is_left(places: tuple[Path, Path]) -> None:
