@@ -61,8 +61,8 @@ class Persistence:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there is something to save."""
-        return bool(self._changed)
+        """Whether there is something to save: values of tables, or queries in the history."""
+        return bool(self._changed) or self._history.has_new
 
     def changed(self, table: TableCacheKey) -> None:
         """Note that something new of a table is cached."""

@@ -86,6 +86,11 @@ class QueryHistory:
         ordered = sorted(self.counts().items(), key=lambda one: (-one[1], str(one[0])))
         return ordered[: max(number, 0)]
 
+    @property
+    def has_new(self) -> bool:
+        """Whether anything was recorded since the counts were last taken."""
+        return bool(self._since_taken)
+
     def take(self) -> dict[TableCacheKey, dict[int, int]]:
         """The counts since the last call."""
         with self._lock:

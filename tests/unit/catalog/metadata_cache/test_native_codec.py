@@ -170,6 +170,18 @@ def test_the_history_is_persisted_and_added_up(places: tuple[Path, Path]) -> Non
     assert before["lakelet.shop.orders"] < counts[0] < counts[1]
 
 
+def test_queries_alone_are_saved_too(places: tuple[Path, Path]) -> None:
+    lake, _ = opened(*places)
+    rows(lake)
+    saved_in_background(lake)
+    assert lake.cache.persist() == 0
+    before = dict(opened(*places)[0].cache.hottest_tables())["lakelet.shop.orders"]
+    rows(lake)
+    assert lake.cache.upkeep.has_changes
+    assert lake.cache.persist() == 0
+    assert dict(opened(*places)[0].cache.hottest_tables())["lakelet.shop.orders"] > before
+
+
 def test_a_damaged_history_is_forgotten(places: tuple[Path, Path]) -> None:
     (path,) = places[1].rglob("history")
     path.write_bytes(b"LKCACHE\nnonsense")
