@@ -36,6 +36,9 @@ def show_stats(lake: Lake, output: Output, tables: Sequence[str]) -> None:
         for one in cache_report(lake, "/tiered_cache_stats")
     ]
     output.rows(f"metadata cache, {len(chosen)} tables", _COLUMNS, rows)
+    metrics = lake.cache.get_all_metrics()
+    if lake.cache.settings.compares:
+        output.values("compatibility mode", {"comparisons": metrics.comparisons, "differences": metrics.differences})
     alerts = cache_alerts(lake)
     if alerts:
         output.rows("alerts", _ALERT_COLUMNS, [(one.metric, one.option, one.message) for one in alerts])

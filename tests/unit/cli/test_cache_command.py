@@ -62,3 +62,11 @@ def test_alerts_are_shown(run: Run, lake: Lake, monkeypatch: pytest.MonkeyPatch)
     shown = run("cache", "stats").out
     assert "cache_hit_ratio_level2" in shown
     assert "iceberg_snapshot_cache_expire_seconds" in shown
+
+
+@pytest.mark.usefixtures("lake")
+def test_differences_of_compatibility_mode_are_shown(run: Run) -> None:
+    shown = run("cache", "stats", "--json", "--option", "tiered_cache_compatibility_mode=true").objects
+    assert shown[1]["comparisons"] > 0
+    assert shown[1]["differences"] == 0
+    assert len(run("cache", "stats", "--json").objects) == 1

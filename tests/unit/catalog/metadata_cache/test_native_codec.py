@@ -135,6 +135,9 @@ def test_branches_are_restored_with_their_table(places: tuple[Path, Path]) -> No
 def test_a_table_that_was_invalidated_is_not_restored(places: tuple[Path, Path]) -> None:
     lake, store = opened(*places)
     lake.cache.invalidate_table(NAME)
+    other, counted = opened(*places)
+    assert rows(other) == 4
+    assert manifests_read(counted)
     assert rows(lake) == 4
     assert manifests_read(store)
     lake.cache.persist()
