@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.cache.settings import CacheSettings
+from lakelet.cache.upkeep.persisted_file import Piece
 from lakelet.catalog.lake import Lake
 from lakelet.catalog.metadata_cache.open import cached_metadata
 from lakelet.storage.disk.local_store import LocalStore
@@ -116,6 +118,47 @@ def test_a_damaged_file_is_discarded_and_written_anew(
     again, store = opened(*places)
     assert rows(again) == 4
     assert manifests_read(store) == []
+
+
+class Bomb:
+    """What a pickle would run."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, ("exploded",)
+
+
+HOSTILE = [
+    Piece("manifest", ("m", "all"), b"garbage"),
+    Piece("manifest", ("m", "all"), pickle.dumps(Bomb())),
+    Piece("manifest", ("m",), b""),
+    Piece("manifest list", ("l",), pickle.dumps(Bomb())),
+    Piece("manifest list", ("l",), b"Obj\x01" + b"\xff" * 50),
+    Piece("manifest list", ("l",), b"[" * 100_000),
+    Piece("snapshot pointer", ("main", "1"), b"{}"),
+    Piece("snapshot pointer", ("main", "4"), b"[" * 100_000),
+    Piece("snapshot pointer", ("main",), b"{}"),
+    Piece("schema pointer", ("main", "zero"), b"{}"),
+    Piece("schema pointer", ("main", "0"), pickle.dumps(Bomb())),
+    Piece("something else", (), b""),
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_prepared_file_runs_nothing_and_is_discarded(
+    places: tuple[Path, Path],
+    piece: Piece,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    persistence = opened(*places)[0].cache.upkeep.persistence
+    assert persistence is not None
+    persistence._folder.write_table("lakelet.shop.orders", [piece])
+    with caplog.at_level(logging.WARNING):
+        assert rows(opened(*places)[0]) == 4
+    assert "discarded" in caplog.text
+    assert not Path("exploded").exists()
 
 
 def test_branches_are_restored_with_their_table(places: tuple[Path, Path]) -> None:
