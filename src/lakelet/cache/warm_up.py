@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lakelet.cache.coordinator import TableLike, TieredCacheCoordinator
-from lakelet.errors import LakeletError
 
 _THREADS = 10
 
@@ -34,8 +33,9 @@ def warm_up(cache: TieredCacheCoordinator, tables: Sequence[TableLike]) -> Warme
     def load(place: int) -> str | None:
         try:
             cache.get_complete_metadata(keys[place])
-        except LakeletError as error:
-            return str(error)
+        except Exception as error:
+            # Whatever it is, the other tables are loaded.
+            return str(error) or type(error).__name__
         return None
 
     with ThreadPoolExecutor(min(_THREADS, len(keys)), thread_name_prefix="lakelet-warm-up") as pool:

@@ -267,3 +267,16 @@ def test_every_documented_statement_runs(tmp_path: Path) -> None:
     for statement in statements:
         lake.sql(statement).rows()
         assert lake.sql("SELECT * FROM shop.orders").rows() == []
+
+
+def test_a_join_has_its_other_table_prefetched_the_next_time(lake: Lake) -> None:
+    lake.sql("CREATE TABLE db.other (id INT)")
+    for _ in range(3):
+        lake.sql("SELECT * FROM db.test_table JOIN db.other USING (id)").rows()
+    lake.cache.clear()
+    assert count(lake) == 2
+    pool = lake.cache.upkeep._pool
+    assert pool is not None
+    pool.shutdown(wait=True)
+    assert lake.cache.is_in_cache("db.other", CacheLevel.SCHEMA)
+    assert lake.cache.upkeep.prefetch.failed == 0
