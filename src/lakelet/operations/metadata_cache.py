@@ -9,7 +9,8 @@ from lakelet.cache.coordinator import Refreshed, TieredCacheCoordinator
 from lakelet.cache.keys import TableCacheKey
 from lakelet.cache.level import CacheLevel
 from lakelet.cache.settings import cache_option_names
-from lakelet.cache.warm_up import WarmedUp, warm_up
+from lakelet.cache.upkeep.alerts import Alert
+from lakelet.cache.warm_up import WarmedUp, warm_up, warm_up_hottest
 from lakelet.catalog.lake import Lake
 from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG, key_of
 from lakelet.errors import InvalidError, NotFoundError
@@ -20,7 +21,8 @@ ROOT = "tiered_cache_stats"
 INVALIDATE_TABLE = "invalidate_table_cache"
 INVALIDATE_CATALOG = "invalidate_catalog_cache"
 WARM_UP = "warmup_tables"
-_ACTIONS = (INVALIDATE_TABLE, INVALIDATE_CATALOG, WARM_UP)
+WARM_UP_HOTTEST = "warmup_hot_tables"
+_ACTIONS = (INVALIDATE_TABLE, INVALIDATE_CATALOG, WARM_UP, WARM_UP_HOTTEST)
 _PARTS = ("catalog", "database", "table")
 
 
@@ -82,6 +84,8 @@ def change_cache(lake: Lake, changes: Sequence[tuple[str, str]]) -> str:
         elif name == INVALIDATE_CATALOG:
             _check_catalog(lake, value)
             actions.append(_invalidating_catalog(cache, value))
+        elif name == WARM_UP_HOTTEST:
+            actions.append(_warming_hottest(cache, _table_count(value)))
         elif name not in cache_option_names():
             raise InvalidError(f"configuration {name!r} is unknown{nearest(name, (*_ACTIONS, *cache_option_names()))}")
         else:
@@ -94,6 +98,16 @@ def change_cache(lake: Lake, changes: Sequence[tuple[str, str]]) -> str:
 def warm_cache(lake: Lake, tables: Sequence[str]) -> WarmedUp:
     """Load levels 1 to 3 of tables."""
     return warm_up(lake.cache, tables)
+
+
+def warm_hottest(lake: Lake, number: int) -> WarmedUp:
+    """Load levels 1 to 3 of the tables that queries asked for most often in the last 24 hours."""
+    return warm_up_hottest(lake.cache, number)
+
+
+def cache_alerts(lake: Lake) -> tuple[Alert, ...]:
+    """The metrics of the cache beyond their thresholds."""
+    return lake.cache.alerts()
 
 
 def clear_cache(lake: Lake, tables: Sequence[str]) -> None:
@@ -173,9 +187,19 @@ def _invalidating_catalog(cache: TieredCacheCoordinator, catalog: str) -> Callab
 
 
 def _warming(cache: TieredCacheCoordinator, tables: Sequence[TableCacheKey]) -> Callable[[], str]:
-    def run() -> str:
-        done = warm_up(cache, tables)
-        failed = "".join(f"; {table} was not loaded: {reason}" for table, reason in done.failed)
-        return f"loaded {', '.join(done.loaded) or 'nothing'}{failed}"
+    return lambda: _warmed(warm_up(cache, tables))
 
-    return run
+
+def _warming_hottest(cache: TieredCacheCoordinator, number: int) -> Callable[[], str]:
+    return lambda: _warmed(warm_up_hottest(cache, number))
+
+
+def _warmed(done: WarmedUp) -> str:
+    failed = "".join(f"; {table} was not loaded: {reason}" for table, reason in done.failed)
+    return f"loaded {', '.join(done.loaded) or 'nothing'}{failed}"
+
+
+def _table_count(text: str) -> int:
+    if not text.strip().isdigit():
+        raise InvalidError(f"configuration {WARM_UP_HOTTEST!r}: expected a number of tables, found {text!r}")
+    return int(text)
