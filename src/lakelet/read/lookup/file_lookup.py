@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.sections import may_hold_retracts
-from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.read.evolve import evolve_batch, same_layout
 from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
 from lakelet.read.lookup.lookup_blocks import BlockFiles, LookupFile
+from lakelet.read.lookup.lookup_spec import LookupSpec, nullable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class FileColumns:
 
     blocks: BlockFiles
     schema_of: Callable[[int], TableSchema]
+    spec: LookupSpec
     # Of each schema version and list of columns those that a file has, and whether they need no conversion. A list is told by
     # its identity: a reader asks for the same few again and again.
     _layouts: dict[tuple[int, int], tuple[Sequence[Field], tuple[Field, ...], pa.Schema | None]] = field(
@@ -55,6 +56,10 @@ class FileColumns:
         stored = {field.id: field for field in self.schema_of(schema_id).fields}
         return tuple(stored[field.id] for field in fields if field.id in stored)
 
+    def is_current(self, lookup: LookupFile) -> bool:
+        """Whether a file was written under the schema that is read in, so that its columns need no conversion."""
+        return self.schema_of(lookup.file.data.schema_id) is self.spec.schema
+
     def taken(self, lookup: LookupFile, group: int, rows: pa.Array, fields: Sequence[Field]) -> list[pa.Array]:
         """Rows of columns as a file has them."""
         return [column.take(rows) for column in self.blocks.columns(lookup, group, fields)]
@@ -63,6 +68,8 @@ class FileColumns:
         """Rows of columns of the table."""
         schema_id = lookup.file.data.schema_id
         layout = self._layouts.get((schema_id, id(fields)))
+        if layout is None and fields is self.spec.fields and self.is_current(lookup):
+            layout = self._layouts[schema_id, id(fields)] = (fields, self.spec.fields, self.spec.arrow)
         if layout is None:
             present = self.stored(schema_id, fields)
             unchanged = len(present) == len(fields) and all(
@@ -156,8 +163,3 @@ class FileLookup:
         at = np.searchsorted(positions, hits.numbers + start)
         gone = (at < len(positions)) & (positions[np.minimum(at, len(positions) - 1)] == hits.numbers + start)
         return hits.keep(~gone)
-
-
-def nullable(fields: Sequence[Field]) -> pa.Schema:
-    """The columns of results: any value may be NULL."""
-    return pa.schema([field.with_nullable(True) for field in arrow_schema(fields)])

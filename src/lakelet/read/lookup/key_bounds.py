@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.types import DataType
-from lakelet.read.lookup.key_codes import Codes, KeyCoder
+from lakelet.read.lookup.key_codes import Codes, KeyCoder, SingleKey
 
 Places = NDArray[np.int64]
 
@@ -81,3 +81,10 @@ class KeyBounds:
         ends = np.where(self.known, np.searchsorted(codes, self.highs, side="right"), len(codes))
         for number in np.flatnonzero(begins < ends).tolist():
             yield number, order[begins[number] : ends[number]]
+
+    def holding(self, key: SingleKey) -> list[int]:
+        """Every range that the key can be in."""
+        code = key.code(self.coder)
+        inside = ((self.lows <= code) & (self.highs >= code)) | ~self.known
+        found: list[int] = inside.nonzero()[0].tolist()
+        return found

@@ -97,6 +97,52 @@ def _is_text(data_type: DataType) -> bool:
     return isinstance(data_type, Atomic) and (data_type.kind in STRINGS or data_type.kind in BINARIES)
 
 
+class SingleKey:
+    """One key, taken apart once, for its codes in any number of widths; the twin of `KeyCoder.encode` for a single row."""
+
+    __slots__ = ("_number", "_parts", "columns", "types")
+
+    def __init__(self, columns: Sequence[pa.Array], types: Sequence[DataType]) -> None:
+        self.columns = tuple(columns)
+        self.types = tuple(types)
+        self._number = int(_whole(columns[0])[0]) if _is_whole(types[0]) else 0
+        self._parts = tuple(
+            column[0].as_buffer().to_pybytes() if _is_text(data_type) else _fixed(column, data_type).tobytes()
+            for column, data_type in zip(columns, types, strict=True)
+        )
+
+    def code(self, coder: KeyCoder) -> int | bytes:
+        """The code, which numpy compares with those that the coder has made."""
+        if coder.widths is None:
+            return self._number
+        parts: list[bytes] = []
+        past = False
+        for part, data_type, width in zip(self._parts, coder.types, coder.widths, strict=False):
+            parts.append(b"\xff" * width if past else part[:width].ljust(width, b"\0"))
+            past = past or (_is_text(data_type) and _looks_smaller(part, width))
+        # Zeros at the end vanish in numpy's byte strings.
+        return b"".join(parts).rstrip(b"\0")
+
+    def is_at(self, columns: Sequence[pa.Array], row: int, coder: KeyCoder) -> bool | None:
+        """Whether a row with the same code has the same key; None where only a comparison of all values can tell."""
+        if coder.widths is None:
+            return True
+        for part, column, data_type, width in zip(self._parts, columns, coder.types, coder.widths, strict=True):
+            if not _is_text(data_type):
+                continue
+            if column[row].as_buffer().to_pybytes() != part:
+                return False
+            if _looks_smaller(part, width):
+                # The columns behind it are not in the code.
+                return None
+        return True
+
+
+def _looks_smaller(text: bytes, width: int) -> bool:
+    """Whether a text is greater than its part of a code: it is cut there, or ends in zeros."""
+    return len(text) > width or text.endswith(b"\0")
+
+
 def _fixed_width(data_type: DataType) -> int:
     assert isinstance(data_type, Atomic)
     if data_type.kind is Kind.BOOLEAN:

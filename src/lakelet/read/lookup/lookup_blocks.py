@@ -32,7 +32,7 @@ from lakelet.model.schema import KEY_PREFIX
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Field, Kind
 from lakelet.read.lookup.block_cache import BlockCache
 from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
-from lakelet.read.lookup.key_codes import Codes, KeyCoder
+from lakelet.read.lookup.key_codes import Codes, KeyCoder, SingleKey
 from lakelet.read.split_files import SplitFile, deleted_positions, naming
 from lakelet.storage.home import TableHome
 
@@ -102,7 +102,15 @@ class KeyBlock:
         """Find the keys at `places`: rows of the block, and the place of the key of each."""
         codes = keys.codes(self.coder)[places]
         begins = np.searchsorted(self.codes, codes, side="left")
-        counts = np.searchsorted(self.codes, codes, side="right") - begins
+        last = len(self.codes) - 1
+        if last < 0:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        counts = ((self.codes[np.minimum(begins, last)] == codes) & (begins <= last)).astype(np.int64)
+        # Few keys share their code with others: only those are searched for again.
+        shared = np.flatnonzero(counts)
+        shared = shared[self.codes[np.minimum(begins[shared] + 1, last)] == codes[shared]]
+        if len(shared):
+            counts[shared] = np.searchsorted(self.codes, codes[shared], side="right") - begins[shared]
         total = int(counts.sum())
         if not total:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -115,6 +123,20 @@ class KeyBlock:
             same = same_keys(self.columns, rows, keys.columns, found)
             rows, found = rows[same], found[same]
         return rows, found
+
+    def find_single(self, key: SingleKey) -> Sequence[int]:
+        """The rows of one key."""
+        code = key.code(self.coder)
+        at = int(self.codes.searchsorted(np.array(code, self.codes.dtype)))
+        if at == len(self.codes) or self.codes[at] != code:
+            return ()
+        if at + 1 == len(self.codes) or self.codes[at + 1] != code:
+            same = key.is_at(self.columns, at, self.coder)
+            if same is not None:
+                return (at,) if same else ()
+        rows, _ = self.find(WantedKeys(key.columns, key.types), np.zeros(1, np.int64))
+        found: list[int] = rows.tolist()
+        return found
 
     def _joined(self, keys: WantedKeys, places: Places, begins: Places, counts: Places) -> tuple[Places, Places]:
         """The same where many keys share codes: keys are joined as a whole. A block holds a key once."""
@@ -163,6 +185,13 @@ class BlockFiles:
             found = KeyBlock(columns, coder, coder.encode(columns))
             self.cache.put(name, found, found.nbytes, limit=self.limit_bytes)
         return found, places
+
+    def single_key_block(self, lookup: LookupFile, group: int, key: SingleKey) -> KeyBlock | None:
+        """The keys of a block; None where a bloom filter says that it does not hold this one."""
+        found: KeyBlock | None = self.cache.get(self._name(lookup.file, "keys", group))
+        if found is not None:
+            return found
+        return self.key_block(lookup, group, WantedKeys(key.columns, key.types), np.zeros(1, np.int64))[0]
 
     def columns(self, lookup: LookupFile, group: int, fields: Sequence[Field]) -> list[pa.Array]:
         """Columns of a block in the types of the file's schema."""
