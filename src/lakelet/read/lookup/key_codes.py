@@ -98,7 +98,7 @@ def _is_text(data_type: DataType) -> bool:
 
 
 class SingleKey:
-    """One key, taken apart once, for its codes in any number of widths; the twin of `KeyCoder.encode` for a single row."""
+    """One key, split into its columns once, for its codes in any widths; the twin of `KeyCoder.encode` for a single row."""
 
     __slots__ = ("_number", "_parts", "columns", "types")
 
