@@ -64,8 +64,9 @@ class FileColumns:
         """Rows of columns as a file has them."""
         return [column.take(rows) for column in self.blocks.columns(lookup, group, fields)]
 
-    def rows(self, lookup: LookupFile, group: int, rows: Places, fields: Sequence[Field]) -> pa.RecordBatch:
-        """Rows of columns of the table."""
+    def rows(self, hits: FileHits, fields: Sequence[Field]) -> pa.RecordBatch:
+        """Rows of columns of the table. Where nothing is converted, those of the key are the values that were asked for."""
+        lookup, group, rows = hits.lookup, hits.group, hits.numbers
         schema_id = lookup.file.data.schema_id
         layout = self._layouts.get((schema_id, id(fields)))
         if layout is None and fields is self.spec.fields and self.is_current(lookup):
@@ -77,9 +78,16 @@ class FileColumns:
             )
             layout = self._layouts[schema_id, id(fields)] = (fields, present, nullable(fields) if unchanged else None)
         _, present, schema = layout
-        taken = self.taken(lookup, group, pa.array(rows), present)
         if schema is not None:
-            return pa.RecordBatch.from_arrays(taken, schema=schema)
+            known, places = self.spec.key_places, pa.array(hits.places)
+            read = [old for old, field in zip(present, fields, strict=True) if field.name not in known]
+            stored = iter(self.taken(lookup, group, pa.array(rows), read))
+            columns = [
+                hits.keys.columns[known[field.name]].take(places) if field.name in known else next(stored)
+                for field in fields
+            ]
+            return pa.RecordBatch.from_arrays(columns, schema=schema)
+        taken = self.taken(lookup, group, pa.array(rows), present)
         if not present:
             # A batch without columns does not tell how many rows it has.
             schema = nullable(fields)
@@ -90,9 +98,10 @@ class FileColumns:
 
 @dataclass(frozen=True, slots=True)
 class FileHits:
-    """Rows found in one block, and the place of the key of each; `kinds` is None where all are additions."""
+    """Rows found in one block, and the place of the key of each in `keys`; `kinds` is None where all are additions."""
 
     columns: FileColumns
+    keys: WantedKeys
     lookup: LookupFile
     group: int
     numbers: Places
@@ -104,7 +113,7 @@ class FileHits:
         if mask.all():
             return self
         kinds = None if self.kinds is None else self.kinds[mask]
-        return FileHits(self.columns, self.lookup, self.group, self.numbers[mask], self.places[mask], kinds)
+        return FileHits(self.columns, self.keys, self.lookup, self.group, self.numbers[mask], self.places[mask], kinds)
 
     def sequences(self) -> NDArray[np.int64]:
         """The sequence number of each row."""
@@ -114,7 +123,7 @@ class FileHits:
 
     def rows(self, fields: Sequence[Field]) -> pa.RecordBatch:
         """Columns of the rows, in the types of the table now."""
-        return self.columns.rows(self.lookup, self.group, self.numbers, fields)
+        return self.columns.rows(self, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,7 @@ class FileLookup:
                 rows, places_found = block.find(keys, left)
                 if len(rows):
                     kinds = self._kinds(lookup, group, rows)
-                    hits = FileHits(self.columns, lookup, group, rows, places_found, kinds)
+                    hits = FileHits(self.columns, keys, lookup, group, rows, places_found, kinds)
                     found.append(self._live(hits, int(footer.starts[group])))
         return [hits for hits in found if len(hits.numbers)]
 

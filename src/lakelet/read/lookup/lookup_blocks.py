@@ -84,19 +84,24 @@ class LookupFile:
 
 @dataclass(frozen=True, slots=True)
 class KeyBlock:
-    """The keys of a block: their columns, and codes to search them by."""
+    """The keys of a block: codes to search them by, and their columns where codes do not tell them apart."""
 
-    columns: tuple[pa.Array, ...]
+    columns: tuple[pa.Array, ...] | None
     coder: KeyCoder
     codes: Codes
 
+    @staticmethod
+    def of(columns: Sequence[pa.Array], types: Sequence[DataType]) -> KeyBlock:
+        """The keys in these columns."""
+        coder = KeyCoder.of(columns, types)
+        kept = None if coder.past(columns) is None else tuple(columns)
+        return KeyBlock(kept, coder, coder.encode(columns))
+
     @property
     def nbytes(self) -> int:
-        """The memory that the codes take, unless they are a view of a column; columns are counted on their own."""
-        buffers = [buffer for column in self.columns for buffer in column.buffers() if buffer is not None]
-        at = self.codes.ctypes.data
-        shared = any(buffer.address <= at < buffer.address + buffer.size for buffer in buffers)
-        return 256 if shared else int(self.codes.nbytes) + 256
+        """The memory that the codes take, of which columns may be a part; columns that are kept."""
+        kept = sum(int(column.get_total_buffer_size()) for column in self.columns or ())
+        return int(self.codes.nbytes) + kept + 256
 
     def find(self, keys: WantedKeys, places: Places) -> tuple[Places, Places]:
         """Find the keys at `places`: rows of the block, and the place of the key of each."""
@@ -114,15 +119,18 @@ class KeyBlock:
         total = int(counts.sum())
         if not total:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        if total > _MOST_CANDIDATES * len(places) and not self.coder.exact:
+        if total > _MOST_CANDIDATES * len(places) and self.columns is not None:
             return self._joined(keys, places[counts > 0], begins[counts > 0], counts[counts > 0])
         before = np.cumsum(counts) - counts
         rows = np.arange(total) + np.repeat(begins - before, counts)
         found = np.repeat(places, counts)
-        if not self.coder.exact:
+        same: NDArray[np.bool_] | None = None
+        if self.columns is not None:
             same = same_keys(self.columns, rows, keys.columns, found)
-            rows, found = rows[same], found[same]
-        return rows, found
+        elif (past := keys.past(self.coder)) is not None:
+            # No key of the block is greater than its code says, so that none of these is there.
+            same = ~past[found]
+        return (rows, found) if same is None else (rows[same], found[same])
 
     def find_single(self, key: SingleKey) -> Sequence[int]:
         """The rows of one key."""
@@ -130,16 +138,15 @@ class KeyBlock:
         at = int(self.codes.searchsorted(np.array(code, self.codes.dtype)))
         if at == len(self.codes) or self.codes[at] != code:
             return ()
-        if at + 1 == len(self.codes) or self.codes[at + 1] != code:
-            same = key.is_at(self.columns, at, self.coder)
-            if same is not None:
-                return (at,) if same else ()
+        if self.columns is None and (at + 1 == len(self.codes) or self.codes[at + 1] != code):
+            return () if key.is_past(self.coder) else (at,)
         rows, _ = self.find(WantedKeys(key.columns, key.types), np.zeros(1, np.int64))
         found: list[int] = rows.tolist()
         return found
 
     def _joined(self, keys: WantedKeys, places: Places, begins: Places, counts: Places) -> tuple[Places, Places]:
         """The same where many keys share codes: keys are joined as a whole. A block holds a key once."""
+        assert self.columns is not None, "only keys that share codes are joined"
         first, last = int(begins.min()), int((begins + counts).max())
         stored = encode_rows([column.slice(first, last - first) for column in self.columns], keys.types)
         wanted = encode_rows([column.take(pa.array(places)) for column in keys.columns], keys.types)
@@ -180,9 +187,8 @@ class BlockFiles:
                     places = places[self._may_hold(lookup, group, field, column.take(pa.array(places)))]
             if not len(places):
                 return None, places
-            columns = tuple(self.columns(lookup, group, lookup.key))
-            coder = KeyCoder.of(columns, keys.types)
-            found = KeyBlock(columns, coder, coder.encode(columns))
+            with naming(self.home, [lookup.file]):
+                found = KeyBlock.of(self._read(lookup, group, lookup.key), keys.types)
             self.cache.put(name, found, found.nbytes, limit=self.limit_bytes)
         return found, places
 

@@ -6,7 +6,7 @@ its identity: a cached schema is the same object until it changes, and an entry 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import DataType, Field
 from lakelet.options import LOOKUP_CACHE_MAX_MEMORY_SIZE, ROWKIND_FIELD, TableOptions
+from lakelet.read.lookup.key_codes import is_bitwise
 
 _KEPT_BYTES = 8 << 20
 _SPEC_BYTES = 4096
@@ -27,7 +28,8 @@ _FIELD_BYTES = 1024
 @dataclass(frozen=True, slots=True)
 class LookupSpec:
     """The derived values. `folded` are the columns that results depend on where the engine folds, `arrow` is the schema of
-    results. With `counts_deletes` files say rightly how many retracts they hold."""
+    results. With `counts_deletes` files say rightly how many retracts they hold. `key_places` are the places of those key columns
+    whose stored values are bit by bit those of an equal key."""
 
     schema: TableSchema
     merge: MergeSpec
@@ -39,6 +41,7 @@ class LookupSpec:
     counts_deletes: bool
     cache_bytes: int
     arrow: pa.Schema
+    key_places: Mapping[str, int]
 
     @property
     def newest_wins(self) -> bool:
@@ -72,6 +75,7 @@ def lookup_spec(schema: TableSchema, columns: Sequence[str]) -> LookupSpec:
         options.get(ROWKIND_FIELD) is None,
         options.get(LOOKUP_CACHE_MAX_MEMORY_SIZE),
         nullable(fields),
+        {field.name: place for place, field in enumerate(key) if is_bitwise(field.type)},
     )
     _SPECS.put(name, made, _SPEC_BYTES + _FIELD_BYTES * len(schema.fields), limit=_KEPT_BYTES)
     return made

@@ -92,7 +92,7 @@ class PointReader:
             found = find_rows_of(key, bucket, self._columns, counts_deletes=self._counts_deletes)
             row = self._newest(found)
             if row is not None:
-                return self._values(row)
+                return row.values(self._columns, key)
         return None
 
     def _newest(self, found: Sequence[FoundRow]) -> FoundRow | None:
@@ -107,13 +107,6 @@ class PointReader:
             _, place = max((sign * row.sequence(self._columns), place) for place, row in enumerate(found))
             best = found[place]
         return None if best.is_retract else best
-
-    def _values(self, row: FoundRow) -> dict[str, Any]:
-        if not self._columns.is_current(row.lookup):
-            values: dict[str, Any] = row.hits(self._columns).rows(self._fields).to_pylist()[0]
-            return values
-        columns = self._blocks.columns(row.lookup, row.group, self._fields)
-        return {field.name: column[row.row].as_py() for field, column in zip(self._fields, columns, strict=True)}
 
     def get_many(self, lookups: Sequence[tuple[AnySplit, Places]], keys: pa.Table) -> tuple[pa.Table, Places]:
         """The rows of the keys that exist, and for each the place of its key in `keys`, ascending.

@@ -6,12 +6,14 @@ It finds the same rows in the same order. What is not in memory yet is loaded th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.sections import may_hold_retracts
 from lakelet.read.lookup.file_lookup import BucketFiles, FileColumns, FileHits
+from lakelet.read.lookup.key_bounds import WantedKeys
 from lakelet.read.lookup.key_codes import SingleKey
 from lakelet.read.lookup.lookup_blocks import LookupFile
 
@@ -36,10 +38,21 @@ class FoundRow:
         number: int = numbers[self.row].as_py()
         return number
 
-    def hits(self, columns: FileColumns) -> FileHits:
-        """The same as the result of a search for one of many keys."""
-        numbers, places = np.array([self.row], np.int64), np.zeros(1, np.int64)
-        return FileHits(columns, self.lookup, self.group, numbers, places, np.array([self.kind], np.int8))
+    def values(self, columns: FileColumns, key: SingleKey) -> dict[str, Any]:
+        """The columns of the result, by name."""
+        fields = columns.spec.fields
+        if not columns.is_current(self.lookup):
+            keys, numbers = WantedKeys(key.columns, key.types), np.array([self.row], np.int64)
+            hits = FileHits(columns, keys, self.lookup, self.group, numbers, np.zeros(1, np.int64), None)
+            evolved: dict[str, Any] = hits.rows(fields).to_pylist()[0]
+            return evolved
+        known = columns.spec.key_places
+        read = [field for field in fields if field.name not in known]
+        stored = iter(columns.blocks.columns(self.lookup, self.group, read))
+        return {
+            field.name: (key.columns[known[field.name]][0] if field.name in known else next(stored)[self.row]).as_py()
+            for field in fields
+        }
 
 
 def find_rows_of(key: SingleKey, bucket: BucketFiles, columns: FileColumns, *, counts_deletes: bool) -> list[FoundRow]:

@@ -149,6 +149,21 @@ class TestKeys:
 
 
 class TestBlocks:
+    @pytest.mark.parametrize(("text", "kept"), [("k", False), ("k\0", True), ("x" * 300, True)])
+    def test_keys_are_kept_beside_their_codes_only_where_those_do_not_tell_them_apart(
+        self, text: str, *, kept: bool
+    ) -> None:
+        table = KeyValueTable(schema_of_columns({"a": "STRING", "b": "INT", "v": "INT"}, ["a", "b"]))
+        table.write([(n, 0, {"a": f"{n}", "b": n, "v": n}) for n in range(9)] + [(9, 0, {"a": text, "b": 9, "v": 9})])
+        cache = BlockCache()
+        asked = [("3", 3), (text, 9), (text, 8), (f"{text}\0", 9), ("3\0", 3)]
+        assert get_many(table, asked, cache=cache) == {0: {"a": "3", "b": 3, "v": 3}, 1: {"a": text, "b": 9, "v": 9}}
+        ((block, nbytes),) = [value for name, value in cache._values.items() if name[2:3] == ("keys",)]
+        assert (block.columns is not None) == kept
+        assert nbytes > block.codes.nbytes
+        # The values of a key are those that were asked for: its columns are not read a second time.
+        assert {name[4] for name in cache._values if name[2:3] == ("column",)} == {"v"}
+
     def test_other_row_groups_are_not_read(self) -> None:
         table = simple()
         table.write([(n, 0, row(n, n)) for n in range(2000)], group_rows=100)
@@ -228,6 +243,12 @@ class TestBlocks:
 
 
 class TestEvolved:
+    def test_a_key_column_has_another_name_than_in_older_files(self) -> None:
+        table = simple()
+        table.write([(1, 0, row(1, 10)), (2, 0, row(2, 20))])
+        table.evolve(rename_column(table.schema, ["id"], "key"))
+        assert get_many(table, [[2], [3]]) == {0: {"key": 2, "name": "n", "v": 20}}
+
     def test_older_files_are_read_in_the_columns_of_now(self) -> None:
         table = simple()
         table.write([(1, 0, row(1, 10, "one")), (2, 0, row(2, 20, "two"))])
