@@ -39,6 +39,7 @@ from benchmarks.keyed.measure_keyed import (
     measure_winners,
 )
 from benchmarks.keyed.measure_upsert import measure_upsert
+from benchmarks.metadata.measure_cache import measure_cache
 from benchmarks.metadata.measure_metadata import measure_avro, measure_commits, measure_plan
 from benchmarks.results_page import PAGE, put_section
 from benchmarks.retention.measure_retention import measure_expiry, measure_orphans
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "write": measure_write,
     "read": measure_read,
     "plan": measure_plan,
+    "cache": measure_cache,
     "commit": measure_commits,
     "small_write": measure_small_write,
     "memory": measure_memory,
