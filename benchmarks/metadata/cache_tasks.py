@@ -64,7 +64,7 @@ def refreshes(folder: str, day: str, repeats: int) -> dict[str, Any]:
 
 def threads(folder: str, where: str, threads: int, lookups: int, limit_bytes: int) -> dict[str, Any]:
     """Look-ups and plans of many threads at once, in a cache of a few bytes; failures, and the most bytes that were cached."""
-    lake = lakelet.connect(folder, {"cache.max-bytes": str(limit_bytes)})
+    lake = lakelet.connect(folder, {"cache.max-bytes": str(limit_bytes), "cache.staleness": "manual"})
     target = lake.table(TABLE)
     failures: list[str] = []
     most = [0] * threads
