@@ -40,6 +40,7 @@ from benchmarks.keyed.measure_keyed import (
 )
 from benchmarks.keyed.measure_upsert import measure_upsert
 from benchmarks.metadata.measure_cache import measure_cache
+from benchmarks.metadata.measure_cache_lookups import measure_cache_lookups
 from benchmarks.metadata.measure_metadata import measure_avro, measure_commits, measure_plan
 from benchmarks.results_page import PAGE, put_section
 from benchmarks.retention.measure_retention import measure_expiry, measure_orphans
@@ -57,6 +58,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "read": measure_read,
     "plan": measure_plan,
     "cache": measure_cache,
+    "cache_lookups": measure_cache_lookups,
     "commit": measure_commits,
     "small_write": measure_small_write,
     "memory": measure_memory,
