@@ -15,6 +15,7 @@ import pyarrow as pa
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
+from lakelet.cache.table_values import TableValues
 from lakelet.catalog.metadata_cache.native_keys import key_of, main_key
 from lakelet.commit.metadata.pointers import (
     SchemaPointer,
@@ -212,7 +213,7 @@ class CachedMetadata:
         tier = self.cache.tiers[CacheLevel.PARTITION]
         if not self.cache.settings.enabled or not tier.limits.max_entries:
             return None
-        return _TableValues(self.cache, main_key(home.paths))
+        return TableValues(self.cache, main_key(home.paths))
 
     # ------------------------------------------------------------------ inside
 
@@ -229,25 +230,6 @@ class CachedMetadata:
 
             value = snapshot_value(home, snapshot)
             tier.put(key, value, value.nbytes)
-
-
-@dataclass(frozen=True, slots=True)
-class _TableValues:
-    """Values of one table, of all its branches: they are named by what no two branches share."""
-
-    cache: TieredCacheCoordinator
-    table: TableCacheKey
-
-    @property
-    def max_bytes(self) -> int:
-        return min(self.cache.tiers[CacheLevel.PARTITION].limits.max_bytes, self.cache.tiers.max_bytes) // 2
-
-    def get(self, name: tuple[object, ...]) -> Any | None:
-        return self.cache.tiers[CacheLevel.PARTITION].get(DerivedCacheKey(self.table, name))
-
-    def put(self, name: tuple[object, ...], value: object, nbytes: int) -> None:
-        if nbytes <= self.max_bytes:
-            self.cache.tiers[CacheLevel.PARTITION].put(DerivedCacheKey(self.table, name), value, nbytes)
 
 
 def _snapshot_bytes(pointer: SnapshotPointer) -> int:
