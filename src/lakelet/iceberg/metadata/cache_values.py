@@ -52,14 +52,16 @@ def branch_head(metadata: TableMetadata, branch: str) -> Snapshot | None:
 
 
 def snapshot_value(
-    metadata: TableMetadata, snapshot: Snapshot, manifests: Sequence[ManifestFile]
+    metadata: TableMetadata, snapshot: Snapshot, manifests: Sequence[ManifestFile] | None = None
 ) -> SnapshotCacheValue:
-    """Level 2 of a snapshot. Files are counted by its manifest list, deletes by its summary, which need not have them."""
+    """Level 2 of a snapshot. Files are counted by its manifest list, deletes by its summary, which need not have them. Without
+    the list files are not counted yet."""
     said = {} if snapshot.summary is None else dict(snapshot.summary.additional_properties)
-    data = [one for one in manifests if one.content == ManifestContent.DATA]
-    deletes = [one for one in manifests if one.content == ManifestContent.DELETES]
+    listed = manifests or ()
+    data = [one for one in listed if one.content == ManifestContent.DATA]
+    deletes = [one for one in listed if one.content == ManifestContent.DELETES]
     rows = [_sum(one.added_rows_count, one.existing_rows_count) for one in data]
-    counted = None if None in rows else sum(one for one in rows if one is not None)
+    counted = None if manifests is None or None in rows else sum(one for one in rows if one is not None)
     return SnapshotCacheValue(
         snapshot.snapshot_id,
         metadata.current_schema_id if snapshot.schema_id is None else snapshot.schema_id,
@@ -69,8 +71,8 @@ def snapshot_value(
         said,
         "" if snapshot.summary is None else snapshot.summary.operation.value,
         counted if counted is not None else _number(said.get("total-records")),
-        _files(data, said.get("total-data-files")),
-        _files(deletes, said.get("total-delete-files")),
+        None if manifests is None else _files(data, said.get("total-data-files")),
+        None if manifests is None else _files(deletes, said.get("total-delete-files")),
         _number(said.get("total-position-deletes")),
         _number(said.get("total-equality-deletes")),
         snapshot.manifest_list,

@@ -22,10 +22,10 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Identifier
 
 from lakelet.cache.coordinator import TieredCacheCoordinator
-from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, TableCacheKey
+from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
 from lakelet.cache.table_values import TableValues
-from lakelet.iceberg.metadata.cache_values import schema_value
+from lakelet.iceberg.metadata.cache_values import schema_value, snapshot_value
 from lakelet.iceberg.metadata.manifests import STATISTICS, Entries
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
 from lakelet.iceberg.metadata.table_pointer import TablePointer, checked_pointer
@@ -72,7 +72,7 @@ class CachedIcebergMetadata:
         if io is None and pointer.has_own_credentials:
             # The version may be an older one, its credentials may not.
             io = UNCACHED.table(catalog, name).io
-        self._count_schema(pointer, table_key(catalog.name, catalog.identifier_to_tuple(name)))
+        self._keep_current(pointer, table_key(catalog.name, catalog.identifier_to_tuple(name)))
         return pointer.table(io)
 
     def pointer(self, catalog: Catalog, name: str | Identifier) -> tuple[TablePointer, FileIO | None]:
@@ -92,12 +92,20 @@ class CachedIcebergMetadata:
         assert found is not None
         return found, granted[0]
 
-    def _count_schema(self, pointer: TablePointer, key: TableCacheKey) -> None:
-        tier = self.cache.tiers[CacheLevel.SCHEMA]
-        name = SchemaCacheKey(key, pointer.metadata.current_schema_id, pointer.schema_line)
-        if tier.get(name) is None:
-            value = schema_value(pointer.metadata, pointer.metadata.schema())
-            tier.put(name, value, value.nbytes)
+    def _keep_current(self, pointer: TablePointer, key: TableCacheKey) -> None:
+        """Keep the snapshot and the schema that are current, so that their use is counted, too."""
+        metadata, tier = pointer.metadata, self.cache.tiers[CacheLevel.SCHEMA]
+        schema = SchemaCacheKey(key, metadata.current_schema_id, pointer.schema_line)
+        if tier.get(schema) is None:
+            value = schema_value(metadata, metadata.schema())
+            tier.put(schema, value, value.nbytes)
+        snapshot = metadata.current_snapshot()
+        if snapshot is not None:
+            tier = self.cache.tiers[CacheLevel.SNAPSHOT]
+            name = SnapshotCacheKey(key, snapshot.snapshot_id, snapshot.manifest_list)
+            if tier.get(name) is None:
+                uncounted = snapshot_value(metadata, snapshot)
+                tier.put(name, uncounted, uncounted.nbytes)
 
     # ------------------------------------------------------------------ values
 
