@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.manifest import read_manifest_list
 
 from lakelet.cache.level import CacheLevel
 from lakelet.catalog.lake import Lake
@@ -16,6 +17,7 @@ from lakelet.errors import NotFoundError
 from lakelet.iceberg.branches import rollback_to_snapshot
 from lakelet.iceberg.maintenance.expiry import expire_snapshots
 from lakelet.iceberg.metadata import table_pointer, uncached
+from lakelet.iceberg.metadata.manifests import read_entries
 from lakelet.iceberg.scan import scan_of
 from lakelet.iceberg.table import IcebergTable
 from tests.unit.iceberg.metadata.cached_lakes import (
@@ -45,13 +47,13 @@ class Calls:
         self.tables = 0
         self.manifests: list[str] = []
         self.lists = 0
-        load, read, listed = table_pointer.load_table, uncached.read_entries, uncached.read_manifest_list
+        load, read, listed = table_pointer.load_table, read_entries, read_manifest_list
 
         def load_table(*arguments: Any) -> Any:
             self.tables += 1
             return load(*arguments)
 
-        def read_entries(io: Any, manifest: Any, statistics: Sequence[int] = ()) -> Any:
+        def decoded(io: Any, manifest: Any, statistics: Sequence[int] = ()) -> Any:
             self.manifests.append(manifest.manifest_path)
             return read(io, manifest, statistics)
 
@@ -60,7 +62,7 @@ class Calls:
             return listed(*arguments)
 
         monkeypatch.setattr(table_pointer, "load_table", load_table)
-        monkeypatch.setattr(uncached, "read_entries", read_entries)
+        monkeypatch.setattr(uncached, "read_entries", decoded)
         monkeypatch.setattr(uncached, "read_manifest_list", read_list)
 
     def taken(self) -> tuple[int, int, int]:
