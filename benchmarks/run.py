@@ -31,6 +31,7 @@ from benchmarks.compaction.measure_compaction import (
     measure_compaction_memory,
 )
 from benchmarks.iceberg.measure_iceberg import measure_iceberg, measure_iceberg_large, measure_iceberg_memory
+from benchmarks.iceberg.measure_iceberg_plan import measure_iceberg_plan
 from benchmarks.keyed.measure_keyed import (
     measure_get,
     measure_keyed_memory,
@@ -77,6 +78,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "iceberg": measure_iceberg,
     "iceberg_large": measure_iceberg_large,
     "iceberg_memory": measure_iceberg_memory,
+    "iceberg_plan": measure_iceberg_plan,
     "spark_read": measure_spark_read,
     "spark_write": measure_spark_write,
     "spark_upsert": measure_spark_upsert,
