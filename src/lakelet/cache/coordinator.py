@@ -85,6 +85,7 @@ class TieredCacheCoordinator:
         self.upkeep = Upkeep(self.settings, self.tiers, self.pointers, clock, lambda table: _loaded(itself(), table))
         self.default_catalog = default_catalog
         self._loaders: dict[str, Callable[[], MetadataLoader]] = {}
+        self._find_loader: Callable[[str], MetadataLoader | None] = lambda _: None
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._bus: InvalidationBus = bus or InProcessBus()
@@ -96,6 +97,10 @@ class TieredCacheCoordinator:
     def register(self, catalog: str, open_loader: Callable[[], MetadataLoader]) -> None:
         """Load tables of a catalog with the loader that this function opens, at its first use."""
         self._loaders[catalog] = cache_result(open_loader)
+
+    def register_others(self, find_loader: Callable[[str], MetadataLoader | None]) -> None:
+        """Load tables of catalogs that are not registered with what this function finds for a catalog's name at every use."""
+        self._find_loader = find_loader
 
     def key(self, table: TableLike) -> TableCacheKey:
         """The key of a table."""
@@ -393,13 +398,11 @@ class TieredCacheCoordinator:
     # ------------------------------------------------------------------ inside
 
     def _loader(self, table: TableCacheKey) -> MetadataLoader:
-        try:
-            open_loader = self._loaders[table.catalog]
-        except KeyError:
-            raise NotFoundError(
-                f"catalog {table.catalog!r} is not cached{nearest(table.catalog, self._loaders)}"
-            ) from None
-        return open_loader()
+        open_loader = self._loaders.get(table.catalog)
+        found = self._find_loader(table.catalog) if open_loader is None else open_loader()
+        if found is None:
+            raise NotFoundError(f"catalog {table.catalog!r} is not cached{nearest(table.catalog, self._loaders)}")
+        return found
 
     def _table_metadata(self, table: TableCacheKey, *, fresh: bool = False) -> TableMetadataCacheValue:
         tier = self.tiers[CacheLevel.TABLE_METADATA]

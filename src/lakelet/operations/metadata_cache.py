@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lakelet.cache.coordinator import Refreshed, TieredCacheCoordinator
 from lakelet.cache.keys import TableCacheKey
@@ -16,6 +17,9 @@ from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG, key_of
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.near_names import nearest
 from lakelet.table.table import Table
+
+if TYPE_CHECKING:
+    from lakelet.iceberg.table import IcebergTable
 
 ROOT = "tiered_cache_stats"
 INVALIDATE_TABLE = "invalidate_table_cache"
@@ -46,10 +50,7 @@ def cache_report(lake: Lake, path: str) -> tuple[LevelReport, ...]:
     named = _path_parts(path)
     if named:
         _check_catalog(lake, named[0])
-    if len(named) > 1 and named[0] == NATIVE_CATALOG and named[1] not in lake.databases():
-        raise NotFoundError(f"database {named[1]!r} is not in {lake.location}{nearest(named[1], lake.databases())}")
-    if len(named) > 2 and named[0] == NATIVE_CATALOG and named[2] not in lake.tables(named[1]):
-        raise NotFoundError(f"table {named[2]!r} is not in {named[1]}{nearest(named[2], lake.tables(named[1]))}")
+        _check_names(lake, named)
     cache = lake.cache
     matches: Callable[[TableCacheKey], bool] | None = None
     if named:
@@ -116,14 +117,17 @@ def clear_cache(lake: Lake, tables: Sequence[str]) -> None:
         lake.cache.invalidate_table(table)
 
 
-def refresh_table(lake: Lake, table: Table) -> Refreshed:
+def refresh_table(lake: Lake, table: Table | IcebergTable) -> Refreshed:
     """Look what has changed in a table, and have the cache take over just that."""
-    return lake.cache.refresh_table(key_of(table.home.paths))
+    if isinstance(table, Table):
+        return lake.cache.refresh_table(key_of(table.home.paths))
+    database, _, name = table.name.rpartition(".")
+    return lake.cache.refresh_table(TableCacheKey(table.catalog, database, name))
 
 
-def refresh_database(lake: Lake, database: str) -> int:
+def refresh_database(lake: Lake, database: str, catalog: str = NATIVE_CATALOG) -> int:
     """Refresh all cached tables of a database; how many there are."""
-    return lake.cache.refresh_database(NATIVE_CATALOG, database)
+    return lake.cache.refresh_database(catalog, database)
 
 
 def refresh_catalog(lake: Lake, catalog: str) -> int:
@@ -143,11 +147,29 @@ def _path_parts(path: str) -> tuple[str, ...]:
 
 
 def _check_catalog(lake: Lake, name: str) -> None:
-    if name != NATIVE_CATALOG:
+    if name == NATIVE_CATALOG:
+        return
+    known = (NATIVE_CATALOG, *lake.catalogs.names())
+    if name not in known:
         raise NotFoundError(
-            f"catalog {name!r} is not cached: the lake's own tables are in {NATIVE_CATALOG!r}, and metadata of Iceberg catalogs "
-            "is read at every query"
+            f"catalog {name!r} is not known{nearest(name, known)}: the lake's own tables are in {NATIVE_CATALOG!r}"
         )
+
+
+def _check_names(lake: Lake, named: Sequence[str]) -> None:
+    """NotFoundError for a database or table that is not there."""
+    if len(named) < 2:
+        return
+    catalog, database = named[:2]
+    # Both have databases and tables by name.
+    home = lake if catalog == NATIVE_CATALOG else lake.catalogs.open(catalog)
+    databases = lake.databases() if isinstance(home, Lake) else home.namespaces()
+    nested = not isinstance(home, Lake) and home.namespace_exists(database)
+    if database not in databases and not nested:
+        where = lake.location if isinstance(home, Lake) else f"catalog {catalog}"
+        raise NotFoundError(f"database {database!r} is not in {where}{nearest(database, databases)}")
+    if len(named) > 2 and named[2] not in home.tables(database):
+        raise NotFoundError(f"table {named[2]!r} is not in {database}{nearest(named[2], home.tables(database))}")
 
 
 def _cached_versions(cache: TieredCacheCoordinator, table: TableCacheKey) -> dict[CacheLevel, str]:

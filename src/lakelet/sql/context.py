@@ -19,7 +19,6 @@ from lakelet.sql.statement import Params
 from lakelet.sql.temporary.objects import TemporaryObjects
 
 if TYPE_CHECKING:
-    from lakelet.sql.iceberg.views import IcebergViews
     from lakelet.sql.query.plans import Plans
     from lakelet.sql.statements.prepare import Prepared
     from lakelet.table import Table
@@ -45,13 +44,6 @@ class Context:
         from lakelet.sql.query.plans import Plans  # noqa: PLC0415 - a query without tables does without.
 
         return Plans()
-
-    @cached_property
-    def iceberg_views(self) -> IcebergViews:
-        """The cached views of Iceberg tables in the latest queries."""
-        from lakelet.sql.iceberg.views import IcebergViews  # noqa: PLC0415 - pyiceberg is loaded where a table of it is named.
-
-        return IcebergViews()
 
     @property
     def is_cached(self) -> bool:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
+from lakelet.cache.table_values import TableValues
 from lakelet.catalog.metadata_cache.native_keys import key_of, main_key
 from lakelet.commit.metadata.pointers import (
     SchemaPointer,
@@ -251,7 +252,7 @@ class CachedMetadata:
             return other.kept(home)
         if not tier.limits.max_entries:
             return None
-        return _TableValues(self.cache, main_key(home.paths), self.trace)
+        return TableValues(self.cache, main_key(home.paths), self.trace)
 
     # ------------------------------------------------------------------ inside
 
@@ -290,29 +291,6 @@ class CachedMetadata:
 
             value = snapshot_value(home, snapshot)
             tier.put(key, value, value.nbytes)
-
-
-@dataclass(frozen=True, slots=True)
-class _TableValues:
-    """Values of one table, of all its branches: they are named by what no two branches share."""
-
-    cache: TieredCacheCoordinator
-    table: TableCacheKey
-    trace: CacheTrace | None = None
-
-    @property
-    def max_bytes(self) -> int:
-        return min(self.cache.tiers[CacheLevel.PARTITION].limits.max_bytes, self.cache.tiers.max_bytes) // 2
-
-    def get(self, name: tuple[object, ...]) -> Any | None:
-        found = self.cache.tiers[CacheLevel.PARTITION].get(DerivedCacheKey(self.table, name))
-        if self.trace is not None and name[0] == "plan":
-            self.trace.note("plan made" if found is None else "plan kept")
-        return found
-
-    def put(self, name: tuple[object, ...], value: object, nbytes: int) -> None:
-        if nbytes <= self.max_bytes:
-            self.cache.tiers[CacheLevel.PARTITION].put(DerivedCacheKey(self.table, name), value, nbytes)
 
 
 def derived_bytes(value: SnapshotPointer | SchemaPointer | tuple[ManifestFile, ...] | pa.Table) -> int:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from lakelet.pipeline.definition import ICEBERG, Table
-from lakelet.spark.pipeline.table_target import TableTarget
+from lakelet.spark.pipeline.target.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
 
 
@@ -45,6 +45,6 @@ def target_of(work: Workspace, table: Table) -> StoredTarget:
     """The table of a target."""
     if table.format != ICEBERG:
         return TableTarget(work, table)
-    from lakelet.spark.pipeline.iceberg_target import IcebergTarget  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+    from lakelet.spark.pipeline.target.iceberg_target import IcebergTarget  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
 
     return IcebergTarget(work, table)

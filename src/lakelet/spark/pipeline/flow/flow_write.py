@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation
 from lakelet.pipeline.definition import Flow
 from lakelet.pipeline.state import Generation, PipelineState
 from lakelet.spark.pipeline.expectations import Expectations
-from lakelet.spark.pipeline.table_target import TableTarget
+from lakelet.spark.pipeline.target.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
 
 # How long the numbers of a finished job are waited for; they are there at once, unless Spark left the counting out of the plan.

@@ -23,8 +23,8 @@ from lakelet.pipeline.graph import Input
 from lakelet.pipeline.volatile import is_volatile
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.pipeline.expectations import Expectations
-from lakelet.spark.pipeline.flow_write import FlowWrite, Written, observed
-from lakelet.spark.pipeline.table_target import TableTarget
+from lakelet.spark.pipeline.flow.flow_write import FlowWrite, Written, observed
+from lakelet.spark.pipeline.target.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.write.table_write import write_frame
 from lakelet.spark.write.write_request import WriteRequest

@@ -25,8 +25,8 @@ from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType, Row
 from lakelet.options import SEQUENCE_FIELD
 from lakelet.pipeline.definition import DELETES_SUFFIX, QUARANTINE_SUFFIX, Action, Cdc, Table
-from lakelet.spark.pipeline.cdc_rows import SEQUENCE, CdcColumns
 from lakelet.spark.pipeline.expectations import QUARANTINE_COLUMNS
+from lakelet.spark.pipeline.flow.cdc_rows import SEQUENCE, CdcColumns
 from lakelet.spark.pipeline.spark_errors import at_place
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.types import spark_schema

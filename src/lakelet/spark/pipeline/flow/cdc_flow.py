@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.spark.pipeline.cdc_rows import CdcApply, CdcColumns
-from lakelet.spark.pipeline.flow_write import FlowWrite, Written
-from lakelet.spark.pipeline.stream_flow import BatchCounts, counted, finish, start
+from lakelet.spark.pipeline.flow.cdc_rows import CdcApply, CdcColumns
+from lakelet.spark.pipeline.flow.flow_write import FlowWrite, Written
+from lakelet.spark.pipeline.flow.stream_flow import BatchCounts, counted, finish, start
 from lakelet.spark.read.table_frame import table as table_frame
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import Observation
 
 from lakelet.pipeline.definition import FlowKind, Sink
-from lakelet.spark.pipeline.flow_write import FlowWrite, Written, observed
-from lakelet.spark.pipeline.stream_flow import OBSERVED, finished
+from lakelet.spark.pipeline.flow.flow_write import FlowWrite, Written, observed
+from lakelet.spark.pipeline.flow.stream_flow import OBSERVED, finished
 
 
 def write_sink(write: FlowWrite, sink: Sink) -> Written:

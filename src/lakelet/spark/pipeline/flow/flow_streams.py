@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from lakelet.errors import InvalidError
 from lakelet.pipeline.definition import ICEBERG, Source, Table
 from lakelet.pipeline.graph import Graph, Input
-from lakelet.spark.pipeline.flow_write import FlowWrite
+from lakelet.spark.pipeline.flow.flow_write import FlowWrite
 
 Stream = dict[str, str]
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakelet.spark.pipeline.expectations import Expectations
-from lakelet.spark.pipeline.flow_write import FlowWrite, Written, observed
+from lakelet.spark.pipeline.flow.flow_write import FlowWrite, Written, observed
 from lakelet.spark.session import is_connect
 from lakelet.spark.stream.write.query import write_stream
 from lakelet.spark.stream.write.sink_request import DRIVER_ROWS

@@ -19,10 +19,10 @@ from lakelet.model.schema import TableSchema
 from lakelet.pipeline.definition import FlowKind, Table
 from lakelet.spark.iceberg.insert import insert_iceberg
 from lakelet.spark.iceberg.types import spark_columns
-from lakelet.spark.pipeline.flow_write import FlowWrite, Written, observed
+from lakelet.spark.pipeline.flow.flow_write import FlowWrite, Written, observed
+from lakelet.spark.pipeline.flow.stream_flow import counted, finish
 from lakelet.spark.pipeline.spark_errors import at_place
-from lakelet.spark.pipeline.stream_flow import counted, finish
-from lakelet.spark.pipeline.table_target import declared_columns
+from lakelet.spark.pipeline.target.table_target import declared_columns
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.stream.write.iceberg_sink import write_iceberg_batch
 from lakelet.spark.types import spark_schema

@@ -13,18 +13,18 @@ from pyspark.sql import DataFrame
 from lakelet.errors import CommitUnknownError, ConflictError, InvalidError, LakeletError, UnavailableError
 from lakelet.pipeline.definition import ICEBERG, LAKELET, Flow, FlowKind
 from lakelet.pipeline.state import Generation, PipelineState
-from lakelet.spark.pipeline.batch_flow import digest_of, is_up_to_date, write_once, write_view
-from lakelet.spark.pipeline.cdc_flow import apply_changes
 from lakelet.spark.pipeline.expectations import Expectations
-from lakelet.spark.pipeline.flow_result import FlowReport, FlowResult, Listener, Outcome
-from lakelet.spark.pipeline.flow_streams import check_streams
-from lakelet.spark.pipeline.flow_write import FlowWrite, Written
+from lakelet.spark.pipeline.flow.batch_flow import digest_of, is_up_to_date, write_once, write_view
+from lakelet.spark.pipeline.flow.cdc_flow import apply_changes
+from lakelet.spark.pipeline.flow.flow_result import FlowReport, FlowResult, Listener, Outcome
+from lakelet.spark.pipeline.flow.flow_streams import check_streams
+from lakelet.spark.pipeline.flow.flow_write import FlowWrite, Written
+from lakelet.spark.pipeline.flow.sink_flow import write_sink
+from lakelet.spark.pipeline.flow.stream_flow import append_stream
 from lakelet.spark.pipeline.frames import Frames
-from lakelet.spark.pipeline.sink_flow import write_sink
 from lakelet.spark.pipeline.spark_errors import at_place
-from lakelet.spark.pipeline.stored_target import StoredTarget, target_of
-from lakelet.spark.pipeline.stream_flow import append_stream
-from lakelet.spark.pipeline.table_target import TableTarget
+from lakelet.spark.pipeline.target.stored_target import StoredTarget, target_of
+from lakelet.spark.pipeline.target.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
 
 _FIRST_PAUSE_SECONDS = 1.0
@@ -97,7 +97,7 @@ class FlowRun:
             return write_sink(write, sink)
         table = self.work.graph.table(write.flow.target)
         if table is not None and table.format == ICEBERG:
-            from lakelet.spark.pipeline.iceberg_target import IcebergTarget  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
+            from lakelet.spark.pipeline.target.iceberg_target import IcebergTarget  # noqa: PLC0415 - pyiceberg loads with it, and need not be there.
 
             return IcebergTarget(self.work, table).write(write)
         match write.flow.kind:
