@@ -113,14 +113,14 @@ class IcebergCatalog:
         with lakelet_errors(f"database {self.name}.{namespace}"):
             return sorted(parts[-1] for parts in self.library.list_tables(namespace))
 
-    def table(self, name: str, *, for_queries: bool = False) -> IcebergTable:
+    def table(self, name: str, *, for_queries: bool = False, cache: bool = True) -> IcebergTable:
         """The table `database.table`; NotFoundError where there is none. For queries it may be as old as the lake's metadata
-        cache is allowed to be."""
+        cache is allowed to be; without `cache` everything is read from the catalog and the store."""
         parts = name.split(".")
         if len(parts) < 2 or not all(parts):
             raise InvalidError(f"table name {name!r}: expected database.table")
-        source = self.source.for_queries() if for_queries else self.source
-        return IcebergTable(self.name, self._load(name, source), self.source)
+        own = self.source if cache else self.source.from_store()
+        return IcebergTable(self.name, self._load(name, own.for_queries() if for_queries else own), own)
 
     def table_exists(self, name: str) -> bool:
         """Whether there is a table of that name."""

@@ -36,6 +36,8 @@ METADATA = "metadata location"
 # The memory of a manifest in a list, and of an object.
 _LISTED_BYTES = 1500
 _OBJECT_BYTES = 700
+# How often a table that somebody changes meanwhile is compared again.
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +64,46 @@ class CachedIcebergMetadata:
             return UNCACHED
         return replace(self, key=table_key(catalog, name))
 
+    def _answers(self, key: TableCacheKey) -> bool:
+        """Whether values are taken from the cache."""
+        return self.cache.upkeep.serves(key) and not self.cache.settings.compares
+
     # ------------------------------------------------------------------ the pointer
 
     def table(self, catalog: Catalog, name: str | Identifier) -> Table:
         """A table at the metadata location that its catalog has now."""
-        if not self.cache.settings.enabled or catalog.name == self.cache.default_catalog:
+        if catalog.name == self.cache.default_catalog:
             return UNCACHED.table(catalog, name)
+        key = table_key(catalog.name, catalog.identifier_to_tuple(name))
+        if not self.fresh:
+            self.cache.upkeep.asked(key)
+        if not self.cache.upkeep.serves(key):
+            return UNCACHED.table(catalog, name)
+        if self.cache.settings.compares:
+            return self._compared(catalog, name, key)
         pointer, io = self.pointer(catalog, name)
         if io is None and pointer.has_own_credentials:
             # The version may be an older one, its credentials may not.
             io = UNCACHED.table(catalog, name).io
-        self._keep_current(pointer, table_key(catalog.name, catalog.identifier_to_tuple(name)))
+        self._keep_current(pointer, key)
         return pointer.table(io)
+
+    def _compared(self, catalog: Catalog, name: str | Identifier, key: TableCacheKey) -> Table:
+        """The table as its catalog has it, in compatibility mode: the cache's pointer is compared with it. All else is known by
+        its path, and not taken from the cache."""
+        stored = UNCACHED.table(catalog, name)
+        for _ in range(_TRIES):
+            pointer, _ = replace(self, fresh=True).pointer(catalog, name)
+            if pointer.location == stored.metadata_location and pointer.metadata == stored.metadata:
+                self.cache.upkeep.differences.same()
+                return stored
+            again = UNCACHED.table(catalog, name)
+            if again.metadata_location == stored.metadata_location:
+                said = (pointer.location, stored.metadata_location)
+                self.cache.upkeep.differences.different(key, "the metadata location", *said)
+                return stored
+            stored = again
+        return stored
 
     def pointer(self, catalog: Catalog, name: str | Identifier) -> tuple[TablePointer, FileIO | None]:
         """The pointer, and the access to files that came with it if the catalog was asked."""
@@ -138,7 +168,7 @@ class CachedIcebergMetadata:
 
     def known_manifest(self, manifest: ManifestFile, statistics: Sequence[int] = ()) -> Entries | None:
         """The live entries of a manifest that are kept, with more statistics perhaps."""
-        if self.key is None or not self.cache.settings.enabled:
+        if self.key is None or not self._answers(self.key):
             return None
         tier = self.cache.tiers[CacheLevel.PARTITION]
         for wider in {tuple(statistics): None, STATISTICS: None}:
@@ -155,7 +185,7 @@ class CachedIcebergMetadata:
 
     def kept(self) -> KeptValues | None:
         """Where values computed from the table's metadata are kept."""
-        if self.key is None or not self.cache.settings.enabled:
+        if self.key is None or not self._answers(self.key):
             return None
         if not self.cache.tiers[CacheLevel.PARTITION].limits.max_entries:
             return None
@@ -168,7 +198,7 @@ class CachedIcebergMetadata:
         make: Callable[[], Any],
         weigh: Callable[[Any], int],
     ) -> Any:
-        if self.key is None or not self.cache.settings.enabled:
+        if self.key is None or not self._answers(self.key):
             return make()
         return self.cache.tiers[level].load(DerivedCacheKey(self.key, name), make, weigh)
 

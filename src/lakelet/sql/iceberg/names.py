@@ -99,7 +99,7 @@ def open_iceberg(context: Context, name: IcebergName, *, for_queries: bool = Fal
     """The table of a name; NotFoundError names the nearest. For queries it may be as old as the metadata cache allows."""
     catalog = catalog_of(context, name)
     try:
-        return catalog.table(name.full, for_queries=for_queries)
+        return catalog.table(name.full, for_queries=for_queries, cache=context.is_cached)
     except NotFoundError:
         database = iceberg_database(catalog, name.database)
         tables = catalog.tables(database)
@@ -109,4 +109,4 @@ def open_iceberg(context: Context, name: IcebergName, *, for_queries: bool = Fal
         if f"{database}.{table}" == name.full:
             # The catalog has the table, but its metadata file is missing.
             raise
-        return catalog.table(f"{database}.{table}", for_queries=for_queries)
+        return catalog.table(f"{database}.{table}", for_queries=for_queries, cache=context.is_cached)

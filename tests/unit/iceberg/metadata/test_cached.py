@@ -283,3 +283,43 @@ def test_a_failure_to_read_is_not_kept(lake: Lake, tmp_path: Path) -> None:
         scan(lake)
     hidden.rename(lists)
     assert len(scan(lake).files) == 3
+
+
+def test_a_session_goes_past_the_cache(lake: Lake, tmp_path: Path) -> None:
+    lake.sql('ADMIN SET FRONTEND CONFIG ("cache.staleness" = "manual")')
+    before = ids(lake)
+    appended(foreign(tmp_path).load_table(NAME), 9)
+    assert ids(lake) == before
+    lake.sql("SET metadata-cache = off")
+    assert ids(lake) == [*before, 9]
+    lake.sql("RESET metadata-cache")
+    assert ids(lake) == before
+
+
+def test_compatibility_mode_answers_from_the_catalog_and_counts_differences(lake: Lake, tmp_path: Path) -> None:
+    lake.sql('ADMIN SET FRONTEND CONFIG ("tiered_cache_compatibility_mode" = "true", "cache.staleness" = "manual")')
+    before = ids(lake)
+    appended(foreign(tmp_path).load_table(NAME), 9)
+    assert ids(lake) == [*before, 9]
+    found = lake.cache.get_all_metrics()
+    assert found.comparisons > 0
+    assert found.differences == 0
+
+
+def test_a_difference_is_counted(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids(lake)
+    stale = table_pointer.checked_pointer(lake.catalogs.open(CATALOG).library, NAME, None)
+    appended(foreign(tmp_path).load_table(NAME), 9)
+    lake.sql('ADMIN SET FRONTEND CONFIG ("tiered_cache_compatibility_mode" = "true")')
+    monkeypatch.setattr("lakelet.iceberg.metadata.cached.checked_pointer", lambda *_: stale)
+    assert 9 in ids(lake)
+    assert lake.cache.get_all_metrics().differences > 0
+
+
+def test_tables_outside_of_the_rollout_are_not_cached_and_queries_are_counted(lake: Lake) -> None:
+    lake.sql('ADMIN SET FRONTEND CONFIG ("tiered_cache_rollout_percentage" = "0")')
+    lake.cache.clear()
+    asked = dict(lake.cache.hottest_tables()).get(FULL, 0)
+    ids(lake)
+    assert not lake.cache.is_in_cache(FULL, CacheLevel.TABLE_METADATA)
+    assert dict(lake.cache.hottest_tables())[FULL] == asked + 1
