@@ -39,6 +39,8 @@ ICEBERG_READERS = frozenset(
 )
 ICEBERG_ALLOWED = (
     Path("src/lakelet/iceberg/metadata/uncached.py"),
+    # It asks a catalog for the newest version of a table.
+    Path("src/lakelet/iceberg/metadata/table_pointer.py"),
     # It asks whether there is a table, of whose metadata it takes nothing.
     Path("src/lakelet/iceberg/catalog/iceberg_catalog.py"),
 )

@@ -29,6 +29,7 @@ from lakelet.iceberg.metadata.cache_values import schema_value, snapshot_value, 
 from lakelet.iceberg.metadata.cached import METADATA, CachedIcebergMetadata
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
 from lakelet.iceberg.metadata.table_pointer import TablePointer
+from lakelet.iceberg.metadata.uncached import UNCACHED
 from lakelet.iceberg.scan.file_errors import reading
 from lakelet.iceberg.scan.plan import snapshot_partitions
 
@@ -109,7 +110,7 @@ class IcebergLoader:
         pointer = self._pointer(table)
         if not pointer.has_own_credentials:
             return pointer.loaded.io
-        return self._catalog.library.load_table(pointer.loaded.name()).io
+        return UNCACHED.table(self._catalog.library, pointer.loaded.name()).io
 
     def _of(self, table: TableCacheKey) -> IcebergMetadataSource:
         return self._source.of_table(table.catalog, (*table.database.split("."), table.table))

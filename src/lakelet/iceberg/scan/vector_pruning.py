@@ -26,7 +26,7 @@ Statistics = Callable[[int, IcebergType], ColumnStatistics]
 
 
 def matching_files(expression: BooleanExpression, schema: Schema, statistics: Statistics, count: int) -> Mask:
-    """Which of so many files may have a row for which an expression over a schema holds, by their statistics."""
+    """Which of `count` files may have a row for which an expression over a schema holds, by their statistics."""
     return visit(bind(schema, rewrite_not(expression), True), _Files(statistics, count))
 
 
