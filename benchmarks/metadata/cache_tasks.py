@@ -72,7 +72,7 @@ def threads(folder: str, where: str, threads: int, lookups: int, limit_bytes: in
     def run(number: int) -> None:
         try:
             for place in range(lookups):
-                if place % 100 == 0:
+                if place % 1000 == 0:
                     target.scan(where=where).plan()
                 lake.cache.get_table_metadata(TABLE)
                 most[number] = max(most[number], lake.cache.tiers.nbytes)

@@ -16,7 +16,7 @@ THREADS = 100
 LOOKUPS = 10_000
 LIMIT_BYTES = 64 << 20
 TABLES = 1_000
-DRAWS = 20_000
+DRAWS = 50_000
 VALUES = ["price", "paid"]
 MERGE_LIMITS = {"BIGINT": 2.1, "uuid": 3.5, "(string, int)": 3.5}
 
