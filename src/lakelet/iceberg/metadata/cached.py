@@ -62,17 +62,24 @@ class CachedIcebergMetadata:
             return UNCACHED
         return replace(self, key=table_key(catalog, name))
 
+    def _serves(self, key: TableCacheKey) -> bool:
+        """Whether a table is cached. In compatibility mode none is: only native tables are compared."""
+        return self.cache.upkeep.serves(key) and not self.cache.settings.compares
+
     # ------------------------------------------------------------------ the pointer
 
     def table(self, catalog: Catalog, name: str | Identifier) -> Table:
         """A table at the metadata location that its catalog has now."""
-        if not self.cache.settings.enabled or catalog.name == self.cache.default_catalog:
+        key = table_key(catalog.name, catalog.identifier_to_tuple(name))
+        if catalog.name == self.cache.default_catalog or not self._serves(key):
             return UNCACHED.table(catalog, name)
+        if not self.fresh:
+            self.cache.upkeep.asked(key)
         pointer, io = self.pointer(catalog, name)
         if io is None and pointer.has_own_credentials:
             # The version may be an older one, its credentials may not.
             io = UNCACHED.table(catalog, name).io
-        self._keep_current(pointer, table_key(catalog.name, catalog.identifier_to_tuple(name)))
+        self._keep_current(pointer, key)
         return pointer.table(io)
 
     def pointer(self, catalog: Catalog, name: str | Identifier) -> tuple[TablePointer, FileIO | None]:
@@ -138,7 +145,7 @@ class CachedIcebergMetadata:
 
     def known_manifest(self, manifest: ManifestFile, statistics: Sequence[int] = ()) -> Entries | None:
         """The live entries of a manifest that are kept, with more statistics perhaps."""
-        if self.key is None or not self.cache.settings.enabled:
+        if self.key is None or not self._serves(self.key):
             return None
         tier = self.cache.tiers[CacheLevel.PARTITION]
         for wider in {tuple(statistics): None, STATISTICS: None}:
@@ -155,7 +162,7 @@ class CachedIcebergMetadata:
 
     def kept(self) -> KeptValues | None:
         """Where values computed from the table's metadata are kept."""
-        if self.key is None or not self.cache.settings.enabled:
+        if self.key is None or not self._serves(self.key):
             return None
         if not self.cache.tiers[CacheLevel.PARTITION].limits.max_entries:
             return None
@@ -168,7 +175,7 @@ class CachedIcebergMetadata:
         make: Callable[[], Any],
         weigh: Callable[[Any], int],
     ) -> Any:
-        if self.key is None or not self.cache.settings.enabled:
+        if self.key is None or not self._serves(self.key):
             return make()
         return self.cache.tiers[level].load(DerivedCacheKey(self.key, name), make, weigh)
 

@@ -283,3 +283,36 @@ def test_a_failure_to_read_is_not_kept(lake: Lake, tmp_path: Path) -> None:
         scan(lake)
     hidden.rename(lists)
     assert len(scan(lake).files) == 3
+
+
+def test_queries_are_counted_in_the_history(tmp_path: Path) -> None:
+    lake = opened(tmp_path)
+    create(lake)
+    for _ in range(3):
+        lake.sql(f"SELECT * FROM {FULL}").rows()
+    assert dict(lake.cache.hottest_tables())[FULL] >= 3
+    lake.cache.clear()
+    assert FULL in lake.sql("ADMIN SET FRONTEND CONFIG ('warmup_hot_tables' = '1')").rows()[0][0]
+
+
+@pytest.mark.parametrize("option", ["tiered_cache_rollout_percentage=0", "tiered_cache_compatibility_mode=true"])
+def test_a_table_that_is_not_served_is_not_cached(tmp_path: Path, option: str) -> None:
+    create(opened(tmp_path))
+    name, _, value = option.partition("=")
+    lake = opened(tmp_path, {name: value, "cache.staleness": "manual"})
+    appended(foreign(tmp_path).load_table(NAME), 1)
+    assert ids(lake) == [1]
+    appended(foreign(tmp_path).load_table(NAME), 2)
+    assert ids(lake) == [1, 2]
+    assert not any(lake.cache.is_in_cache(FULL, level) for level in CacheLevel)
+
+
+def test_a_session_without_the_cache_asks_the_catalog(tmp_path: Path) -> None:
+    create(opened(tmp_path))
+    lake = opened(tmp_path, {"cache.staleness": "manual"})
+    query = f"SELECT count(*) FROM {FULL}"
+    assert lake.sql(query).rows() == [(0,)]
+    appended(foreign(tmp_path).load_table(NAME), 1)
+    assert lake.sql(query).rows() == [(0,)]
+    lake.sql("SET metadata-cache = off")
+    assert lake.sql(query).rows() == [(1,)]
