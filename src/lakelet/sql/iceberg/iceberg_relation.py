@@ -86,7 +86,7 @@ class IcebergVersion(Deferred):
 def iceberg_relation(context: Context, parts: Sequence[str], travel: Travel | None = None) -> IcebergVersion | pa.Table:
     """The relation of a name, at the requested version."""
     name = iceberg_name(context, parts)
-    table = open_iceberg(context, name, for_queries=True)
+    table = open_iceberg(context, name, for_queries=context.is_cached)
     version = _version(table, name.branch, travel)
     if name.system is None:
         # A missing version is reported now, while the position in the query is known.
