@@ -31,6 +31,7 @@ from benchmarks.compaction.measure_compaction import (
     measure_compaction_memory,
 )
 from benchmarks.iceberg.measure_iceberg import measure_iceberg, measure_iceberg_large, measure_iceberg_memory
+from benchmarks.iceberg.measure_iceberg_plan import measure_iceberg_plan
 from benchmarks.keyed.measure_keyed import (
     measure_get,
     measure_keyed_memory,
@@ -39,6 +40,8 @@ from benchmarks.keyed.measure_keyed import (
     measure_winners,
 )
 from benchmarks.keyed.measure_upsert import measure_upsert
+from benchmarks.metadata.measure_cache import measure_cache
+from benchmarks.metadata.measure_cache_lookups import measure_cache_lookups
 from benchmarks.metadata.measure_metadata import measure_avro, measure_commits, measure_plan
 from benchmarks.results_page import PAGE, put_section
 from benchmarks.retention.measure_retention import measure_expiry, measure_orphans
@@ -55,6 +58,8 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "write": measure_write,
     "read": measure_read,
     "plan": measure_plan,
+    "cache": measure_cache,
+    "cache_lookups": measure_cache_lookups,
     "commit": measure_commits,
     "small_write": measure_small_write,
     "memory": measure_memory,
@@ -73,6 +78,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "iceberg": measure_iceberg,
     "iceberg_large": measure_iceberg_large,
     "iceberg_memory": measure_iceberg_memory,
+    "iceberg_plan": measure_iceberg_plan,
     "spark_read": measure_spark_read,
     "spark_write": measure_spark_write,
     "spark_upsert": measure_spark_upsert,

@@ -85,7 +85,7 @@ def iceberg_table(folder: str, **layout: Any) -> dict[str, Any]:
     for number in range(plan.commits):
         with target.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
             for file in plan.commit(number):
-                append.append_data_file(_iceberg_file(file, location, schema))
+                append.append_data_file(iceberg_file(file, location, schema))
     return {"metadata": target.metadata_location, "files": plan.files}
 
 
@@ -162,7 +162,8 @@ def _iceberg_schema() -> Schema:
     return schema
 
 
-def _iceberg_file(file: PlannedFile, location: str, schema: Schema) -> IcebergFile:
+def iceberg_file(file: PlannedFile, location: str, schema: Schema) -> IcebergFile:
+    """A file of the layout with statistics of all columns, as pyiceberg describes it."""
     low, high = _bounds(file)
     return IcebergFile.from_args(
         content=DataFileContent.DATA,

@@ -59,8 +59,8 @@ def _make(place: str, rows: int, commits: int, written: int, buckets: int) -> No
     table.write(_rows(np.arange(rows), random))
     # Snapshot 1 holds the first rows, whatever was compacted behind it.
     for number in range(commits):
-        old = random.choice(rows, written // 2, replace=False)
-        new = rows + number * written + np.arange(written - written // 2)
+        old = random.choice(rows, min(rows, written // 2), replace=False)
+        new = rows + number * written + np.arange(written - len(old))
         table.write(_rows(np.concatenate([old, new]), random))
 
 

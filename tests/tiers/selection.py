@@ -6,7 +6,7 @@ Every test is in one tier:
 - *test*: everything else but what is deep; `make test` takes it with the first.
 - *deep*: marked `deep`, or one of the cases of a `sampled` test that are not in its sample; `make test-all`, and slices.
   Tests of other engines are sampled without being marked: of a cross product of parameters, every value comes once. So are the
-  cases of a function that together cost more than two processor seconds, as many as fit.
+  cases of a function that together cost more than 0.6 processor seconds, as many as fit.
 
 A plain `pytest` takes all of them. A sample always shows every value of every parameter (tests/tiers/sample.py), and is the same
 in every run, so that a test that fails fails again.
@@ -34,7 +34,7 @@ BOUNDED_FOLDERS = (
     "tests/e2e/",
     "tests/iceberg/",
 )
-TEST_SECONDS = 2.0
+TEST_SECONDS = 0.6
 # What a case, and all cases of a function together, may cost in `make check`; the rest waits for `make test`.
 CASE_SECONDS = 0.1
 FUNCTION_SECONDS = 0.06

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache as cache_result
 from typing import TYPE_CHECKING, TypeAlias, overload
 
@@ -33,11 +34,14 @@ from lakelet.cache.process_fork import reset_in_children
 from lakelet.cache.settings import CacheSettings
 from lakelet.cache.stats import CacheStats, TableCacheStatus, TieredCacheMetrics
 from lakelet.cache.tiers import Tiers
+from lakelet.cache.upkeep.background_thread import BackgroundThread
+from lakelet.cache.upkeep.upkeep import Upkeep
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import NotFoundError
 from lakelet.model.near_names import nearest
 
 if TYPE_CHECKING:
+    from lakelet.cache.upkeep.alerts import Alert
     from lakelet.cache.values import (
         CompleteTableMetadata,
         PartitionCacheValue,
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     )
 
 _LOG = logging.getLogger(__name__)
+_END_SECONDS = 5.0
 # A key, or `[catalog.]database.table[@branch]`.
 TableLike: TypeAlias = TableCacheKey | str
 
@@ -75,17 +80,27 @@ class TieredCacheCoordinator:
         self.tiers = Tiers(self.settings, clock)
         self.pointers = PointerCache(self.tiers[CacheLevel.TABLE_METADATA], clock)
         self.pointers.staleness = self.settings.staleness
+        # Weakly, since the upkeep belongs to the cache.
+        itself = weakref.ref(self)
+        self.upkeep = Upkeep(self.settings, self.tiers, self.pointers, clock, lambda table: _loaded(itself(), table))
         self.default_catalog = default_catalog
         self._loaders: dict[str, Callable[[], MetadataLoader]] = {}
+        self._find_loader: Callable[[str], MetadataLoader | None] = lambda _: None
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._bus: InvalidationBus = bus or InProcessBus()
         self._leave = self._bus.join(self, self._take)
+        self._refresher: BackgroundThread | None = None
+        self._refresh_in_background()
         reset_in_children(self)
 
     def register(self, catalog: str, open_loader: Callable[[], MetadataLoader]) -> None:
         """Load tables of a catalog with the loader that this function opens, at its first use."""
         self._loaders[catalog] = cache_result(open_loader)
+
+    def register_others(self, find_loader: Callable[[str], MetadataLoader | None]) -> None:
+        """Load tables of catalogs that are not registered with what this function finds for a catalog's name at every use."""
+        self._find_loader = find_loader
 
     def key(self, table: TableLike) -> TableCacheKey:
         """The key of a table."""
@@ -95,8 +110,24 @@ class TieredCacheCoordinator:
         """Start anew in a forked process."""
         self.tiers.reset()
         self.pointers.reset()
+        self.upkeep.reset()
         self._lock = threading.Lock()
         self._pool = None
+        # The thread stays with the parent.
+        self._refresher = None
+
+    def close(self) -> None:
+        """Persist what is to be persisted, and give the memory back; whoever goes on using the cache finds it empty."""
+        self.stop()
+        if self._refresher is not None:
+            self._refresher.join(_END_SECONDS)
+        self.upkeep.close()
+        self.clear()
+
+    def stop(self) -> None:
+        """End the background refresh."""
+        if self._refresher is not None:
+            self._refresher.stop()
 
     def clear(self) -> None:
         """Drop everything of all tables."""
@@ -107,6 +138,8 @@ class TieredCacheCoordinator:
         """Other settings from now on; after a change of staleness every pointer is checked again."""
         before, self.settings = self.settings, settings
         self.tiers.resize(settings)
+        self.upkeep.configure(settings)
+        self._refresh_in_background()
         if before.load_threads != settings.load_threads:
             with self._lock:
                 # Whoever has it already may go on using it; it ends when nobody does.
@@ -114,6 +147,16 @@ class TieredCacheCoordinator:
         self.pointers.staleness = settings.staleness
         if before.staleness != settings.staleness:
             self.pointers.must_check_all()
+
+    def _refresh_in_background(self) -> None:
+        """Start, stop or replace the thread that refreshes all cached tables, as the settings say."""
+        seconds = self.settings.refresh_interval.total_seconds()
+        before = self._refresher
+        if before is not None and before.is_alive and before.seconds == seconds:
+            return
+        if before is not None:
+            before.stop()
+        self._refresher = BackgroundThread(self, _refresh_all, seconds) if seconds > 0 else None
 
     @property
     def pool(self) -> ThreadPoolExecutor:
@@ -325,8 +368,21 @@ class TieredCacheCoordinator:
     # ------------------------------------------------------------------ metrics
 
     def get_all_metrics(self) -> TieredCacheMetrics:
-        """The counts of all levels."""
-        return self.tiers.metrics()
+        """The counts of all levels, and the differences that compatibility mode has found."""
+        found = self.upkeep.differences
+        return replace(self.tiers.metrics(), comparisons=found.comparisons, differences=found.differences)
+
+    def alerts(self) -> tuple[Alert, ...]:
+        """The metrics beyond their thresholds, with the options that help."""
+        return self.upkeep.alerts()
+
+    def hottest_tables(self, number: int = 10) -> list[tuple[str, int]]:
+        """The tables that queries asked for most often in the last 24 hours, and how often."""
+        return [(str(table), count) for table, count in self.upkeep.hottest(number)]
+
+    def persist(self) -> int:
+        """Write what was cached since the last time to `cache.persist-folder`, now; how many tables were written."""
+        return self.upkeep.save()
 
     def get_cache_stats(self, level: CacheLevel) -> CacheStats:
         """The counts of one level."""
@@ -342,13 +398,11 @@ class TieredCacheCoordinator:
     # ------------------------------------------------------------------ inside
 
     def _loader(self, table: TableCacheKey) -> MetadataLoader:
-        try:
-            open_loader = self._loaders[table.catalog]
-        except KeyError:
-            raise NotFoundError(
-                f"catalog {table.catalog!r} is not cached{nearest(table.catalog, self._loaders)}"
-            ) from None
-        return open_loader()
+        open_loader = self._loaders.get(table.catalog)
+        found = self._find_loader(table.catalog) if open_loader is None else open_loader()
+        if found is None:
+            raise NotFoundError(f"catalog {table.catalog!r} is not cached{nearest(table.catalog, self._loaders)}")
+        return found
 
     def _table_metadata(self, table: TableCacheKey, *, fresh: bool = False) -> TableMetadataCacheValue:
         tier = self.tiers[CacheLevel.TABLE_METADATA]
@@ -410,6 +464,20 @@ class TieredCacheCoordinator:
         else:
             self.pointers.must_check_all()
         self.tiers.remove(invalidated_levels(invalidation.kind), matches)
+        if invalidation.kind is InvalidationType.DROP_TABLE:
+            self.upkeep.invalidated(invalidation.table)
+        elif scope_of(invalidation.kind) is not Scope.TABLE:
+            self.upkeep.invalidated(None)
+
+
+def _refresh_all(cache: TieredCacheCoordinator) -> None:
+    cache.refresh_tables(lambda _: True)
+    cache.upkeep.look()
+
+
+def _loaded(cache: TieredCacheCoordinator | None, table: TableCacheKey) -> None:
+    if cache is not None:
+        cache.get_complete_metadata(table)
 
 
 def _covered(invalidation: Invalidation) -> Callable[[TableCacheKey], bool]:

@@ -1,7 +1,7 @@
 """An LRU cache with a limit on the total weight of its values.
 
 For values that never become invalid, such as what was decoded from immutable files: there is no invalidation. A value is shared
-by all callers and must not be modified. Threads may share a cache.
+by all callers and must not be modified. Threads may share a cache; a forked process starts with an empty one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from lakelet.cache.process_fork import reset_in_children
+
 Value = TypeVar("Value")
 
 
@@ -18,6 +20,11 @@ class LruCache(Generic[Value]):
     """Values by key. The limit is in the unit of the weights given to `put`: the number of values by default."""
 
     def __init__(self) -> None:
+        self.reset()
+        reset_in_children(self)
+
+    def reset(self) -> None:
+        """Start anew, with a lock of its own: in a forked process the old one may be held by a thread that does not exist."""
         self._lock = threading.Lock()
         self._values: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
         self._weight = 0

@@ -40,6 +40,8 @@ class PointerCache:
         self._tier = tier
         self._clock = clock
         self.staleness: Staleness = STRICT
+        # Called before a table is looked up of which this pointer is not known: it may put one back that is to be checked.
+        self.on_miss: Callable[[TableCacheKey], None] = lambda _: None
         self.reset()
 
     def reset(self) -> None:
@@ -69,6 +71,9 @@ class PointerCache:
         """
         key = _key(table, name)
         known: _Checked | None = self._tier.peek(key)
+        if known is None:
+            self.on_miss(table)
+            known = self._tier.peek(key)
         staleness = self.staleness
         if known is not None and not fresh and self._is_recent(known, staleness):
             self._tier.count_hit(table)
@@ -93,6 +98,13 @@ class PointerCache:
             self._changes += 1
             self._checks += 1
             self._tier.put(_key(table, name), _Checked(pointer, None, self._checks), nbytes)
+
+    def offer(self, table: TableCacheKey, name: str, pointer: Pointer, nbytes: int) -> None:
+        """Keep a pointer of unknown age, to be checked at its first use, unless there is one."""
+        key = _key(table, name)
+        with self._lock:
+            if self._tier.peek(key) is None:
+                self._tier.put(key, _Checked(pointer, None, 0), nbytes)
 
     def must_check(self, table: TableCacheKey, *, every_branch: bool = False) -> None:
         """Have the next use of the table's pointers check them."""

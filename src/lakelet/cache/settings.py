@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from lakelet.cache.level import CacheLevel
@@ -11,17 +12,38 @@ from lakelet.cache.tier import TierLimits
 from lakelet.errors import InvalidError
 from lakelet.model.near_names import nearest
 from lakelet.options.cache import (
+    CACHE_ADAPTIVE_SIZE,
     CACHE_LOAD_THREADS,
     CACHE_MAX_BYTES,
     CACHE_OPTIONS,
+    CACHE_PERSIST_FOLDER,
+    CACHE_PERSIST_INTERVAL,
+    CACHE_PREFETCH,
+    CACHE_REFRESH_INTERVAL,
     CACHE_STALENESS,
+    COMPATIBILITY_MODE,
     ENABLE_TIERED_CACHE,
+    ROLLOUT_PERCENTAGE,
     TIER_OPTIONS,
 )
 from lakelet.options.option import Option
 from lakelet.options.staleness import STRICT, Staleness
 
 _BY_NAME: Mapping[str, Option[Any]] = {option.name: option for option in CACHE_OPTIONS}
+# The field of each option that is not one of a tier.
+_FIELDS: Mapping[str, str] = {
+    ENABLE_TIERED_CACHE.name: "enabled",
+    CACHE_STALENESS.name: "staleness",
+    CACHE_MAX_BYTES.name: "max_bytes",
+    CACHE_LOAD_THREADS.name: "load_threads",
+    COMPATIBILITY_MODE.name: "compares",
+    ROLLOUT_PERCENTAGE.name: "rollout_percentage",
+    CACHE_PERSIST_FOLDER.name: "persist_folder",
+    CACHE_PERSIST_INTERVAL.name: "persist_interval",
+    CACHE_ADAPTIVE_SIZE.name: "adaptive_size",
+    CACHE_PREFETCH.name: "prefetch",
+    CACHE_REFRESH_INTERVAL.name: "refresh_interval",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +54,13 @@ class CacheSettings:
     staleness: Staleness = STRICT
     max_bytes: int = 256 << 20
     load_threads: int = 8
+    compares: bool = False
+    rollout_percentage: int = 100
+    persist_folder: str | None = None
+    persist_interval: timedelta = timedelta(minutes=1)
+    adaptive_size: bool = True
+    prefetch: bool = True
+    refresh_interval: timedelta = timedelta(0)
     limits: Mapping[CacheLevel, TierLimits] = field(default_factory=dict)
 
     @staticmethod
@@ -45,15 +74,14 @@ class CacheSettings:
         option = _BY_NAME.get(name)
         if option is None:
             raise InvalidError(f"cache option {name!r} is unknown{nearest(name, tuple(_BY_NAME))}")
+        if option is CACHE_PERSIST_FOLDER:
+            raise InvalidError(
+                f"option {name!r} names a folder of this machine: it is given to connect(), and not changed by statements"
+            )
         value = option.parse(text)
-        if option is ENABLE_TIERED_CACHE:
-            return replace(self, enabled=value)
-        if option is CACHE_STALENESS:
-            return replace(self, staleness=value)
-        if option is CACHE_MAX_BYTES:
-            return replace(self, max_bytes=value)
-        if option is CACHE_LOAD_THREADS:
-            return replace(self, load_threads=value)
+        if name in _FIELDS:
+            changes: dict[str, Any] = {_FIELDS[name]: value}
+            return replace(self, **changes)
         limits = dict(self.limits)
         for level, (expire, entries, nbytes) in zip(CacheLevel, TIER_OPTIONS, strict=True):
             before = limits[level]
@@ -81,10 +109,4 @@ def _settings(parsed: Mapping[str, Any]) -> CacheSettings:
         level: TierLimits(parsed[entries.name], parsed[nbytes.name], parsed[expire.name])
         for level, (expire, entries, nbytes) in zip(CacheLevel, TIER_OPTIONS, strict=True)
     }
-    return CacheSettings(
-        parsed[ENABLE_TIERED_CACHE.name],
-        parsed[CACHE_STALENESS.name],
-        parsed[CACHE_MAX_BYTES.name],
-        parsed[CACHE_LOAD_THREADS.name],
-        limits,
-    )
+    return CacheSettings(**{field: parsed[name] for name, field in _FIELDS.items()}, limits=limits)

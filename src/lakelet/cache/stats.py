@@ -73,6 +73,8 @@ class TieredCacheMetrics:
     overall_hit_ratio: float
     total_memory_usage_bytes: int
     eviction_rate: float = 0.0
+    comparisons: int = 0
+    differences: int = 0
 
     def named(self) -> dict[str, float]:
         """The metrics by the names under which they are exported; ratios in percent."""
@@ -83,6 +85,28 @@ class TieredCacheMetrics:
         found["cache_memory_usage_mb"] = self.total_memory_usage_bytes / _MEGABYTE
         found["cache_eviction_rate"] = self.eviction_rate
         return found
+
+    def counters(self) -> dict[str, float]:
+        """All counts and totals by name, for exporters of metrics: of each level, and over all levels."""
+        found: dict[str, float] = {}
+        for level, stats in self.level_stats.items():
+            found[f"cache_hit_count_level{level.number}"] = stats.hit_count
+            found[f"cache_miss_count_level{level.number}"] = stats.miss_count
+            found[f"cache_load_count_level{level.number}"] = stats.load_count
+            found[f"cache_load_failure_count_level{level.number}"] = stats.load_failure_count
+            found[f"cache_load_time_level{level.number}_ms"] = stats.total_load_seconds * 1000
+            found[f"cache_eviction_count_level{level.number}"] = stats.eviction_count
+            found[f"cache_entries_level{level.number}"] = stats.entries
+            found[f"cache_bytes_level{level.number}"] = stats.nbytes
+        found["total_cached_tables"] = self.total_cached_tables
+        found["total_cached_snapshots"] = self.total_cached_snapshots
+        found["total_cached_schemas"] = self.total_cached_schemas
+        found["total_cached_partitions"] = self.total_cached_partitions
+        found["overall_hit_ratio"] = self.overall_hit_ratio
+        found["total_memory_usage_bytes"] = self.total_memory_usage_bytes
+        found["compatibility_comparisons"] = self.comparisons
+        found["compatibility_differences"] = self.differences
+        return {**self.named(), **found}
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,11 @@ class Tier(Generic[Value]):
     """A thread-safe LRU cache of one level."""
 
     def __init__(
-        self, level: CacheLevel, limits: TierLimits, clock: Clock, after_put: Callable[[], None] = lambda: None
+        self,
+        level: CacheLevel,
+        limits: TierLimits,
+        clock: Clock,
+        after_put: Callable[[TableCacheKey], None] = lambda _: None,
     ) -> None:
         self.level = level
         self._limits = limits
@@ -116,7 +120,7 @@ class Tier(Generic[Value]):
             self._tables.setdefault(table_of(key), set()).add(key)
             self._bytes += nbytes
             self._shrink()
-        self._after_put()
+        self._after_put(table_of(key))
 
     def replace(self, key: CacheKey, old: Value, new: Value) -> None:
         """Put a value in the place of that very one, of the same weight and age; nothing where it is not there."""
@@ -188,6 +192,16 @@ class Tier(Generic[Value]):
         with self._lock:
             among = list(self._entries) if table is None else list(self._tables.get(table, ()))
             return [key for key in among if self._age(self._entries[key]) < self._limits.expire_seconds]
+
+    def has_table(self, table: TableCacheKey) -> bool:
+        """Whether a table has values, live or expired."""
+        return table in self._tables
+
+    def values_of(self, kind: type[CacheKey]) -> list[Value]:
+        """The live values whose keys are of this kind, without counting or using them."""
+        with self._lock:
+            among = [entry for key, entry in self._entries.items() if isinstance(key, kind)]
+            return [entry.value for entry in among if self._age(entry) < self._limits.expire_seconds]
 
     def tables(self) -> list[TableCacheKey]:
         """The tables that have values."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
-from lakelet.cache.keys import PartitionCacheKey, TableCacheKey
+from lakelet.cache.keys import PartitionCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
 from lakelet.cache.settings import CacheSettings
 from lakelet.cache.stats import CacheStats, TableCacheStatus, TieredCacheMetrics
 from lakelet.cache.tier import Tier
 from lakelet.clock import Clock
+
+_RATE_SECONDS = 1.0
 
 
 class Tiers:
@@ -19,10 +22,13 @@ class Tiers:
     def __init__(self, settings: CacheSettings, clock: Clock) -> None:
         self._clock = clock
         self._max_bytes = settings.max_bytes
+        # Called with the table of every value that is put.
+        self.on_put: Callable[[TableCacheKey], None] = lambda _: None
         self._tiers: dict[CacheLevel, Tier[Any]] = {
-            level: Tier(level, settings.limits[level], clock, self._enforce) for level in CacheLevel
+            level: Tier(level, settings.limits[level], clock, self._was_put) for level in CacheLevel
         }
         self._counted = (clock.monotonic(), 0)
+        self._rate = 0.0
 
     def __getitem__(self, level: CacheLevel) -> Tier[Any]:
         return self._tiers[level]
@@ -42,11 +48,12 @@ class Tiers:
         for tier in self._tiers.values():
             tier.reset()
 
-    def resize(self, settings: CacheSettings) -> None:
-        """Other limits from now on."""
-        self._max_bytes = settings.max_bytes
+    def resize(self, settings: CacheSettings, share: float = 1.0) -> None:
+        """Other limits from now on: this share of the bytes that the settings allow."""
+        self._max_bytes = int(settings.max_bytes * share)
         for level, tier in self._tiers.items():
-            tier.resize(settings.limits[level])
+            limits = settings.limits[level]
+            tier.resize(replace(limits, max_bytes=int(limits.max_bytes * share)))
         self._enforce()
 
     def remove(self, levels: Iterable[CacheLevel], matches: Callable[[TableCacheKey], bool]) -> None:
@@ -72,23 +79,34 @@ class Tiers:
             self.stats(lambda other: other == table),
         )
 
-    def metrics(self) -> TieredCacheMetrics:
-        """The counts over all levels; evictions per second since the last call."""
+    def metrics(self, *, counts_values: bool = True) -> TieredCacheMetrics:
+        """The counts over all levels; evictions per second over a second at least, since they were last computed. Without
+        `counts_values` the numbers of snapshots, schemas and partitions, for which all values are looked at, are 0."""
+        snapshots = self._tiers[CacheLevel.SNAPSHOT].values_of(SnapshotCacheKey) if counts_values else ()
+        schemas = self._tiers[CacheLevel.SCHEMA].values_of(SchemaCacheKey) if counts_values else ()
+        partitions = self._tiers[CacheLevel.PARTITION].values_of(PartitionCacheKey) if counts_values else ()
         stats = self.stats()
         hits = sum(one.hit_count for one in stats.values())
         requests = hits + sum(one.miss_count for one in stats.values())
         evictions, now = sum(one.eviction_count for one in stats.values()), self._clock.monotonic()
-        (then, before), self._counted = self._counted, (now, evictions)
+        then, before = self._counted
+        if now - then >= _RATE_SECONDS:
+            # Over less time the rate would say nothing, and whoever asks first would take it away from the others.
+            self._counted, self._rate = (now, evictions), (evictions - before) / (now - then)
         return TieredCacheMetrics(
             stats,
             len(self._tiers[CacheLevel.TABLE_METADATA].tables()),
-            stats[CacheLevel.SNAPSHOT].entries,
-            stats[CacheLevel.SCHEMA].entries,
-            _partitions(self._tiers),
+            len(snapshots),
+            len(schemas),
+            sum(len(value.partitions) for value in partitions),
             hits / requests if requests else 1.0,
             self.nbytes,
-            (evictions - before) / (now - then) if now > then else 0.0,
+            self._rate,
         )
+
+    def _was_put(self, table: TableCacheKey) -> None:
+        self._enforce()
+        self.on_put(table)
 
     def _enforce(self) -> None:
         """Evict from the heaviest tier until all are within the limit."""
@@ -96,9 +114,3 @@ class Tiers:
             heaviest = max(self._tiers.values(), key=lambda tier: tier.nbytes)
             if not heaviest.evict_oldest():
                 return
-
-
-def _partitions(tiers: Mapping[CacheLevel, Tier[Any]]) -> int:
-    tier = tiers[CacheLevel.PARTITION]
-    values = [tier.peek(key) for key in tier.live_keys() if isinstance(key, PartitionCacheKey)]
-    return sum(len(value.partitions) for value in values if value is not None)

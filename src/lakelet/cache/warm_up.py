@@ -1,4 +1,4 @@
-"""Warm-up: load levels 1 to 3 of named tables, several at a time, so that their first query finds them cached."""
+"""Warm-up: load levels 1 to 3 of named tables, or of the hottest, several at a time, before a query asks for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lakelet.cache.coordinator import TableLike, TieredCacheCoordinator
-from lakelet.errors import LakeletError
 
 _THREADS = 10
 
@@ -20,6 +19,11 @@ class WarmedUp:
     failed: tuple[tuple[str, str], ...]
 
 
+def warm_up_hottest(cache: TieredCacheCoordinator, number: int) -> WarmedUp:
+    """Load the tables that queries asked for most often in the last 24 hours."""
+    return warm_up(cache, [table for table, _ in cache.upkeep.hottest(number)])
+
+
 def warm_up(cache: TieredCacheCoordinator, tables: Sequence[TableLike]) -> WarmedUp:
     """Load the tables; one that fails keeps no other from being loaded. Partitions are too heavy to be loaded unasked."""
     keys = [cache.key(table) for table in tables]
@@ -29,8 +33,9 @@ def warm_up(cache: TieredCacheCoordinator, tables: Sequence[TableLike]) -> Warme
     def load(place: int) -> str | None:
         try:
             cache.get_complete_metadata(keys[place])
-        except LakeletError as error:
-            return str(error)
+        except Exception as error:
+            # Whatever it is, the other tables are loaded.
+            return str(error) or type(error).__name__
         return None
 
     with ThreadPoolExecutor(min(_THREADS, len(keys)), thread_name_prefix="lakelet-warm-up") as pool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Mapping
 
+from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.settings import CacheSettings
 from lakelet.catalog.lake import Lake
 from lakelet.catalog.metadata_cache.open import cached_metadata
@@ -30,5 +32,18 @@ def connect(location: str | os.PathLike[str], options: Mapping[str, str] | None 
     source = cached_metadata(store, CacheSettings.of(options or {}))
     lake = Lake(store, options=options, metadata=source, cache=source.cache)
     # Its memory is given back at once. A table that outlives its lake finds the cache empty, and fills it again.
-    weakref.finalize(lake, source.cache.clear)
+    weakref.finalize(lake, _close, source.cache)
     return lake
+
+
+def _close(cache: TieredCacheCoordinator) -> None:
+    """Give the memory of a lake's cache back, after what is to be persisted."""
+    if not threading.main_thread().is_alive():
+        # The process ends, and waits for nobody: threads that are inside of a library are waited for here.
+        cache.close()
+    elif cache.upkeep.has_changes:
+        # The lake may have been collected at any moment, also by a thread that holds a lock of the cache.
+        threading.Thread(target=cache.close, name="lakelet-cache-close").start()
+    else:
+        cache.stop()
+        cache.clear()

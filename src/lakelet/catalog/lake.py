@@ -24,6 +24,7 @@ from lakelet.catalog.given_definition import (
     named_by_days,
     option_texts,
 )
+from lakelet.catalog.metadata_cache.iceberg_open import iceberg_source, load_iceberg
 from lakelet.catalog.rename import in_the_way, move_table
 from lakelet.catalog.replacement import exchange
 from lakelet.catalog.table_files import make_table, remove_table
@@ -95,10 +96,13 @@ class Lake:
         self._callback_modules = allowed_modules(self._options.get(CALLBACKS_ALLOW.name))
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
-        # The metadata sources (caches) of all native tables, and of those of Iceberg catalogs, used in place of the store.
+        # The metadata sources of all native tables, and of those of Iceberg catalogs, used in place of the store; these have
+        # one over the cache, unless another is given.
         self._metadata = metadata
         self._iceberg_metadata = iceberg_metadata
         self._cache = cache
+        if cache is not None:
+            load_iceberg(cache, self)
         self._session: SqlSession | None = None
         self._catalogs: Catalogs | None = None
 
@@ -131,7 +135,10 @@ class Lake:
             raise InvalidError(f"Iceberg tables need pyiceberg: pip install lakelet[iceberg] ({error})") from error
 
         if self._catalogs is None:
-            self._catalogs = Catalogs(self._store, self._options, self._iceberg_metadata)
+            source = self._iceberg_metadata
+            if source is None and self._cache is not None:
+                source = iceberg_source(self._cache)
+            self._catalogs = Catalogs(self._store, self._options, source)
         return self._catalogs
 
     def sql(

@@ -10,7 +10,7 @@ Upper and lower case matter only where they distinguish two names, as in DuckDB 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,10 +65,11 @@ def split_name(parts: Sequence[str], database: str) -> TableName:
 
 
 class LakeNames:
-    """Resolves names in a lake."""
+    """Resolves names in a lake. `is_cached` says whether tables that are opened use the lake's metadata cache."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, is_cached: Callable[[], bool] = lambda: True) -> None:
         self.lake = lake
+        self._is_cached = is_cached
 
     def database(self, name: str) -> str:
         """The database of that name; NotFoundError suggests the nearest."""
@@ -113,6 +114,10 @@ class LakeNames:
     def open(self, name: TableName) -> Table:
         """The table, on its branch."""
         table = self._as_written(name) or self.lake.table(self.existing(name).full)
+        if not self._is_cached():
+            from lakelet.table.table import Table  # noqa: PLC0415 - it is loaded with the table.
+
+            table = Table(table.name, table.home.uncached())
         return table if name.branch is None else table.on_branch(name.branch)
 
     def _as_written(self, name: TableName) -> Table | None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from lakelet.catalog.lake import Lake
 from lakelet.cli.output.output import Output
-from lakelet.errors import NotFoundError
-from lakelet.operations.metadata_cache import cache_report, clear_cache, warm_cache
+from lakelet.errors import InvalidError, NotFoundError
+from lakelet.operations.metadata_cache import cache_alerts, cache_report, clear_cache, warm_cache
 
 _COLUMNS = (
     "level",
@@ -23,6 +23,8 @@ _COLUMNS = (
     "evictions",
 )
 
+_ALERT_COLUMNS = ("metric", "option", "alert")
+
 
 def show_stats(lake: Lake, output: Output, tables: Sequence[str]) -> None:
     """Loads the tables twice and prints the counts of each level."""
@@ -34,11 +36,22 @@ def show_stats(lake: Lake, output: Output, tables: Sequence[str]) -> None:
         for one in cache_report(lake, "/tiered_cache_stats")
     ]
     output.rows(f"metadata cache, {len(chosen)} tables", _COLUMNS, rows)
+    metrics = lake.cache.get_all_metrics()
+    if lake.cache.settings.compares:
+        output.values("compatibility mode", {"comparisons": metrics.comparisons, "differences": metrics.differences})
+    alerts = cache_alerts(lake)
+    if alerts:
+        output.rows("alerts", _ALERT_COLUMNS, [(one.metric, one.option, one.message) for one in alerts])
 
 
-def warm_tables(lake: Lake, output: Output, tables: Sequence[str]) -> None:
-    """Loads the tables and prints how many, how large they are, and how long it took."""
-    chosen = _chosen(lake, tables)
+def warm_tables(lake: Lake, output: Output, tables: Sequence[str], hottest: int | None = None) -> None:
+    """Loads the tables, or the hottest, and prints how many, how large they are, and how long it took."""
+    if hottest is None:
+        chosen = _chosen(lake, tables)
+    elif tables:
+        raise InvalidError("tables are named, or the hottest are taken: found both")
+    else:
+        chosen = [name for name, _ in lake.cache.hottest_tables(hottest)]
     _warm(lake, chosen)
     metrics = lake.cache.get_all_metrics()
     seconds = sum(stats.total_load_seconds for stats in metrics.level_stats.values())

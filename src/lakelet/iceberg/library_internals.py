@@ -71,3 +71,17 @@ def unknown_transform_name(transform: UnknownTransform[Any, Any]) -> str:
 def wrap_entry_writer(writer: ManifestWriter, wrap: Callable[[Any], object]) -> None:
     """Wraps the Avro writer by which an open manifest writes its entries."""
     writer._writer = cast(Any, wrap(writer._writer))
+
+
+def table_rows(catalog: Catalog, name: Identifier) -> tuple[Any, list[Any]]:
+    """The rows of tables in the database of an SQL catalog, and the conditions that choose that of one table."""
+    from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - it needs a driver that need not be there.
+
+    own = cast(Any, catalog)
+    conditions = [
+        IcebergTables.catalog_name == own.name,
+        IcebergTables.table_namespace == Catalog.namespace_to_string(name[:-1]),
+        IcebergTables.table_name == name[-1],
+    ]
+    of_kind = own._iceberg_type_filter()
+    return IcebergTables, conditions if of_kind is None else [*conditions, of_kind]

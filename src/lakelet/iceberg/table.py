@@ -20,7 +20,7 @@ class IcebergTable:
         self.catalog = catalog
         self.library = library
         # The source of all other metadata, and of newer versions.
-        self.source = source
+        self.source = source.of_table(catalog, library.name())
 
     def __repr__(self) -> str:
         return f"IcebergTable({self.full_name!r})"

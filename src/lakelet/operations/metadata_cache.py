@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lakelet.cache.coordinator import Refreshed, TieredCacheCoordinator
 from lakelet.cache.keys import TableCacheKey
 from lakelet.cache.level import CacheLevel
 from lakelet.cache.settings import cache_option_names
-from lakelet.cache.warm_up import WarmedUp, warm_up
+from lakelet.cache.upkeep.alerts import Alert
+from lakelet.cache.warm_up import WarmedUp, warm_up, warm_up_hottest
 from lakelet.catalog.lake import Lake
 from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG, key_of
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.near_names import nearest
 from lakelet.table.table import Table
 
+if TYPE_CHECKING:
+    from lakelet.iceberg.table import IcebergTable
+
 ROOT = "tiered_cache_stats"
 INVALIDATE_TABLE = "invalidate_table_cache"
 INVALIDATE_CATALOG = "invalidate_catalog_cache"
 WARM_UP = "warmup_tables"
-_ACTIONS = (INVALIDATE_TABLE, INVALIDATE_CATALOG, WARM_UP)
+WARM_UP_HOTTEST = "warmup_hot_tables"
+_ACTIONS = (INVALIDATE_TABLE, INVALIDATE_CATALOG, WARM_UP, WARM_UP_HOTTEST)
 _PARTS = ("catalog", "database", "table")
 
 
@@ -44,10 +50,7 @@ def cache_report(lake: Lake, path: str) -> tuple[LevelReport, ...]:
     named = _path_parts(path)
     if named:
         _check_catalog(lake, named[0])
-    if len(named) > 1 and named[0] == NATIVE_CATALOG and named[1] not in lake.databases():
-        raise NotFoundError(f"database {named[1]!r} is not in {lake.location}{nearest(named[1], lake.databases())}")
-    if len(named) > 2 and named[0] == NATIVE_CATALOG and named[2] not in lake.tables(named[1]):
-        raise NotFoundError(f"table {named[2]!r} is not in {named[1]}{nearest(named[2], lake.tables(named[1]))}")
+        _check_names(lake, named)
     cache = lake.cache
     matches: Callable[[TableCacheKey], bool] | None = None
     if named:
@@ -82,6 +85,8 @@ def change_cache(lake: Lake, changes: Sequence[tuple[str, str]]) -> str:
         elif name == INVALIDATE_CATALOG:
             _check_catalog(lake, value)
             actions.append(_invalidating_catalog(cache, value))
+        elif name == WARM_UP_HOTTEST:
+            actions.append(_warming_hottest(cache, _table_count(value)))
         elif name not in cache_option_names():
             raise InvalidError(f"configuration {name!r} is unknown{nearest(name, (*_ACTIONS, *cache_option_names()))}")
         else:
@@ -96,20 +101,33 @@ def warm_cache(lake: Lake, tables: Sequence[str]) -> WarmedUp:
     return warm_up(lake.cache, tables)
 
 
+def warm_hottest(lake: Lake, number: int) -> WarmedUp:
+    """Load levels 1 to 3 of the tables that queries asked for most often in the last 24 hours."""
+    return warm_up_hottest(lake.cache, number)
+
+
+def cache_alerts(lake: Lake) -> tuple[Alert, ...]:
+    """The metrics of the cache beyond their thresholds."""
+    return lake.cache.alerts()
+
+
 def clear_cache(lake: Lake, tables: Sequence[str]) -> None:
     """Drop everything of tables."""
     for table in tables:
         lake.cache.invalidate_table(table)
 
 
-def refresh_table(lake: Lake, table: Table) -> Refreshed:
+def refresh_table(lake: Lake, table: Table | IcebergTable) -> Refreshed:
     """Look what has changed in a table, and have the cache take over just that."""
-    return lake.cache.refresh_table(key_of(table.home.paths))
+    if isinstance(table, Table):
+        return lake.cache.refresh_table(key_of(table.home.paths))
+    database, _, name = table.name.rpartition(".")
+    return lake.cache.refresh_table(TableCacheKey(table.catalog, database, name))
 
 
-def refresh_database(lake: Lake, database: str) -> int:
+def refresh_database(lake: Lake, database: str, catalog: str = NATIVE_CATALOG) -> int:
     """Refresh all cached tables of a database; how many there are."""
-    return lake.cache.refresh_database(NATIVE_CATALOG, database)
+    return lake.cache.refresh_database(catalog, database)
 
 
 def refresh_catalog(lake: Lake, catalog: str) -> int:
@@ -129,11 +147,29 @@ def _path_parts(path: str) -> tuple[str, ...]:
 
 
 def _check_catalog(lake: Lake, name: str) -> None:
-    if name != NATIVE_CATALOG:
+    if name == NATIVE_CATALOG:
+        return
+    known = (NATIVE_CATALOG, *lake.catalogs.names())
+    if name not in known:
         raise NotFoundError(
-            f"catalog {name!r} is not cached: the lake's own tables are in {NATIVE_CATALOG!r}, and metadata of Iceberg catalogs "
-            "is read at every query"
+            f"catalog {name!r} is not known{nearest(name, known)}: the lake's own tables are in {NATIVE_CATALOG!r}"
         )
+
+
+def _check_names(lake: Lake, named: Sequence[str]) -> None:
+    """NotFoundError for a database or table that is not there."""
+    if len(named) < 2:
+        return
+    catalog, database = named[:2]
+    # Both have databases and tables by name.
+    home = lake if catalog == NATIVE_CATALOG else lake.catalogs.open(catalog)
+    databases = lake.databases() if isinstance(home, Lake) else home.namespaces()
+    nested = not isinstance(home, Lake) and home.namespace_exists(database)
+    if database not in databases and not nested:
+        where = lake.location if isinstance(home, Lake) else f"catalog {catalog}"
+        raise NotFoundError(f"database {database!r} is not in {where}{nearest(database, databases)}")
+    if len(named) > 2 and named[2] not in home.tables(database):
+        raise NotFoundError(f"table {named[2]!r} is not in {database}{nearest(named[2], home.tables(database))}")
 
 
 def _cached_versions(cache: TieredCacheCoordinator, table: TableCacheKey) -> dict[CacheLevel, str]:
@@ -173,9 +209,19 @@ def _invalidating_catalog(cache: TieredCacheCoordinator, catalog: str) -> Callab
 
 
 def _warming(cache: TieredCacheCoordinator, tables: Sequence[TableCacheKey]) -> Callable[[], str]:
-    def run() -> str:
-        done = warm_up(cache, tables)
-        failed = "".join(f"; {table} was not loaded: {reason}" for table, reason in done.failed)
-        return f"loaded {', '.join(done.loaded) or 'nothing'}{failed}"
+    return lambda: _warmed(warm_up(cache, tables))
 
-    return run
+
+def _warming_hottest(cache: TieredCacheCoordinator, number: int) -> Callable[[], str]:
+    return lambda: _warmed(warm_up_hottest(cache, number))
+
+
+def _warmed(done: WarmedUp) -> str:
+    failed = "".join(f"; {table} was not loaded: {reason}" for table, reason in done.failed)
+    return f"loaded {', '.join(done.loaded) or 'nothing'}{failed}"
+
+
+def _table_count(text: str) -> int:
+    if not text.strip().isdigit():
+        raise InvalidError(f"configuration {WARM_UP_HOTTEST!r}: expected a number of tables, found {text!r}")
+    return int(text)

@@ -1,8 +1,9 @@
 """The options of the metadata cache. They are given to `connect`; most can be changed while a lake is open."""
 
+from datetime import timedelta
 from typing import Any
 
-from lakelet.options.kinds import BOOL, POSITIVE, SIZE, Kind, integer
+from lakelet.options.kinds import BOOL, DURATION, POSITIVE, SIZE, STRING, Kind, integer
 from lakelet.options.option import ACTED, Option, declare
 from lakelet.options.staleness import Staleness, parse_staleness
 
@@ -33,6 +34,57 @@ CACHE_LOAD_THREADS = declare(
     POSITIVE,
     "8",
     "Threads that load metadata in the background: revalidation and warm-up.",
+    ACTED,
+)
+COMPATIBILITY_MODE = declare(
+    "tiered_cache_compatibility_mode",
+    BOOL,
+    "false",
+    "Whether every answer is read from the store, compared with what the cache would have said, and a difference counted and "
+    "logged.",
+    ACTED,
+)
+ROLLOUT_PERCENTAGE = declare(
+    "tiered_cache_rollout_percentage",
+    integer(0, 100),
+    "100",
+    "Percentage of tables that are cached, chosen by a hash of their names.",
+    ACTED,
+)
+CACHE_PERSIST_FOLDER = declare(
+    "cache.persist-folder",
+    STRING,
+    None,
+    "Local folder in which cached metadata and the query history survive the process; unset means none. Given to `connect` only.",
+    ACTED,
+)
+CACHE_PERSIST_INTERVAL: Option[timedelta] = declare(
+    "cache.persist-interval",
+    DURATION,
+    "1 min",
+    "Time between two writes to `cache.persist-folder`; the first comes a moment after the first query, the last when the lake "
+    "is closed.",
+    ACTED,
+)
+CACHE_ADAPTIVE_SIZE = declare(
+    "cache.adaptive-size",
+    BOOL,
+    "true",
+    "Whether the cache shrinks while more than 80 % of the container's or machine's memory is in use, and grows back below 50 %.",
+    ACTED,
+)
+CACHE_PREFETCH = declare(
+    "cache.prefetch",
+    BOOL,
+    "true",
+    "Whether tables that are usually asked for together with another one are loaded in the background with it.",
+    ACTED,
+)
+CACHE_REFRESH_INTERVAL: Option[timedelta] = declare(
+    "cache.refresh-interval",
+    DURATION,
+    "0 s",
+    "Time between two refreshes of all cached tables in the background; 0 means none.",
     ACTED,
 )
 
@@ -106,5 +158,12 @@ CACHE_OPTIONS: tuple[Option[Any], ...] = (
     CACHE_STALENESS,
     CACHE_MAX_BYTES,
     CACHE_LOAD_THREADS,
+    COMPATIBILITY_MODE,
+    ROLLOUT_PERCENTAGE,
+    CACHE_PERSIST_FOLDER,
+    CACHE_PERSIST_INTERVAL,
+    CACHE_ADAPTIVE_SIZE,
+    CACHE_PREFETCH,
+    CACHE_REFRESH_INTERVAL,
     *(option for options in TIER_OPTIONS for option in options),
 )

@@ -58,6 +58,11 @@ class RowFilter:
     _rest: _Condition | None
 
     @property
+    def is_set(self) -> bool:
+        """Whether there is a condition at all."""
+        return self._whole is not None
+
+    @property
     def residual(self) -> bool:
         """Whether batches that passed the push-down must still go through `apply_residual`."""
         return self._rest is not None

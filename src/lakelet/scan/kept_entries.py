@@ -1,7 +1,8 @@
 """The live entries of a snapshot, kept between plans where the table's metadata source keeps values, and indexed by partition.
 
 A plan with a condition on partitions then evaluates it once per partition and takes the entries of those that match: nothing is
-decoded, and what it costs depends on what matches. The first selective plan of a snapshot is made without: it decodes only the
+decoded, and what it costs depends on what matches. A version whose manifests are those of an earlier one and some that add files
+continues its entries. The first other selective plan of a snapshot is made without: it decodes only the
 blocks that it needs, and a snapshot that is planned once is not worth the decoding of everything. A plan itself is kept, too: a
 snapshot, a schema and a condition determine it.
 """
@@ -18,8 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.commit.metadata.manifests import live_entries
+from lakelet.commit.metadata.manifests import live_entries, read_entries
 from lakelet.commit.metadata.source import metadata
+from lakelet.format.manifest.manifest_columns import IDENTITY_COLUMNS
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.model.manifest import ManifestFile
 from lakelet.model.row_arrays import Mask
@@ -28,6 +30,7 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
 from lakelet.predicate.tree import Predicate, needs_duckdb
 from lakelet.storage.home import TableHome
+from lakelet.storage.metadata_source import KeptValues
 
 Name: TypeAlias = tuple[object, ...]
 Rows = npt.NDArray[np.int64]
@@ -37,13 +40,16 @@ _ENTRY_BYTES = 400
 _FILE_BYTES = 900
 _PLAN_BYTES = 2000
 _MARKER_BYTES = 200
+_NAME_BYTES = 120
+# Versions that continue one another by more than this are indexed anew.
+_MOST_PARTS = 16
 # A condition of more bytes than this is not looked up.
 _LONGEST_CONDITION = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class KeptEntries:
-    """Live entries in the order in which they were added, and for each partition the rows of its entries."""
+class _Part:
+    """Entries, and for each partition the rows of its entries."""
 
     entries: pa.Table
     values: tuple[pa.Array, ...]
@@ -51,25 +57,17 @@ class KeptEntries:
     starts: Rows
 
     @staticmethod
-    def of(entries: pa.Table, schema: TableSchema) -> KeptEntries:
-        """Index these entries."""
+    def of(entries: pa.Table, schema: TableSchema) -> _Part:
         entries = entries.combine_chunks()
         if not schema.partition_keys or not entries.num_rows:
-            return KeptEntries(entries, (), np.empty(0, np.int64), np.zeros(1, np.int64))
+            return _Part(entries, (), np.empty(0, np.int64), np.zeros(1, np.int64))
         encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
         codes = encoded.indices.to_numpy()
         order = np.argsort(codes, kind="stable")
         starts = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
-        return KeptEntries(entries, tuple(decode_rows(encoded.dictionary, schema.partition_types)), order, starts)
-
-    @property
-    def nbytes(self) -> int:
-        """The size in memory."""
-        inside = sum(int(column.nbytes) for column in self.values)
-        return int(self.entries.nbytes) + inside + int(self.order.nbytes + self.starts.nbytes) + _MARKER_BYTES
+        return _Part(entries, tuple(decode_rows(encoded.dictionary, schema.partition_types)), order, starts)
 
     def matching(self, match: Callable[[Sequence[pa.Array], int], Mask]) -> pa.Table:
-        """The entries of the partitions that match: `match` is given the values of the partition columns, a row a partition."""
         if not self.values:
             return self.entries
         chosen = np.flatnonzero(match(self.values, len(self.values[0])))
@@ -78,6 +76,47 @@ class KeptEntries:
         parts = [self.order[self.starts[code] : self.starts[code + 1]] for code in chosen.tolist()]
         rows = np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
         return self.entries.take(pa.array(rows))
+
+    @property
+    def nbytes(self) -> int:
+        inside = sum(int(column.nbytes) for column in self.values)
+        return int(self.entries.nbytes) + inside + int(self.order.nbytes + self.starts.nbytes) + _MARKER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEntries:
+    """Live entries in the order in which they were added, indexed by partition: those of an earlier version, which it shares
+    with that, and those that were added since."""
+
+    parts: tuple[_Part, ...]
+
+    @staticmethod
+    def of(entries: pa.Table, schema: TableSchema) -> KeptEntries:
+        """Index these entries."""
+        return KeptEntries((_Part.of(entries, schema),))
+
+    def plus(self, added: pa.Table, schema: TableSchema) -> KeptEntries:
+        """The same with entries that were added later."""
+        if not added.num_rows:
+            return self
+        if len(self.parts) == _MOST_PARTS:
+            return KeptEntries.of(pa.concat_tables([self.entries, added]), schema)
+        return KeptEntries((*self.parts, _Part.of(added, schema)))
+
+    @property
+    def entries(self) -> pa.Table:
+        """All entries."""
+        return self.parts[0].entries if len(self.parts) == 1 else pa.concat_tables(one.entries for one in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory, also of what it shares."""
+        return sum(part.nbytes for part in self.parts)
+
+    def matching(self, match: Callable[[Sequence[pa.Array], int], Mask]) -> pa.Table:
+        """The entries of the partitions that match: `match` is given the values of the partition columns, a row a partition."""
+        found = [part.matching(match) for part in self.parts]
+        return found[0] if len(found) == 1 else pa.concat_tables(found)
 
 
 def kept_entries(
@@ -90,7 +129,8 @@ def kept_entries(
     selective: bool,
     threads: int,
 ) -> KeptEntries | None:
-    """The live entries of a snapshot with these columns, kept or made; None where they are not worth keeping."""
+    """The live entries of a snapshot with these columns, kept, continued from those of an earlier one, or made; None where they
+    are not worth keeping."""
     kept = metadata(home).kept(home)
     if kept is None:
         return None
@@ -100,14 +140,48 @@ def kept_entries(
         return found
     if sum(one.added_files + one.deleted_files for one in manifests) * _ENTRY_BYTES > kept.max_bytes:
         return None
-    if selective:
+    newest = ("newest live entries", home.paths.branch_root, tuple(columns), schema.partition_keys)
+    found = _continued(home, kept, newest, manifests, schema, columns)
+    if found is None and selective:
         asked = ("asked for", *name)
         if kept.get(asked) is None:
             kept.put(asked, True, _MARKER_BYTES)
             return None
-    found = KeptEntries.of(live_entries(home, manifests, columns=columns, threads=threads), schema)
+    if found is None:
+        found = KeptEntries.of(live_entries(home, manifests, columns=columns, threads=threads), schema)
     kept.put(name, found, found.nbytes)
+    names = tuple(one.name for one in manifests)
+    kept.put(newest, (names, name), _MARKER_BYTES + _NAME_BYTES * len(names))
     return found
+
+
+def _continued(
+    home: TableHome,
+    kept: KeptValues,
+    newest: Name,
+    manifests: Sequence[ManifestFile],
+    schema: TableSchema,
+    columns: Sequence[str],
+) -> KeptEntries | None:
+    """The entries that were kept last with those of manifests that follow; None where these do more than add files."""
+    before: tuple[tuple[str, ...], Name] | None = kept.get(newest)
+    earlier: KeptEntries | None = None if before is None else kept.get(before[1])
+    if before is None or earlier is None:
+        return None
+    added = appended_entries(home, before[0], manifests, [*IDENTITY_COLUMNS, *columns])
+    return None if added is None else earlier.plus(added, schema)
+
+
+def appended_entries(
+    home: TableHome, before: tuple[str, ...], manifests: Sequence[ManifestFile], columns: Sequence[str]
+) -> pa.Table | None:
+    """The entries of the manifests that follow those named, all of which add files; None where the others are not those, or a
+    file is removed. Manifests never change under their name."""
+    count = len(before)
+    if count > len(manifests) or any(one.name != name for one, name in zip(manifests, before, strict=False)):
+        return None
+    entries = read_entries(home, manifests[count:], columns=list(dict.fromkeys(columns)))
+    return None if entries.column("_KIND").to_numpy().any() else entries
 
 
 @dataclass(frozen=True, slots=True)

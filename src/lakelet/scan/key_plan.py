@@ -92,6 +92,12 @@ def _by_bucket(
         for bucket in live.buckets(partition):
             yield bucket, places
         return
+    if len(places) == 1:
+        # The twin of `bucket_of` for a single hash.
+        own = abs(int(hashes[places[0]]))
+        for bucket in dict.fromkeys(own % total for total in sorted(totals)):
+            yield bucket, places
+        return
     # After a rescale a partition can hold files of both numbers of buckets; a key is looked for by each.
     wanted: dict[int, list[Places]] = {}
     for total in sorted(totals):

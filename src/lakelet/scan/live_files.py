@@ -45,6 +45,10 @@ class LiveFiles:
         tables = [table for table in manifests.values() if table.num_rows]
         self._entries = visible(drop_removed(pa.concat_tables(tables))) if tables else None
         self._buckets = self._grouped()
+        self._totals = {
+            partition: frozenset(total for _, totals in buckets.values() for total in totals)
+            for partition, buckets in self._buckets.items()
+        }
         self._splits: dict[tuple[bytes, int], Split] = {}
 
     @property
@@ -56,9 +60,9 @@ class LiveFiles:
         """The buckets of a partition that have files."""
         return list(self._buckets.get(partition, ()))
 
-    def totals(self, partition: bytes) -> set[int]:
+    def totals(self, partition: bytes) -> frozenset[int]:
         """The bucket counts under which the files of a partition were written."""
-        return {total for _, totals in self._buckets.get(partition, {}).values() for total in totals}
+        return self._totals.get(partition, frozenset())
 
     def split(self, partition: bytes, bucket: int) -> Split | None:
         """All files of a bucket; None where there are none."""

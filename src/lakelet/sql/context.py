@@ -12,13 +12,13 @@ from lakelet.catalog.sql_result import SqlResult
 from lakelet.sql.engine.duckdb_engine import Engine
 from lakelet.sql.engine.engine_errors import Placed
 from lakelet.sql.engine.frames import Frames
+from lakelet.sql.engine.settings import METADATA_CACHE
 from lakelet.sql.profile import LOCAL, SqlProfile
 from lakelet.sql.query.relation import Relation
 from lakelet.sql.statement import Params
 from lakelet.sql.temporary.objects import TemporaryObjects
 
 if TYPE_CHECKING:
-    from lakelet.sql.iceberg.views import IcebergViews
     from lakelet.sql.query.plans import Plans
     from lakelet.sql.statements.prepare import Prepared
     from lakelet.table import Table
@@ -30,9 +30,9 @@ class Context:
     def __init__(self, lake: Lake, profile: SqlProfile = LOCAL) -> None:
         self.lake = lake
         self.profile = profile
-        self.names = LakeNames(lake)
         self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
+        self.names = LakeNames(lake, lambda: self.is_cached)
         self.engine = Engine(profile.engine_settings(lake.location))
         # Prepared statements, by their names in lower case.
         self.prepared: dict[str, Prepared] = {}
@@ -45,12 +45,10 @@ class Context:
 
         return Plans()
 
-    @cached_property
-    def iceberg_views(self) -> IcebergViews:
-        """The cached views of Iceberg tables in the latest queries."""
-        from lakelet.sql.iceberg.views import IcebergViews  # noqa: PLC0415 - pyiceberg is loaded where a table of it is named.
-
-        return IcebergViews()
+    @property
+    def is_cached(self) -> bool:
+        """Whether the session takes metadata from the lake's cache."""
+        return self.settings.get(METADATA_CACHE.name, METADATA_CACHE.default).lower() != "off"
 
     def table_name(self, parts: Sequence[str]) -> TableName:
         """Parse a table name; one part is a table of the database in use."""

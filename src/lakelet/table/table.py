@@ -42,7 +42,7 @@ from lakelet.table.follow.change_stream import ChangeStream, follow_table
 from lakelet.table.read.changes import changes_schema, read_changes
 from lakelet.table.read.condition import Condition
 from lakelet.table.read.description import described, live_data_files
-from lakelet.table.read.fallback import get_newest_rows
+from lakelet.table.read.fallback import get_newest_row, get_newest_rows
 from lakelet.table.read.named_version import VersionLike, change_bound
 from lakelet.table.read.scan_arguments import NamedVersion, open_scan
 from lakelet.table.read.table_scan import TableScan
@@ -189,8 +189,7 @@ class Table(AlterableTable):
         """The newest row with this primary key as a dict, None where there is none."""
         if not isinstance(key, Mapping):
             raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
-        found = self.get_many([dict(key)], columns).to_pylist()
-        return found[0] if found else None
+        return get_newest_row(self._home.for_queries(), key, columns)
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """The newest rows with these primary keys, in the order of the keys; keys without a row give none.

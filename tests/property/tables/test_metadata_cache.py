@@ -2,11 +2,14 @@
 
 The lakes share a store. One listens to changes of its process and is allowed to be stale until then, so that every change has to
 be published; the others hear of nothing, as if each was a process of its own, and revalidate at every query, call by call or in
-two round trips. All of them change the table, too.
+two round trips; one answers from the store and compares its cache with it. All of them change the table, too. After every change
+a lake is opened anew that starts with what the one before it has persisted.
 """
 
 from __future__ import annotations
 
+import tempfile
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -18,6 +21,7 @@ from hypothesis import strategies as st
 
 from lakelet.cache.settings import CacheSettings
 from lakelet.catalog.lake import Lake
+from lakelet.catalog.metadata_cache.native_codec import NativeCodec
 from lakelet.catalog.metadata_cache.open import cached_metadata
 from lakelet.commit.metadata.source import UNCACHED, metadata
 from lakelet.commit.metadata.version_ids import schema_ids, snapshot_ids
@@ -34,7 +38,8 @@ Step = tuple[int, str, int]
 
 
 class Lakes:
-    """The lakes that share a store: the first without a cache, the second stale until an event, the others deaf and strict."""
+    """The lakes that share a store: the first without a cache, the second stale until an event, the others deaf and strict; the
+    last one compares its cache with the store."""
 
     def __init__(self, *, keyed: bool, small: bool) -> None:
         self.store = MemoryStore()
@@ -46,7 +51,10 @@ class Lakes:
             self._cached({**limits, "cache.staleness": "manual"}, listens=True),
             self._cached(limits, parallel=False),
             self._cached(limits, parallel=True),
+            self._cached({**limits, "tiered_cache_compatibility_mode": "true"}),
         ]
+        # What the restarted lakes leave to one another.
+        self.persisted = tempfile.TemporaryDirectory()
         self.all[0].create_database("shop")
         self.create(COLUMNS)
 
@@ -58,6 +66,15 @@ class Lakes:
             partitioned_by=["dt"],
             options={"bucket": "1"} if self.keyed else {},
         )
+
+    def restarted(self) -> Lake:
+        """The lake of a process that finds what an earlier one has persisted, and may be stale once it has looked."""
+        options = {"cache.persist-folder": self.persisted.name, "cache.staleness": "manual"}
+        source = cached_metadata(self.store, CacheSettings.of(options), listens=False)
+        # Stores in memory are not persisted otherwise, since they end with their process.
+        source.cache.upkeep.register_codec("lakelet", NativeCodec(weakref.ref(source.cache)))
+        source.cache.upkeep.persist_in("a store in memory")
+        return Lake(self.store, clock=self.clock, metadata=source, cache=source.cache)
 
     def _cached(self, options: dict[str, str], *, listens: bool = False, parallel: bool = False) -> Lake:
         source = cached_metadata(self.store, CacheSettings.of(options), listens=listens, parallel=parallel)
@@ -165,7 +182,7 @@ CHANGES: dict[str, Callable[[Lakes, Table, int], None]] = {
     )
 }
 STEPS = st.lists(
-    st.tuples(st.integers(0, 3), st.sampled_from(["write", "write", *CHANGES]), st.integers(0, 9)), max_size=9
+    st.tuples(st.integers(0, 4), st.sampled_from(["write", "write", *CHANGES]), st.integers(0, 9)), max_size=9
 )
 
 
@@ -213,6 +230,15 @@ def check(lakes: Lakes) -> None:
             check_pointers(one)
             check_plans(one)
             check_values(one)
+    lake = lakes.restarted()
+    table = lake.table(NAME)
+    for one in (table, table.on_branch("dev")) if "dev" in table.branches.list() else (table,):
+        check_pointers(one)
+        check_values(one)
+    lake.cache.close()
+    metrics = lakes.all[-1].cache.get_all_metrics()
+    assert metrics.comparisons > 0
+    assert metrics.differences == 0
 
 
 @pytest.mark.parametrize("small", [False, True], ids=["roomy", "small"])

@@ -83,6 +83,7 @@ def test_a_layout_that_is_none_stops_nothing(spark: SparkSession, warehouse: str
     assert all(reasons(warehouse))
 
 
+@pytest.mark.deep
 def test_canal_types_that_are_none_stop_nothing(spark: SparkSession, warehouse: str) -> None:
     row = {"id": "1", "price": "1", "note": "x"}
     wrong: list[object] = [canal("INSERT", [row], mysqlType=one) for one in ("x", 7, {"id": "bigint", "": "int"})]
@@ -106,6 +107,7 @@ def test_a_value_that_was_not_sent_is_no_value_in_any_type(spark: SparkSession, 
     assert rows(warehouse) == []
 
 
+@pytest.mark.deep
 def test_a_computed_part_of_the_key_moves_with_its_column(spark: SparkSession, warehouse: str) -> None:
     """The year is of the key: a row whose day changes leaves its old partition."""
     fields = [*FIELDS, {"field": "born", "type": "int32", "name": "io.debezium.time.Date", "optional": True}]
@@ -134,6 +136,7 @@ def test_another_key_without_a_sequence_is_put_aside(spark: SparkSession, wareho
     assert "sequence.field, would delete nothing" in reasons(warehouse)[0]
 
 
+@pytest.mark.deep
 def test_binlogs_sort_by_their_number_and_keys_tell_events_apart(spark: SparkSession, warehouse: str) -> None:
     def place(file: str) -> dict[str, Any]:
         return {"lsn": None, "file": file, "pos": 4}
@@ -249,6 +252,7 @@ def test_times_are_the_same_in_every_zone(spark: SparkSession, warehouse: str, z
     assert shown["instant"] == row["instant"]
 
 
+@pytest.mark.deep
 def test_two_layouts_that_agree_are_one_part_of_the_plan(spark: SparkSession, warehouse: str) -> None:
     """Events without a schema may each have other columns: a hundred layouts are read as quickly as one."""
     events: list[object] = [{"id": n, f"c{n % 50}": str(n)} for n in range(100)]

@@ -100,6 +100,7 @@ def test_a_row_that_became_poison_is_not_lost(
     assert places(warehouse) == {"a": ["1", "q2", "q3"], "b": ["1", "q2", "q3"]}
 
 
+@pytest.mark.deep
 def test_a_row_that_was_put_aside_stays_there(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_table_that_has_the_batch_is_settled(
         assert places(warehouse) == {"a": ["1", "2", "q3"], "b": ["1", "q2", "q3"]}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("after", [False, True])
 def test_a_repeat_cut_short_at_what_it_adds_loses_nothing(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch, after: bool
@@ -188,6 +190,7 @@ def test_an_event_is_put_aside_for_each_of_two_mirrors(spark: SparkSession, ware
         assert [row["id"] for row in rows(warehouse, name)] == [1, 2]
 
 
+@pytest.mark.deep
 def test_two_replays_at_once_apply_an_event_once(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

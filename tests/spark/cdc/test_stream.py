@@ -103,6 +103,7 @@ def test_tables_of_a_database_follow_their_stream(spark: SparkSession, warehouse
         run(spark, warehouse, folder, **how)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("call", "after"), [(1, False), (1, True), (2, False), (2, True), (3, True)])
 def test_a_batch_cut_short_anywhere_is_applied_once(
     spark: SparkSession, warehouse: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, after: bool

@@ -124,6 +124,7 @@ def keys_in_spark(spark: SparkSession, wanted: Sequence[Wanted]) -> dict[Wanted,
     }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("zone", "ansi"), zip(ZONES, ["true", "false", "true"], strict=True))
 def test_keys_are_those_of_iceberg(spark: SparkSession, zone: str, ansi: str) -> None:
     moments = [name for name in COLUMNS if name in ("date", "timestamp", "timestamptz")]

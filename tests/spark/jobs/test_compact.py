@@ -176,6 +176,7 @@ def _itself(store: ObjectStore) -> ObjectStore:
     return store
 
 
+@pytest.mark.deep
 def test_writers_and_other_compactions_meanwhile(
     spark: SparkSession, lake: lakelet.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_queries(spark: SparkSession, lake: Lake, text: str, expected: list[tupl
     assert rows(spark, lake, text) == expected
 
 
+@pytest.mark.deep
 def test_tables_of_one_name_in_two_databases(spark: SparkSession, lake: Lake) -> None:
     lake.create_database("old")
     lake.create_table("old.people", [("id", "BIGINT"), ("name", "STRING")]).write([{"id": 2, "name": "Bob"}])
@@ -119,6 +120,7 @@ def test_names_in_double_quotes(spark: SparkSession, lake: Lake) -> None:
     assert rows(spark, lake, 'SELECT id, "name" FROM shop.people WHERE id = 2') == [(2, "name")]
 
 
+@pytest.mark.deep
 def test_views_of_the_session_and_names_of_spark(spark: SparkSession, lake: Lake) -> None:
     spark.range(5).createOrReplaceTempView("some_ids")
     try:

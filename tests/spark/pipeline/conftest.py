@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakelet.catalog import Lake
-    from lakelet.spark.pipeline.flow_result import FlowResult
+    from lakelet.spark.pipeline.flow.flow_result import FlowResult
 
 
 @dataclass

@@ -29,6 +29,7 @@ sinks:
 """
 
 
+@pytest.mark.deep
 def test_streams_of_tables_go_on_where_they_ended(workshop: Workshop) -> None:
     workshop.lake.create_database("shop")
     outside = workshop.lake.create_table("shop.outside", [("id", "BIGINT"), ("note", "STRING")])

@@ -7,7 +7,7 @@ import pytest
 from lakelet.errors import CommitUnknownError, InvalidError
 from lakelet.pipeline import parse_pipeline
 from lakelet.spark import backfill_pipeline
-from lakelet.spark.pipeline import flow_run
+from lakelet.spark.pipeline.flow import flow_run
 from tests.spark.pipeline.conftest import Workshop
 
 ORDERS = """\

@@ -272,6 +272,7 @@ def test_auto_cdc_keeps_every_version_whatever_the_order(workshop: Workshop) -> 
         workshop.run(text)
 
 
+@pytest.mark.deep
 def test_an_auto_cdc_table_keeps_its_expectations(workshop: Workshop) -> None:
     """Deletions are exempt, for they often have nothing but a key; a row that fails the flow commits nothing of the batch."""
     strict = CDC.format(kind=2, more=", at").replace(
@@ -292,6 +293,7 @@ def test_an_auto_cdc_table_keeps_its_expectations(workshop: Workshop) -> None:
     assert [row["id"] for row in workshop.rows("customers_deletes")] == [1]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sequence", ["`the, order`", "`my at`", "MY", "my + 0"])
 def test_auto_cdc_by_any_sequence_and_key(workshop: Workshop, sequence: str) -> None:
     text = (

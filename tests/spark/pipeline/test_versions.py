@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.spark.pipeline import batch_flow
+from lakelet.spark.pipeline.flow import batch_flow
 from tests.spark.pipeline.conftest import Workshop
 
 COPY = """\

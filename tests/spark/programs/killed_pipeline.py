@@ -11,7 +11,7 @@ from typing import Any
 
 from lakelet.pipeline import load
 from lakelet.spark import local_session, run_pipeline
-from lakelet.spark.pipeline.table_target import TableTarget
+from lakelet.spark.pipeline.target.table_target import TableTarget
 from lakelet.storage.disk.local_store import LocalStore
 
 

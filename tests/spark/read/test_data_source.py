@@ -64,6 +64,7 @@ def test_reads_without_registration(spark: SparkSession, lake: Lake, orders: Tab
     assert sorted(map(tuple, frame.collect())) == [(i, "ab"[i % 2], Decimal(i)) for i in range(10)]
 
 
+@pytest.mark.deep
 def test_registered_by_hand_it_is_the_same(spark: SparkSession, lake: Lake, orders: Table) -> None:
     other = spark.newSession()
     register(other)

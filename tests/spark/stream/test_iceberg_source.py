@@ -103,6 +103,7 @@ def test_the_progress_of_a_batch_says_how_far_it_is_behind(
     ]
 
 
+@pytest.mark.deep
 def test_an_added_column_stops_the_query_until_it_is_restarted(
     spark: SparkSession, lake: IcebergLake, tmp_path: Path
 ) -> None:

@@ -160,6 +160,7 @@ def running(frame: DataFrame, checkpoint: Path, found: list[Rows]) -> StreamingQ
     return frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
 
 
+@pytest.mark.deep
 def test_where_a_stream_begins_is_not_the_version_of_a_batch(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """Spark asks a source for its columns without saying whether it reads a batch or a stream."""
     table = lake.create_table("d.a", COLUMNS)

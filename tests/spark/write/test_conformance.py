@@ -180,6 +180,7 @@ def test_postponed_rows_wait_for_compaction(warehouse: SparkWarehouse, partition
     made.check(ALL)
 
 
+@pytest.mark.deep
 @pytest.mark.sampled(at_most=1)
 @pytest.mark.parametrize("layout", ["fixed-partitioned", "dynamic-partitioned"])
 def test_overwrites_take_turns(warehouse: SparkWarehouse, layout: str) -> None:

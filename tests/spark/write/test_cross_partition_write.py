@@ -111,6 +111,7 @@ def test_a_key_that_stays_draws_its_rows_or_leaves_them_out(
     assert found == (at_once | drawn if rule is Crossing.STAYS else at_once)
 
 
+@pytest.mark.deep
 def test_a_key_that_comes_twice_is_refused_in_whatever_partitions(spark: SparkSession, lake: lakelet.Lake) -> None:
     table = crossing(lake)
     write(frame(spark, {1: ("a", "old", 1)}), lake.location, "d.t")
@@ -144,6 +145,7 @@ def test_kinds_of_rows(spark: SparkSession, lake: lakelet.Lake) -> None:
     assert rows(told) == {1: ("b", "+U", 2)}
 
 
+@pytest.mark.deep
 def test_overwrites_take_the_partitions_that_they_name(spark: SparkSession, lake: lakelet.Lake) -> None:
     table, chance = crossing(lake), random.Random(9)
     model: dict[Any, Any] = dict(chosen(chance, "a", 200))
@@ -161,6 +163,7 @@ def test_overwrites_take_the_partitions_that_they_name(spark: SparkSession, lake
     assert rows(table) == given
 
 
+@pytest.mark.deep
 def test_keys_that_spark_takes_for_one_stay_two(spark: SparkSession, lake: lakelet.Lake) -> None:
     table = lake.create_table(
         "d.t",
@@ -176,6 +179,7 @@ def test_keys_that_spark_takes_for_one_stay_two(spark: SparkSession, lake: lakel
     assert found == {("0.0", 1, "plus"), ("-0.0", 2, "moved")}
 
 
+@pytest.mark.deep
 def test_a_frame_that_draws_its_partitions_anew_each_time_replaces_those_that_it_fills(
     spark: SparkSession, lake: lakelet.Lake
 ) -> None:
@@ -190,6 +194,7 @@ def test_a_frame_that_draws_its_partitions_anew_each_time_replaces_those_that_it
     assert {row[0] for row in found.values() if row[1] == "old"} == {str(n) for n in range(20)} - filled
 
 
+@pytest.mark.deep
 def test_partitions_that_spark_takes_for_one_stay_two(spark: SparkSession, lake: lakelet.Lake) -> None:
     table = floats(lake)
     table.write([{"k": 1, "p": 0.0, "v": "old"}, {"k": 2, "p": -0.0, "v": "old"}, {"k": 3, "p": 0.0, "v": "old"}])
@@ -199,6 +204,7 @@ def test_partitions_that_spark_takes_for_one_stay_two(spark: SparkSession, lake:
     assert found == [(1, "-0.0", "moved"), (2, "-0.0", "same"), (3, "0.0", "old"), (4, "0.0", "new")]
 
 
+@pytest.mark.deep
 def test_rows_leave_partitions_that_spark_cannot_name(spark: SparkSession, lake: lakelet.Lake) -> None:
     table = lake.create_table(
         "d.t",
@@ -236,6 +242,7 @@ def test_a_key_that_stays_tells_partitions_apart_that_spark_takes_for_one(
     assert found == {(1, "0.0", 0, None), (3, "-0.0", NEW, None)} | drawn
 
 
+@pytest.mark.deep
 def test_a_collation_tells_nothing(spark: SparkSession, lake: lakelet.Lake) -> None:
     table = crossing(lake)
     table.write(local_rows({1: ("a", "old", 1), 2: ("a", "old", 2)}))

@@ -169,6 +169,7 @@ def test_types_that_only_python_can_take_apart(spark: SparkSession, data: st.Dat
     check(spark, data.draw(tables(columns)), columns, [*keys, [field.name for field in columns[4:]]])
 
 
+@pytest.mark.deep
 @FEW
 @given(st.data())
 def test_several_columns_after_one_another(spark: SparkSession, data: st.DataObject) -> None:
@@ -177,6 +178,7 @@ def test_several_columns_after_one_another(spark: SparkSession, data: st.DataObj
     check(spark, data.draw(tables(columns)), columns, [names, names[:2], names[3:]])
 
 
+@pytest.mark.deep
 @pytest.mark.sampled
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu"])
@@ -199,6 +201,7 @@ def test_neither_ansi_mode_nor_the_time_zone_matter(spark: SparkSession, ansi: s
         check(spark, table, columns, [*([field.name] for field in columns), [field.name for field in columns]])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("setting", ["legacy.lpadRpadAlwaysReturnString", "function.concatBinaryAsString"])
 def test_settings_that_make_text_of_bytes_do_not_matter(spark: SparkSession, setting: str) -> None:
     columns = fields("STRING", "BYTES", "TIMESTAMP(6)")
@@ -288,6 +291,7 @@ def schema(*types: str, primary: Sequence[int] = (), partition: Sequence[int] = 
     )
 
 
+@pytest.mark.deep
 @FEW
 @given(st.data())
 def test_channels_are_those_of_the_sink(spark: SparkSession, data: st.DataObject) -> None:

@@ -101,6 +101,7 @@ def test_append_tables_take_rows_as_they_come(spark: SparkSession, lake: lakelet
     assert {path.parent.name for path in files(fixed)} <= {"bucket-0", "bucket-1", "bucket-2"}
 
 
+@pytest.mark.deep
 def test_postponed_rows_wait(spark: SparkSession, lake: lakelet.Lake) -> None:
     table = keyed(lake, bucket=-2)
     write(frame(spark, [order(n) for n in range(20)]), lake.location, "shop.orders")
@@ -294,6 +295,7 @@ def test_stored_values_of_columns_that_the_frame_lacks_stay(
     assert found == {n: (Decimal(n), f"n{n}") for n in range(10)} | kept | {n: (None, f"m{n}") for n in range(20, 25)}
 
 
+@pytest.mark.deep
 def test_values_that_are_kept_must_not_change_meanwhile(
     spark: SparkSession, lake: lakelet.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -380,6 +382,7 @@ def test_what_belongs_to_the_table_cannot_hold_for_one_write(
     assert table.snapshots() == []
 
 
+@pytest.mark.deep
 def test_a_table_that_is_made_anew_while_rows_are_computed_gets_nothing(
     spark: SparkSession, lake: lakelet.Lake, tmp_path: Path
 ) -> None:
@@ -401,6 +404,7 @@ def test_a_table_that_is_made_anew_while_rows_are_computed_gets_nothing(
     assert files(lake.table("shop.orders")) == []
 
 
+@pytest.mark.deep
 def test_rows_of_ignored_kinds_are_no_second_rows_of_their_keys(spark: SparkSession, lake: lakelet.Lake) -> None:
     table = keyed(lake, bucket=-2, ignore_update_before="true")
     data = frame(spark, [(*order(1), "-U"), (*order(1, amount=2), "+U")], f"{SCHEMA}, _row_kind string")

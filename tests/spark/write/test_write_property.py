@@ -337,6 +337,7 @@ def take_turns(spark: SparkSession, data: st.DataObject, *, steps: int) -> None:
             turns.check()
 
 
+@pytest.mark.deep
 @given(data=st.data())
 @SETTINGS
 def test_spark_and_local_writes_take_turns(spark: SparkSession, data: st.DataObject) -> None:

@@ -1,5 +1,7 @@
 """What a cache keeps, and the order of eviction."""
 
+import os
+
 from lakelet.cache.lru_cache import LruCache
 
 
@@ -57,3 +59,19 @@ def test_values_weigh_one_each_unless_it_is_told() -> None:
     for name in "abc":
         assert cache.load(name, lambda name=name: name.upper(), limit=2) == name.upper()  # type: ignore[misc]
     assert [cache.get(name) for name in "abc"] == [None, "B", "C"]
+
+
+def test_a_forked_process_starts_with_an_empty_cache_and_a_free_lock() -> None:
+    cache: LruCache[str] = LruCache()
+    cache.put("a", "x", 5, limit=10)
+    # Held as by a thread that the child will not have.
+    with cache._lock:
+        child = os.fork()
+        if child == 0:
+            free = cache._lock.acquire(blocking=False)
+            if free:
+                cache._lock.release()
+            os._exit(0 if free and cache.get("a") is None and cache.weight == 0 else 1)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert (cache.get("a"), cache.weight) == ("x", 5)

@@ -127,7 +127,7 @@ def test_events_have_the_time_at_which_they_happened(tmp_path: Path) -> None:
 
 def test_a_long_run_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark")
-    from lakelet.spark.pipeline.flow_result import FlowReport
+    from lakelet.spark.pipeline.flow.flow_result import FlowReport
 
     clock = SteppingClock()
     shown = ShownRun(ConsoleOutput(), clock)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lakelet
+from lakelet.scan import kept_entries
 from lakelet.scan.kept_entries import PlanName
 from lakelet.table import Table
 
@@ -91,3 +92,49 @@ def test_whatever_was_asked_before_the_rows_are_those_of_the_store(table: Table,
         where = choose.choice(conditions)
         assert found(table, where) == found(table, where, cache=False), where
         assert table.scan(where=where).count() == table.scan(where=where, cache=False).count()
+
+
+def changed(table: Table, step: int, rng: random.Random) -> None:
+    """One change of the table: most only add files, some remove or replace them."""
+    numbers = range(rng.randrange(PARTITIONS), PARTITIONS + 3)
+    match rng.choice(["append", "append", "append", "delete", "overwrite", "rollback", "manifests"]):
+        case "append":
+            table.write(rows(numbers[:: rng.randrange(1, 9)]))
+        case "delete":
+            table.delete(where=f"p = {rng.choice(numbers)}")
+        case "overwrite":
+            table.write(rows(numbers[:2]), mode="overwrite_partitions")
+        case "rollback" if step > 2:
+            table.rollback(table.snapshots()[-2].id)
+        case _:
+            table.compact_manifests()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_entries_that_continue_those_of_an_earlier_version_are_the_ones_of_the_store(table: Table, seed: int) -> None:
+    rng = random.Random(seed)
+    for step in range(24):
+        changed(table, step, rng)
+        for where in (None, "p >= 20", f"p = {rng.randrange(PARTITIONS)}", "v > 7.5"):
+            plans = [table.scan(where=where, cache=cache).plan() for cache in (True, False)]
+            paths = [[path for split in plan.splits for path in split.paths] for plan in plans]
+            assert paths[0] == paths[1], (step, where)
+            assert plans[0].snapshot_id == plans[1].snapshot_id
+            assert {split.snapshot_id for split in plans[0].splits} <= {plans[0].snapshot_id}
+
+
+def test_a_commit_has_only_its_own_files_indexed(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.set_options({"write-only": "true"})
+    for number in (1, 2):
+        table.scan(where=f"p = {number}").plan()
+    indexed: list[int] = []
+    index = kept_entries._Part.of
+    monkeypatch.setattr(
+        kept_entries._Part, "of", lambda entries, schema: indexed.append(entries.num_rows) or index(entries, schema)
+    )
+    for step in range(40):
+        table.write(rows(range(3, 5)))
+        assert table.scan(where="p = 3").plan().files == step + 2
+    # The parts of many commits, or merged manifests, are indexed anew from time to time.
+    assert sum(count == 2 for count in indexed) > 25
+    assert len(indexed) <= 45

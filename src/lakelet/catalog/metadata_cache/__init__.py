@@ -1,1 +1,1 @@
-"""The tiered cache of a lake's native tables: the metadata source over it, its loader, and what this process changes itself."""
+"""The tiered cache of a lake: the source and loader of native tables, opening those of Iceberg tables, and own changes."""

@@ -16,30 +16,62 @@ import pyarrow.compute as pc
 
 from lakelet.cache.values import PartitionCacheValue, PartitionMetadata
 from lakelet.commit.metadata.manifests import drop_removed, read_manifest, snapshot_manifests
+from lakelet.commit.metadata.source import metadata
 from lakelet.format.manifest.manifest_columns import READ_COLUMNS, STATS_COLUMNS
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import decode_rows
+from lakelet.model.manifest import ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.scan.file_ranges import stats_groups, value_ranges
+from lakelet.scan.kept_entries import appended_entries
 from lakelet.storage.home import TableHome
 
 Rows = npt.NDArray[np.int64]
 _MANIFEST = "_MANIFEST"
+_COLUMNS = (*READ_COLUMNS, *STATS_COLUMNS)
 
 
 def partition_values(
     home: TableHome, snapshot: Snapshot, schema: TableSchema, schema_of: Callable[[int], TableSchema]
 ) -> PartitionCacheValue:
-    """The partitions of a snapshot, in its schema. A table without partition columns has one, of an empty path."""
+    """The partitions of a snapshot, in its schema. A table without partition columns has one, of an empty path.
+
+    Where the manifests are those of the version that was computed last and some that add files, only the partitions of these
+    files are computed."""
     manifests = snapshot_manifests(home, snapshot)
+    kept = metadata(home).kept(home)
+    name = ("newest partitions", home.paths.branch_root, schema.id, schema.fields, schema.partition_keys)
+    before: tuple[tuple[str, ...], Mapping[str, PartitionMetadata]] | None = None if kept is None else kept.get(name)
+    added = None if before is None else appended_entries(home, before[0], manifests, _COLUMNS)
+    if before is None or added is None:
+        partitions = _partitions(home, manifests, schema, schema_of, None)
+    else:
+        changed = added.column("_PARTITION").combine_chunks().unique()
+        partitions = {**before[1], **_partitions(home, manifests, schema, schema_of, changed)}
+    value = PartitionCacheValue(snapshot.id, partitions, snapshot.delta_manifest_list)
+    if kept is not None:
+        kept.put(name, (tuple(one.name for one in manifests), partitions), value.nbytes)
+    return value
+
+
+def _partitions(
+    home: TableHome,
+    manifests: Sequence[ManifestFile],
+    schema: TableSchema,
+    schema_of: Callable[[int], TableSchema],
+    only: pa.Array | None,
+) -> dict[str, PartitionMetadata]:
+    """The partitions by path, in the order in which they came to be; `only` some of them, if they are given."""
     tables = []
     for number, manifest in enumerate(manifests):
-        table = read_manifest(home, manifest, [*READ_COLUMNS, *STATS_COLUMNS])
+        table = read_manifest(home, manifest, _COLUMNS)
+        if only is not None:
+            table = table.filter(pc.is_in(table.column("_PARTITION"), value_set=only))
         tables.append(table.append_column(_MANIFEST, pa.repeat(pa.scalar(number, pa.int32()), table.num_rows)))
     entries = drop_removed(pa.concat_tables(tables)) if tables else None
     if entries is None or not entries.num_rows:
-        return PartitionCacheValue(snapshot.id, {}, snapshot.delta_manifest_list)
+        return {}
     encoded = entries.column("_PARTITION").combine_chunks().dictionary_encode()
     codes = encoded.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
@@ -57,7 +89,7 @@ def partition_values(
         }
         path = folders.partition_path(encoded.dictionary[code].as_py())
         found[path] = _partition(entries.take(pa.array(rows)), rows, spec, names, bounds)
-    return PartitionCacheValue(snapshot.id, found, snapshot.delta_manifest_list)
+    return found
 
 
 def _partition(
@@ -104,7 +136,8 @@ def _bound(values: pa.Array, empty: npt.NDArray[np.bool_], choose: Callable[[pa.
 def _bounds(
     entries: pa.Table, schema: TableSchema, schema_of: Callable[[int], TableSchema]
 ) -> dict[int, tuple[pa.Array, pa.Array, npt.NDArray[np.bool_]]]:
-    """By field id the bounds of every file, and whether it holds nothing but NULL there; columns without any are left out."""
+    """By field id the bounds of every file, NULL where they are unknown, and whether it holds nothing but NULL there; columns
+    without any are left out."""
     parts: dict[str, list[tuple[Rows, pa.Array, pa.Array, npt.NDArray[np.bool_]]]] = {}
     groups = stats_groups(entries)
     for rows, schema_id, stats_columns in groups:
@@ -123,8 +156,10 @@ def _bounds(
     for field in schema.fields:
         pieces = parts.get(field.name, [])
         typed = [low.type for _, low, _, _ in pieces if not pa.types.is_null(low.type)]
-        if not typed or sum(len(rows) for rows, *_ in pieces) < entries.num_rows:
+        if not typed:
             continue
+        unknown = np.setdiff1d(np.arange(entries.num_rows), np.concatenate([rows for rows, *_ in pieces]))
+        pieces.append((unknown, pa.nulls(len(unknown)), pa.nulls(len(unknown)), np.zeros(len(unknown), bool)))
         back = np.argsort(np.concatenate([rows for rows, *_ in pieces]))
         lows = pa.concat_arrays([low.cast(typed[0]) for _, low, _, _ in pieces]).take(pa.array(back))
         highs = pa.concat_arrays([high.cast(typed[0]) for _, _, high, _ in pieces]).take(pa.array(back))

@@ -6,8 +6,8 @@ and what is immutable is kept: schema versions, manifest lists, manifests, and w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow as pa
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
+from lakelet.cache.table_values import TableValues
 from lakelet.catalog.metadata_cache.native_keys import key_of, main_key
 from lakelet.commit.metadata.pointers import (
     SchemaPointer,
@@ -33,10 +34,12 @@ from lakelet.storage.home import TableHome
 from lakelet.storage.metadata_source import KeptValues, MetadataSource
 
 if TYPE_CHECKING:
+    from lakelet.cache.trace import CacheTrace
     from lakelet.cache.values import SchemaCacheValue
 
 SNAPSHOT = "snapshot"
 SCHEMA = "schema"
+_ALL_TABLES = 100
 # Estimates of the memory that decoded values take.
 _DECODED = 6
 _LISTED_BYTES = 700
@@ -47,35 +50,60 @@ _VECTOR_BYTES = 200
 @dataclass(frozen=True, slots=True)
 class CachedMetadata:
     """The `MetadataSource` of a lake. `parallel` says that a call of the store is a round trip, so that several are made at once;
-    `fresh` that pointers are revalidated at every call, whatever staleness queries are allowed."""
+    `fresh` that pointers are revalidated at every call, whatever staleness queries are allowed. `trace` takes notes; `compared`
+    marks the source that compatibility mode compares the store with."""
 
     cache: TieredCacheCoordinator
     parallel: bool = False
     fresh: bool = True
+    trace: CacheTrace | None = None
+    compared: bool = False
 
     def for_queries(self) -> MetadataSource:
         """The same source, with pointers as old as the cache's staleness allows."""
-        return CachedMetadata(self.cache, self.parallel, fresh=False)
+        return CachedMetadata(self.cache, self.parallel, fresh=False, trace=self.trace, compared=self.compared)
+
+    def traced(self, trace: CacheTrace) -> CachedMetadata:
+        """The same source, which notes what it takes from where."""
+        return replace(self, trace=trace)
+
+    def _instead(self, home: TableHome) -> MetadataSource | None:
+        """The source that answers in place of the cache: the store for a table that is not served, both in compatibility mode."""
+        settings = self.cache.settings
+        if settings.enabled and not settings.compares and settings.rollout_percentage >= _ALL_TABLES:
+            return None
+        if not self.cache.upkeep.serves(key_of(home.paths)):
+            return UNCACHED
+        if not settings.compares or self.compared:
+            return None
+        from lakelet.catalog.metadata_cache.compared_source import ComparedMetadata  # noqa: PLC0415 - rarely switched on.
+
+        return ComparedMetadata(replace(self, fresh=True, compared=True))
 
     # ------------------------------------------------------------------ pointers
 
     def latest_snapshot(self, home: TableHome) -> Snapshot | None:
         """The newest snapshot, None for a table without any."""
-        if not self.cache.settings.enabled:
-            return UNCACHED.latest_snapshot(home)
+        self._asked(home)
+        other = self._instead(home)
+        if other is not None:
+            return other.latest_snapshot(home)
         found = self.snapshot_pointer(home)
         return None if found is None else found.snapshot
 
     def latest_schema(self, home: TableHome) -> TableSchema:
         """The newest schema version; NotFoundError where there is no table."""
-        if not self.cache.settings.enabled:
-            return UNCACHED.latest_schema(home)
+        other = self._instead(home)
+        if other is not None:
+            return other.latest_schema(home)
         return self.schema_pointer(home).schema
 
     def newest(self, home: TableHome) -> tuple[Snapshot | None, TableSchema]:
         """The newest snapshot and a schema that knows every column of its files."""
-        if not self.cache.settings.enabled:
-            return UNCACHED.newest(home)
+        self._asked(home)
+        other = self._instead(home)
+        if other is not None:
+            return other.newest(home)
         snapshot, schema = self.newest_pointers(home)
         return None if snapshot is None else snapshot.snapshot, schema.schema
 
@@ -105,10 +133,16 @@ class CachedMetadata:
         """The pointer to the newest snapshot; `right` is one that was just revalidated."""
         table = key_of(home.paths)
 
-        def check(known: SnapshotPointer | None) -> SnapshotPointer | None:
-            return known if known is not None and known is right else newest_snapshot(home, known)
+        checked = []
 
-        found = self.cache.pointers.current(table, SNAPSHOT, check, _snapshot_bytes, fresh=self.fresh)
+        def check(known: SnapshotPointer | None) -> SnapshotPointer | None:
+            now = known if known is not None and known is right else newest_snapshot(home, known)
+            checked.append(now is known)
+            return now
+
+        found = self.cache.pointers.current(table, SNAPSHOT, check, derived_bytes, fresh=self.fresh)
+        if self.trace is not None:
+            self.trace.note("pointer kept" if not checked else "pointer checked" if checked[0] else "pointer changed")
         if found is not None:
             self._keep_snapshot(table, home, found.snapshot)
         return found
@@ -120,7 +154,7 @@ class CachedMetadata:
         def check(known: SchemaPointer | None) -> SchemaPointer | None:
             return known if known is not None and known is right else newest_schema(home, known)
 
-        found = self.cache.pointers.current(table, SCHEMA, check, _schema_bytes, fresh=self.fresh)
+        found = self.cache.pointers.current(table, SCHEMA, check, derived_bytes, fresh=self.fresh)
         assert found is not None
         tier, key = self.cache.tiers[CacheLevel.SCHEMA], SchemaCacheKey(table, found.schema.id, found.line)
         if tier.get(key) is None:
@@ -146,8 +180,9 @@ class CachedMetadata:
         """One schema version, of the line of versions that ends in the newest one known."""
         table = key_of(home.paths)
         newest: SchemaPointer | None = self.cache.pointers.known(table, SCHEMA)
-        if newest is None or not self.cache.settings.enabled:
-            return UNCACHED.schema(home, number)
+        other = self._instead(home)
+        if other is not None or newest is None:
+            return (other or UNCACHED).schema(home, number)
         tier, key = self.cache.tiers[CacheLevel.SCHEMA], SchemaCacheKey(table, number, newest.line)
         if self.parallel:
             found = tier.load(key, lambda: _schema_value(stored_schema(home, number)), lambda value: int(value.nbytes))
@@ -167,8 +202,8 @@ class CachedMetadata:
             CacheLevel.SNAPSHOT,
             home,
             ("manifest list", name),
-            lambda: UNCACHED.manifest_list(home, name),
-            lambda listed: _LISTED_BYTES * (len(listed) + 1),
+            lambda source: source.manifest_list(home, name),
+            derived_bytes,
         )
         return found
 
@@ -183,16 +218,18 @@ class CachedMetadata:
         wanted = None if columns is None else tuple(columns)
         if keep_blocks is not None:
             known: pa.Table | None = None
-            if self.cache.settings.enabled:
+            if self._instead(home) is None:
                 key = DerivedCacheKey(main_key(home.paths), ("manifest", name, wanted))
                 known = self.cache.tiers[CacheLevel.PARTITION].peek(key)
+            if self.trace is not None:
+                self.trace.note("manifest read" if known is None else "manifest kept")
             return UNCACHED.manifest(home, name, columns, keep_blocks) if known is None else known
         found: pa.Table = self._load(
             CacheLevel.PARTITION,
             home,
             ("manifest", name, wanted),
-            lambda: UNCACHED.manifest(home, name, columns),
-            lambda entries: int(entries.nbytes) + _LISTED_BYTES,
+            lambda source: source.manifest(home, name, columns),
+            derived_bytes,
         )
         return found
 
@@ -202,7 +239,7 @@ class CachedMetadata:
             CacheLevel.PARTITION,
             home,
             ("index manifest", name),
-            lambda: UNCACHED.index_manifest(home, name),
+            lambda source: source.index_manifest(home, name),
             _index_bytes,
         )
         return found
@@ -210,16 +247,41 @@ class CachedMetadata:
     def kept(self, home: TableHome) -> KeptValues | None:
         """Where values computed from the table's metadata are kept."""
         tier = self.cache.tiers[CacheLevel.PARTITION]
-        if not self.cache.settings.enabled or not tier.limits.max_entries:
+        other = self._instead(home)
+        if other is not None:
+            return other.kept(home)
+        if not tier.limits.max_entries:
             return None
-        return _TableValues(self.cache, main_key(home.paths))
+        return TableValues(self.cache, main_key(home.paths), self.trace)
 
     # ------------------------------------------------------------------ inside
 
-    def _load(self, level: CacheLevel, home: TableHome, name: tuple[object, ...], make: Any, weigh: Any) -> Any:
-        if not self.cache.settings.enabled:
-            return make()
-        return self.cache.tiers[level].load(DerivedCacheKey(main_key(home.paths), name), make, weigh)
+    def _asked(self, home: TableHome) -> None:
+        """Count a query; other readers, such as commits, and the caches that they are compared with, are none."""
+        if not self.fresh and not self.compared:
+            self.cache.upkeep.asked(key_of(home.paths))
+
+    def _load(
+        self,
+        level: CacheLevel,
+        home: TableHome,
+        name: tuple[object, ...],
+        read: Callable[[MetadataSource], Any],
+        weigh: Callable[[Any], int],
+    ) -> Any:
+        other = self._instead(home)
+        if other is not None:
+            return read(other)
+        made = []
+
+        def make() -> Any:
+            made.append(True)
+            return read(UNCACHED)
+
+        found = self.cache.tiers[level].load(DerivedCacheKey(main_key(home.paths), name), make, weigh)
+        if self.trace is not None and name[0] == "manifest":
+            self.trace.note("manifest read" if made else "manifest kept")
+        return found
 
     def _keep_snapshot(self, table: TableCacheKey, home: TableHome, snapshot: Snapshot) -> None:
         tier = self.cache.tiers[CacheLevel.SNAPSHOT]
@@ -231,31 +293,13 @@ class CachedMetadata:
             tier.put(key, value, value.nbytes)
 
 
-@dataclass(frozen=True, slots=True)
-class _TableValues:
-    """Values of one table, of all its branches: they are named by what no two branches share."""
-
-    cache: TieredCacheCoordinator
-    table: TableCacheKey
-
-    @property
-    def max_bytes(self) -> int:
-        return min(self.cache.tiers[CacheLevel.PARTITION].limits.max_bytes, self.cache.tiers.max_bytes) // 2
-
-    def get(self, name: tuple[object, ...]) -> Any | None:
-        return self.cache.tiers[CacheLevel.PARTITION].get(DerivedCacheKey(self.table, name))
-
-    def put(self, name: tuple[object, ...], value: object, nbytes: int) -> None:
-        if nbytes <= self.max_bytes:
-            self.cache.tiers[CacheLevel.PARTITION].put(DerivedCacheKey(self.table, name), value, nbytes)
-
-
-def _snapshot_bytes(pointer: SnapshotPointer) -> int:
-    return _DECODED * len(pointer.data)
-
-
-def _schema_bytes(pointer: SchemaPointer) -> int:
-    return _DECODED * len(pointer.data)
+def derived_bytes(value: SnapshotPointer | SchemaPointer | tuple[ManifestFile, ...] | pa.Table) -> int:
+    """The estimated size in memory of a pointer, of a manifest list, or of a manifest's entries."""
+    if isinstance(value, (SnapshotPointer, SchemaPointer)):
+        return _DECODED * len(value.data)
+    if isinstance(value, tuple):
+        return _LISTED_BYTES * (len(value) + 1)
+    return int(value.nbytes) + _LISTED_BYTES
 
 
 def _index_bytes(entries: tuple[IndexManifestEntry, ...]) -> int:

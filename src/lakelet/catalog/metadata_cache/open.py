@@ -8,6 +8,7 @@ from lakelet.cache.bus import InvalidationBus
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.loader import MetadataLoader
 from lakelet.cache.settings import CacheSettings
+from lakelet.cache.upkeep.codec import TableCodec
 from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG
 from lakelet.catalog.metadata_cache.native_source import CachedMetadata
 from lakelet.catalog.metadata_cache.own_changes import OwnChanges
@@ -15,7 +16,8 @@ from lakelet.clock import Clock
 from lakelet.events import subscribe
 from lakelet.storage.store import ObjectStore
 
-_NEAR = ("file://", "memory://")
+_IN_PROCESS = "memory://"
+_NEAR = ("file://", _IN_PROCESS)
 
 
 def cached_metadata(
@@ -34,6 +36,9 @@ def cached_metadata(
     cache = TieredCacheCoordinator(settings, clock=clock, bus=bus, default_catalog=NATIVE_CATALOG)
     source = CachedMetadata(cache, parallel)
     cache.register(NATIVE_CATALOG, lambda: _native_loader(store, source))
+    if cache.settings.persist_folder and not store.location.startswith(_IN_PROCESS):
+        cache.upkeep.register_codec(NATIVE_CATALOG, _native_codec(weakref.ref(cache)))
+        cache.upkeep.persist_in(store.location)
     if listens:
         # The listener does not keep the cache alive; it leaves with it.
         subscription = subscribe(OwnChanges(weakref.ref(cache), store.location, announces=source.parallel))
@@ -45,3 +50,9 @@ def _native_loader(store: ObjectStore, source: CachedMetadata) -> MetadataLoader
     from lakelet.catalog.metadata_cache.native_loader import NativeLoader  # noqa: PLC0415 - scans load with it, and few ask for it.
 
     return NativeLoader(store, source)
+
+
+def _native_codec(cache: weakref.ref[TieredCacheCoordinator]) -> TableCodec:
+    from lakelet.catalog.metadata_cache.native_codec import NativeCodec  # noqa: PLC0415 - most caches are not persisted.
+
+    return NativeCodec(cache)

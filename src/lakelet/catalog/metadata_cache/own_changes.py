@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.invalidation import InvalidationType
-from lakelet.catalog.metadata_cache.native_keys import named_key
+from lakelet.cache.keys import TableCacheKey
+from lakelet.cache.level import CacheLevel
+from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG, named_key
 from lakelet.catalog.metadata_cache.native_source import SNAPSHOT
 from lakelet.commit.metadata.pointers import SnapshotPointer
 from lakelet.events import (
@@ -30,8 +32,8 @@ _OTHER_TABLE = (TableCreated, TableDropped, TableRenamed, TableReplaced)
 
 @dataclass(frozen=True, slots=True)
 class OwnChanges:
-    """Takes the events of native tables of one warehouse. Where the store is remote it `announces` a committed snapshot, which
-    then takes one revalidation rather than a search."""
+    """Takes the events of native tables of one warehouse, and of all Iceberg tables. Where the store is remote it `announces` a
+    committed snapshot, which then takes one revalidation rather than a search."""
 
     cache: weakref.ref[TieredCacheCoordinator]
     warehouse: str
@@ -40,6 +42,9 @@ class OwnChanges:
     def __call__(self, event: TableEvent) -> None:
         """Have the pointers of the event's table checked."""
         cache = self.cache()
+        if cache is not None and event.table.format is TableFormat.ICEBERG:
+            _iceberg_change(cache, event)
+            return
         if cache is None or event.table.format is not TableFormat.NATIVE or event.table.warehouse != self.warehouse:
             return
         table = named_key(event.table.identifier, event.branch)
@@ -51,3 +56,18 @@ class OwnChanges:
         if self.announces and isinstance(event, Committed) and event.snapshot is not None:
             pointer = SnapshotPointer(event.snapshot, encode_snapshot(event.snapshot))
             cache.pointers.announce(table, SNAPSHOT, pointer, len(pointer.data))
+
+
+def _iceberg_change(cache: TieredCacheCoordinator, event: TableEvent) -> None:
+    names = [event.table.identifier]
+    if isinstance(event, TableRenamed):
+        names.append(event.new.identifier)
+    # Checks that are under way have perhaps looked before the change, also those of tables that are not cached yet.
+    cache.pointers.must_check(TableCacheKey(event.table.catalog or "", "", event.table.identifier))
+    folded = {name.lower() for name in names}
+    for table in cache.tiers[CacheLevel.TABLE_METADATA].tables():
+        # Some catalogs do not distinguish the case of names, and the same table may be in another one, too.
+        if table.catalog != NATIVE_CATALOG and f"{table.database}.{table.table}".lower() in folded:
+            cache.pointers.must_check(table, every_branch=True)
+            if isinstance(event, _OTHER_TABLE) and table.catalog == event.table.catalog:
+                cache.invalidate(table, InvalidationType.DROP_TABLE)

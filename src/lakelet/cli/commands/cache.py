@@ -27,11 +27,18 @@ def stats(call: Call, tables: TablesArgument = None) -> None:
 
 @app.command("warm")
 @command
-def warm(call: Call, tables: TablesArgument = None) -> None:
+def warm(
+    call: Call,
+    tables: TablesArgument = None,
+    hottest: Annotated[
+        int | None,
+        typer.Option(min=1, help="The tables asked for most often in 24 hours, which `cache.persist-folder` keeps."),
+    ] = None,
+) -> None:
     """Load the metadata of tables, and say what it took and which could not be loaded."""
     from lakelet.cli.cache_command import warm_tables  # noqa: PLC0415
 
-    warm_tables(call.existing_lake, call.output, tables or [])
+    warm_tables(call.existing_lake, call.output, tables or [], hottest)
 
 
 @app.command("clear")

@@ -22,7 +22,7 @@ from lakelet.pipeline.python_file import load_functions
 _EVERY_SECONDS = 5.0
 
 if TYPE_CHECKING:
-    from lakelet.spark.pipeline.flow_result import FlowReport, RunResult
+    from lakelet.spark.pipeline.flow.flow_result import FlowReport, RunResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def backfill_command(asked: PipelineCall, table: str, column: str, start: str | 
     """Computes a range of a table and shows how many rows it has."""
     with asked.session() as spark:
         from lakelet.spark.pipeline.backfill import backfill_pipeline  # noqa: PLC0415
-        from lakelet.spark.pipeline.flow_result import RunResult  # noqa: PLC0415
+        from lakelet.spark.pipeline.flow.flow_result import RunResult  # noqa: PLC0415
 
         made = backfill_pipeline(
             spark,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from lakelet.commit.metadata.version_ids import latest_id, read_hint, schema_ids
-from lakelet.errors import NotFoundError
+from lakelet.errors import CorruptionError, NotFoundError
 from lakelet.format.metadata.schema_json import decode_schema
 from lakelet.format.metadata.snapshot_json import decode_snapshot
 from lakelet.model.schema import TableSchema
@@ -109,6 +109,22 @@ def stored_schema(home: TableHome, number: int, known: SchemaPointer | None = No
     return _schema_pointer(home, number, home.store.get(path), known)
 
 
+def snapshot_pointer_of(data: bytes, number: int, where: str) -> SnapshotPointer:
+    """The pointer to the snapshot of this id that these bytes are; CorruptionError where they are none."""
+    found = decode_snapshot(data, path=where)
+    if found.id != number:
+        raise CorruptionError(f"{where}: expected snapshot {number}, found {found.id}")
+    return SnapshotPointer(found, data)
+
+
+def schema_pointer_of(data: bytes, number: int, where: str) -> SchemaPointer:
+    """The pointer to the schema version of this id that these bytes are; CorruptionError where they are none."""
+    found = decode_schema(data, path=where)
+    if found.id != number:
+        raise CorruptionError(f"{where}: expected schema {number}, found {found.id}")
+    return SchemaPointer(found, data, _line(data))
+
+
 def _snapshot_pointer(home: TableHome, number: int, data: bytes, known: SnapshotPointer | None) -> SnapshotPointer:
     if known is not None and known.snapshot.id == number and known.data == data:
         return known
@@ -119,7 +135,11 @@ def _schema_pointer(home: TableHome, number: int, data: bytes, known: SchemaPoin
     if known is not None and known.schema.id == number and known.data == data:
         return known
     schema = decode_schema(data, path=home.where(home.paths.schema(number)))
-    return SchemaPointer(schema, data, blake2b(data, digest_size=16).hexdigest())
+    return SchemaPointer(schema, data, _line(data))
+
+
+def _line(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _read(home: TableHome, path: str) -> bytes | None:

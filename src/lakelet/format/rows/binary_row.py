@@ -55,6 +55,7 @@ _INLINE_MARK = 0x80
 _WORD_BITS = 64
 _KIND_BITS = 8
 _EPOCH = dt.datetime(1970, 1, 1)
+_LAST_ORDINAL = dt.date.max.toordinal()
 _EPOCH_DAY = _EPOCH.date().toordinal()
 _NUMBERS = {
     Kind.BOOLEAN: struct.Struct("<?7x"),
@@ -247,7 +248,7 @@ def _decode(body: bytes, at: int, data_type: DataType) -> object:
 
 
 def _check_ordinal(ordinal: int) -> int:
-    if not 1 <= ordinal <= dt.date.max.toordinal():
+    if not 1 <= ordinal <= _LAST_ORDINAL:
         raise OverflowError("beyond the year 9999 or before the year 1")
     return ordinal
 

@@ -18,6 +18,7 @@ from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
 from lakelet.iceberg.commit.outcomes import Outcome, outcome_of
 from lakelet.iceberg.library_internals import import_catalog
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
+from lakelet.iceberg.metadata.table_pointer import newest_location
 from lakelet.iceberg.metadata.uncached import UNCACHED
 from lakelet.iceberg.table import IcebergTable
 from lakelet.iceberg.trust.rest_catalog import CheckedRestCatalog
@@ -112,17 +113,21 @@ class IcebergCatalog:
         with lakelet_errors(f"database {self.name}.{namespace}"):
             return sorted(parts[-1] for parts in self.library.list_tables(namespace))
 
-    def table(self, name: str) -> IcebergTable:
-        """The table `database.table`; NotFoundError where there is none."""
+    def table(self, name: str, *, for_queries: bool = False, cache: bool = True) -> IcebergTable:
+        """The table `database.table`; NotFoundError where there is none. For queries it may be as old as the lake's metadata
+        cache is allowed to be; without `cache` everything is read from the catalog and the store."""
         parts = name.split(".")
         if len(parts) < 2 or not all(parts):
             raise InvalidError(f"table name {name!r}: expected database.table")
-        return IcebergTable(self.name, self._load(name), self.source)
+        own = self.source if cache else self.source.from_store()
+        return IcebergTable(self.name, self._load(name, own.for_queries() if for_queries else own), own)
 
     def table_exists(self, name: str) -> bool:
         """Whether there is a table of that name."""
         with lakelet_errors(f"table {self.name}.{name}"):
             library = self.library
+            if newest_location(library, name) is not None:
+                return True
             try:
                 library.load_table(name)
             except NoSuchTableError:
@@ -132,11 +137,11 @@ class IcebergCatalog:
                 return True
             return True
 
-    def _load(self, name: str) -> Table:
+    def _load(self, name: str, source: IcebergMetadataSource) -> Table:
         with lakelet_errors(f"table {self.name}.{name}"):
             library = self.library
             try:
-                return self.source.table(library, name)
+                return source.table(library, name)
             except (ValueError, ValidationError) as error:
                 said = "; ".join(line.strip() for line in str(error).splitlines()[:3])
                 raise CorruptionError(f"table {self.name}.{name}: its metadata cannot be understood: {said}") from error

@@ -142,7 +142,8 @@ def _updates(now: IcebergTable, over: Expired) -> tuple[TableUpdate, ...]:
 
 
 def _remove_files(before: TableMetadata, after: IcebergTable, over: Expired) -> ExpiredSnapshots:
-    source, io, left = after.source, after.library.io, after.metadata.snapshots
+    # Nothing is removed on the word of a manifest that a cache holds and the store has lost.
+    source, io, left = after.source.from_store(), after.library.io, after.metadata.snapshots
     lists = {one.manifest_list for one in left}
     remaining = {one.snapshot_id for one in left}
     gone = [one for one in before.snapshots if one.snapshot_id in set(over.snapshots) - remaining]

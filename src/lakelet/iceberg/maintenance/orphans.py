@@ -85,7 +85,7 @@ def remove_orphan_files(
         }
         sizes = {one.path: one.size or 0 for one in listed}
         now = now.reloaded()
-        known = _known(now.source, now.library.io, now.metadata, now.library.metadata_location)
+        known = _known(now.source.from_store(), now.library.io, now.metadata, now.library.metadata_location)
         known |= _known_to_others(now, [path.removeprefix(root) for path in found], known)
         before = datetime.fromtimestamp(cutoff / 1000, UTC)
         gone = orphans(normalised(root), list(found.values()), known, before)
@@ -170,7 +170,7 @@ def _known_to_others(table: IcebergTable, found: list[str], known: set[str]) -> 
     for location in (f"{root}{path}" for path in found if _METADATA.match(path)):
         if normalised(location) in known:
             continue
-        metadata = _metadata_at(table.source, io, location)
+        metadata = _metadata_at(table.source.from_store(), io, location)
         if metadata is None or metadata.table_uuid == table.metadata.table_uuid:
             continue
         paths.add(normalised(location))
@@ -180,7 +180,7 @@ def _known_to_others(table: IcebergTable, found: list[str], known: set[str]) -> 
     for metadata, location in newest.values():
         # Where its manifests are missing, that table is dropped.
         with suppress(FileNotFoundError):
-            paths |= _known(table.source, io, metadata, location)
+            paths |= _known(table.source.from_store(), io, metadata, location)
     return paths
 
 

@@ -26,6 +26,7 @@ _STATUS, _DATA_FILE, _SEQUENCE = 0, 2, 3
 CONTENT, PATH, FORMAT, PARTITION, ROWS, SIZE = 134, 100, 101, 102, 103, 104
 VALUES, NULLS, NANS, LOWER, UPPER = 109, 110, 137, 125, 128
 EQUALITY_IDS, REFERENCED, OFFSET, LENGTH = 135, 143, 144, 145
+STATISTICS = (VALUES, NULLS, NANS, LOWER, UPPER)
 _ALWAYS = (CONTENT, PATH, FORMAT, PARTITION, ROWS, SIZE, EQUALITY_IDS, REFERENCED, OFFSET, LENGTH)
 _ADDED, _DELETED = 1, 2
 
@@ -41,6 +42,11 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.sequence_numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """The size in memory."""
+        return int(self.sequence_numbers.nbytes) + sum(int(column.nbytes) for column in self.columns.values())
 
     def values(self, field_id: int, default: Any = None) -> list[Any]:
         """A field of all entries."""

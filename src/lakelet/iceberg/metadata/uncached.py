@@ -7,7 +7,6 @@ system tables.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.io import FileIO
@@ -20,9 +19,8 @@ from pyiceberg.typedef import Identifier
 
 from lakelet.iceberg.metadata.manifests import Entries, read_entries
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
-
-# How often a metadata file may be missing by the time it is read.
-_TRIES = 5
+from lakelet.iceberg.metadata.table_pointer import load_table
+from lakelet.storage.metadata_source import KeptValues
 
 
 class UncachedIcebergMetadata:
@@ -32,13 +30,17 @@ class UncachedIcebergMetadata:
         """The same, with the manifest lists that the library caches anyway."""
         return _QUERIES
 
+    def from_store(self) -> IcebergMetadataSource:
+        """The same."""
+        return self
+
+    def of_table(self, catalog: str, name: Identifier) -> IcebergMetadataSource:
+        """The same for every table."""
+        return self
+
     def table(self, catalog: Catalog, name: str | Identifier) -> Table:
-        """A table as its catalog has it now. Where old metadata files are removed after commits, as a table may ask for, the
-        one that the catalog named can be missing when it is read: the catalog names another by then."""
-        for _ in range(_TRIES - 1):
-            with suppress(FileNotFoundError):
-                return catalog.load_table(name)
-        return catalog.load_table(name)
+        """A table as its catalog has it now."""
+        return load_table(catalog, name)
 
     def metadata(self, io: FileIO, location: str) -> TableMetadata:
         """The parsed metadata file."""
@@ -51,6 +53,10 @@ class UncachedIcebergMetadata:
     def manifest(self, io: FileIO, manifest: ManifestFile, statistics: Sequence[int] = ()) -> Entries:
         """The live entries of a manifest as columns, with these statistics."""
         return read_entries(io, manifest, statistics)
+
+    def known_manifest(self, manifest: ManifestFile, statistics: Sequence[int] = ()) -> Entries | None:
+        """None: nothing is kept."""
+        return None
 
     def manifest_rows(self, io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
         """The live entries of a manifest as the library's rows.
@@ -67,6 +73,10 @@ class UncachedIcebergMetadata:
                 for place in places:
                     values[place] = right[place]
         return found
+
+    def kept(self) -> KeptValues | None:
+        """None: nothing is kept."""
+        return None
 
 
 class _LibraryLists(UncachedIcebergMetadata):

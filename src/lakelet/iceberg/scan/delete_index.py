@@ -43,6 +43,12 @@ class DeleteIndex:
     _by_partition: dict[_Partition, list[PlacedDelete]] = field(default_factory=dict)
     _everywhere: list[PlacedDelete] = field(default_factory=list)
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        placed = (*self._by_path.values(), *self._by_partition.values())
+        return len(self._everywhere) + sum(len(one) for one in placed)
+
     def add(self, delete: PlacedDelete) -> None:
         """Adds a delete file."""
         if delete.file.kind == VECTOR and None in (delete.referenced, delete.file.offset, delete.file.length):

@@ -2,33 +2,30 @@
 
     manifest list ─ manifests that may hold matching files ─ their entries ─ files that may hold matching rows ─ their deletes
 
-Manifests and files are pruned by partition first, once for every partition, then files by the statistics of the columns that
-the condition names. Delete files are never pruned: they are few, and one too many costs less than one too few.
+Files are pruned by partition first, once for every partition, then by the statistics of the columns that the condition names, all
+files at once. Delete files are never pruned: they are few, and one too many costs less than one too few. A plan is kept where the
+table's metadata source keeps values: a snapshot, a schema and a condition determine it.
 """
 
 from __future__ import annotations
 
-import struct
+import pickle
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.visitors import (
-    _InclusiveMetricsEvaluator,
-    bind,
-    expression_evaluator,
-    extract_field_ids,
-    manifest_evaluator,
-)
+from pyiceberg.expressions.visitors import bind, extract_field_ids, manifest_evaluator
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile, ManifestContent, ManifestFile
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.typedef import Record
 from pyiceberg.types import DecimalType, IcebergType, UUIDType
 from pyiceberg.utils.decimal import unscaled_to_decimal
 
@@ -36,29 +33,35 @@ from lakelet.errors import CorruptionError, InvalidError
 from lakelet.iceberg.metadata import manifests as fields
 from lakelet.iceberg.metadata.manifests import Entries
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
-from lakelet.iceberg.scan.delete_index import DeleteIndex, PlacedDelete
-from lakelet.iceberg.scan.file_errors import reading
+from lakelet.iceberg.scan.column_statistics import Mask
+from lakelet.iceberg.scan.delete_index import PlacedDelete
+from lakelet.iceberg.scan.live_entries import LiveEntries
 from lakelet.iceberg.scan.partition_projection import partition_projection
 from lakelet.iceberg.scan.pruning import planning_schema, pruning_expression
 from lakelet.iceberg.scan.scan_file import EQUALITY, POSITIONS, VECTOR, DeleteFile, ScanFile
+from lakelet.iceberg.scan.snapshot_entries import BOUNDS, EntriesReader, SnapshotEntries
+from lakelet.iceberg.scan.vector_pruning import matching_files, matching_partitions
 from lakelet.predicate.tree import Predicate
 
 _DATA, _POSITION_DELETES, _EQUALITY_DELETES = 0, 1, 2
 # The field of a position delete file that names data files.
 _PATH_FIELD = 2147483546
-_STATISTICS = (fields.VALUES, fields.NULLS, fields.NANS, fields.LOWER, fields.UPPER)
-_BOUNDS = (fields.LOWER, fields.UPPER)
-_WORKERS = 8
+# The memory of a kept plan and of a file in it.
+_PLAN_BYTES = 2000
+_FILE_BYTES = 700
+# A plan for a condition of more bytes than this is not kept.
+_LONGEST_CONDITION = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The files that a scan reads, and how many there were before pruning."""
+    """The files that a scan reads, how many there were before pruning, and the fields that equality deletes of them compare."""
 
     files: tuple[ScanFile, ...] = ()
     files_total: int = 0
     manifests_read: int = 0
     manifests_total: int = 0
+    compared_fields: tuple[int, ...] = ()
 
 
 def plan_files(
@@ -73,42 +76,28 @@ def plan_files(
     """The files of a snapshot that may hold rows for which a condition over a schema is TRUE; `table` names it in errors."""
     if snapshot is None:
         return Plan()
-    planner = _Planner(metadata, planning_schema(metadata, schema), pruning_expression(where, schema))
-    with reading(snapshot.manifest_list, table):
-        listed = source.manifest_list(io, snapshot)
-    data = [one for one in listed if one.content == ManifestContent.DATA]
-    deletes = [one for one in listed if one.content == ManifestContent.DELETES]
-    chosen = [one for one in data if planner.may_match(one)]
-
-    def entries_of(manifest: ManifestFile, statistics: Sequence[int]) -> Entries:
-        with reading(manifest.manifest_path, table):
-            return source.manifest(io, manifest, statistics)
-
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        index = DeleteIndex()
-        for entries in pool.map(lambda one: entries_of(one, _BOUNDS), deletes):
-            for delete in planner.deletes(entries):
-                index.add(delete)
-        statistics = _STATISTICS if planner.columns else ()
-        found = [
-            file
-            for entries in pool.map(lambda one: entries_of(one, statistics), chosen)
-            for file in planner.files(entries, index)
-        ]
-    total = sum((one.added_files_count or 0) + (one.existing_files_count or 0) for one in data)
-    return Plan(tuple(found), max(total, len(found)), len(chosen), len(data))
+    # By all of its bytes: values that are equal, such as 1 and 1.0, need not prune alike.
+    condition = b"" if where is None else pickle.dumps(where)
+    kept = source.kept() if len(condition) <= _LONGEST_CONDITION else None
+    name = ("plan", snapshot.manifest_list, schema.model_dump_json(), condition)
+    found: Plan | None = None if kept is None else kept.get(name)
+    if found is None:
+        planner = _Planner(metadata, planning_schema(metadata, schema), pruning_expression(where, schema))
+        reader = EntriesReader(io, source, table, planner.deletes)
+        may_match = None if planner.everything else planner.may_match
+        found = planner.plan(reader.read(snapshot, may_match, statistics=bool(planner.columns)))
+        if kept is not None:
+            kept.put(name, found, _PLAN_BYTES + len(condition) + _FILE_BYTES * len(found.files))
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Statistics:
-    """The statistics of a file in the form of the library's evaluator, for the columns of a condition."""
-
-    record_count: int
-    value_counts: dict[int, int]
-    null_value_counts: dict[int, int]
-    nan_value_counts: dict[int, int]
-    lower_bounds: dict[int, bytes]
-    upper_bounds: dict[int, bytes]
+def snapshot_partitions(
+    metadata: TableMetadata, io: FileIO, snapshot: Snapshot, table: str, source: IcebergMetadataSource
+) -> tuple[LiveEntries, list[tuple[Any, ...]]]:
+    """The data files of a snapshot with all statistics, and the values of their partitions."""
+    planner = _Planner(metadata, planning_schema(metadata, metadata.schema()), AlwaysTrue())
+    live = EntriesReader(io, source, table, planner.deletes).read(snapshot, None, statistics=True).live
+    return live, planner.partitions(live)
 
 
 class _Planner:
@@ -116,60 +105,107 @@ class _Planner:
         self._specs = metadata.specs()
         self._schema = schema
         self._condition = condition
-        self._everything = isinstance(condition, AlwaysTrue)
-        self.columns = () if self._everything else tuple(sorted(extract_field_ids(bind(schema, condition, True))))
+        self.everything = isinstance(condition, AlwaysTrue)
+        self.columns = () if self.everything else tuple(sorted(extract_field_ids(bind(schema, condition, True))))
         self._manifest_evaluators: dict[int, Callable[[ManifestFile], bool]] = {}
-        self._partition_evaluators: dict[int, Callable[[Record], bool]] = {}
+        self._kinds: dict[int, list[IcebergType]] = {}
 
     def may_match(self, manifest: ManifestFile) -> bool:
         """Whether a manifest may name a file with a matching row."""
-        if not (manifest.has_added_files() or manifest.has_existing_files()):
-            return False
-        if self._everything:
-            return True
         spec_id = manifest.partition_spec_id
         if spec_id not in self._manifest_evaluators:
-            spec = self._specs[spec_id]
+            spec = self._spec(spec_id, manifest.manifest_path)
             projected = partition_projection(self._schema, spec)(self._condition)
             self._manifest_evaluators[spec_id] = manifest_evaluator(spec, self._schema, projected)
         return self._manifest_evaluators[spec_id](manifest)
 
-    def files(self, entries: Entries, index: DeleteIndex) -> list[ScanFile]:
-        """The files of a manifest that may hold a matching row."""
-        partitions = self._partitions(entries)
-        rows = entries.values(fields.ROWS)
-        kept = self._kept(entries, partitions, rows)
-        paths, formats = entries.values(fields.PATH), entries.values(fields.FORMAT, "PARQUET")
-        sizes, sequences = entries.values(fields.SIZE, 0), entries.sequence_numbers.tolist()
-        contents = entries.values(fields.CONTENT, _DATA)
-        found = []
-        for place in kept:
-            if contents[place] != _DATA:
-                raise CorruptionError(f"{entries.path}: {paths[place]} is no data file, in a manifest of data files")
-            deletes = index.of(paths[place], entries.spec_id, _key(partitions[place]), sequences[place])
-            found.append(
-                ScanFile(
-                    paths[place],
-                    formats[place].upper(),
-                    sizes[place],
-                    rows[place],
-                    entries.spec_id,
-                    partitions[place],
-                    sequences[place],
-                    deletes,
+    def plan(self, entries: SnapshotEntries) -> Plan:
+        """The files that may hold a matching row, with their deletes."""
+        live = entries.live
+        partitions = self.partitions(live)
+        chosen = live.rows != 0
+        if not self.everything:
+            chosen = self._matching(live, partitions)[live.partition_codes]
+            read = len(np.unique(live.manifests[chosen]))
+            chosen = chosen & (live.rows != 0)
+            if self.columns and chosen.any():
+                by_statistics = matching_files(self._condition, self._schema, live.statistics, len(live))
+                # A count below zero says that nobody has counted.
+                chosen = chosen & (by_statistics | (live.rows < 0))
+        else:
+            read = len(live.manifest_paths)
+        found = self._files(entries, partitions, np.flatnonzero(chosen))
+        compared: tuple[int, ...] = ()
+        if entries.deletes.count:
+            compared = tuple(sorted({ids for file in found for one in file.deletes for ids in one.equality_ids}))
+        return Plan(found, max(entries.files_total, len(found)), read, entries.manifests_total, compared)
+
+    def partitions(self, live: LiveEntries) -> list[tuple[Any, ...]]:
+        """The values of the entries' partitions, as the library's expressions compare them."""
+        manifests = live.partition_manifests()
+        return [
+            self._values(spec_id, manifest, stored)
+            for (spec_id, stored), manifest in zip(live.partitions, manifests, strict=True)
+        ]
+
+    def _matching(self, live: LiveEntries, partitions: Sequence[tuple[Any, ...]]) -> Mask:
+        """Which partitions may have a matching row."""
+        found = np.zeros(len(partitions), bool)
+        spec_ids = np.array([spec_id for spec_id, _ in live.partitions], np.int64)
+        for spec_id in np.unique(spec_ids).tolist():
+            spec = self._specs[spec_id]
+            projected = partition_projection(self._schema, spec)(self._condition)
+            places = np.flatnonzero(spec_ids == spec_id)
+            kind = Schema(*spec.partition_type(self._schema).fields)
+            found[places] = matching_partitions(projected, kind, [partitions[place] for place in places.tolist()])
+        return found
+
+    def _files(
+        self, entries: SnapshotEntries, partitions: Sequence[tuple[Any, ...]], places: NDArray[np.int64]
+    ) -> tuple[ScanFile, ...]:
+        live, index, rows = entries.live, entries.deletes, pa.array(places)
+        paths = live.paths.take(rows).to_pylist()
+        wrong = np.flatnonzero(live.contents[places] != _DATA)
+        if len(wrong):
+            manifest = live.manifest_paths[live.manifests[places[wrong[0]]]]
+            raise CorruptionError(f"{manifest}: {paths[wrong[0]]} is no data file, in a manifest of data files")
+        formats = [one.upper() for one in live.formats.take(rows).to_pylist()]
+        sizes, counts = live.sizes[places].tolist(), live.rows[places].tolist()
+        sequences, codes = live.sequence_numbers[places].tolist(), live.partition_codes[places].tolist()
+        spec_ids = [spec_id for spec_id, _ in live.partitions]
+        if not index.count:
+            return tuple(
+                ScanFile(path, file_format, size, count, spec_ids[code], partitions[code], sequence)
+                for path, file_format, size, count, code, sequence in zip(
+                    paths, formats, sizes, counts, codes, sequences, strict=True
                 )
             )
-        return found
+        keys = [_key(one) for one in partitions]
+        return tuple(
+            ScanFile(
+                path,
+                file_format,
+                size,
+                count,
+                spec_ids[code],
+                partitions[code],
+                sequence,
+                index.of(path, spec_ids[code], keys[code], sequence),
+            )
+            for path, file_format, size, count, code, sequence in zip(
+                paths, formats, sizes, counts, codes, sequences, strict=True
+            )
+        )
 
     def deletes(self, entries: Entries) -> list[PlacedDelete]:
         """The delete files of a manifest."""
-        partitions = self._partitions(entries)
+        partitions = [self._values(entries.spec_id, entries.path, one) for one in entries.partitions()]
         columns = [entries.values(one) for one in (fields.CONTENT, fields.PATH, fields.SIZE, fields.ROWS)]
         formats = entries.values(fields.FORMAT, "PARQUET")
         equality = entries.values(fields.EQUALITY_IDS)
         places = [entries.values(one) for one in (fields.REFERENCED, fields.OFFSET, fields.LENGTH)]
-        bounds = [entries.of_field(one, _PATH_FIELD) for one in _BOUNDS]
-        is_global = not self._specs[entries.spec_id].fields
+        bounds = [entries.of_field(one, _PATH_FIELD) for one in BOUNDS]
+        is_global = not self._spec(entries.spec_id, entries.path).fields
         found = []
         for number, (content, path, size, rows) in enumerate(zip(*columns, strict=True)):
             referenced, offset, length = (column[number] for column in places)
@@ -195,62 +231,21 @@ class _Planner:
             )
         return found
 
-    def _partitions(self, entries: Entries) -> list[tuple[Any, ...]]:
-        """The partitions of all entries, in the values that the library's evaluators take."""
-        spec = self._specs.get(entries.spec_id)
+    def _spec(self, spec_id: int, manifest: str) -> PartitionSpec:
+        spec = self._specs.get(spec_id)
         if spec is None:
-            raise CorruptionError(f"{entries.path}: the table has no partition spec {entries.spec_id}")
-        stored = entries.partitions()
-        kinds = [one.field_type for one in spec.partition_type(self._schema).fields]
+            raise CorruptionError(f"{manifest}: the table has no partition spec {spec_id}")
+        return spec
+
+    def _values(self, spec_id: int, manifest: str, stored: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A partition in the values that the library's expressions compare."""
+        if spec_id not in self._kinds:
+            spec = self._spec(spec_id, manifest)
+            self._kinds[spec_id] = [one.field_type for one in spec.partition_type(self._schema).fields]
+        kinds = self._kinds[spec_id]
         if not any(isinstance(kind, (DecimalType, UUIDType)) for kind in kinds):
             return stored
-        return [tuple(_value(kind, value) for kind, value in zip(kinds, one, strict=True)) for one in stored]
-
-    def _kept(self, entries: Entries, partitions: Sequence[tuple[Any, ...]], rows: Sequence[int]) -> list[int]:
-        places = [place for place, count in enumerate(rows) if count]
-        if self._everything:
-            return places
-        spec_id = entries.spec_id
-        if spec_id not in self._partition_evaluators:
-            spec = self._specs[spec_id]
-            projected = partition_projection(self._schema, spec)(self._condition)
-            kind = Schema(*spec.partition_type(self._schema).fields)
-            self._partition_evaluators[spec_id] = expression_evaluator(kind, projected, case_sensitive=True)
-        evaluate, decided = self._partition_evaluators[spec_id], dict[tuple[Any, ...], bool]()
-        kept = []
-        for place in places:
-            partition = partitions[place]
-            if partition not in decided:
-                decided[partition] = evaluate(Record(*partition))
-            if decided[partition]:
-                kept.append(place)
-        return self._by_statistics(entries, kept, rows)
-
-    def _by_statistics(self, entries: Entries, places: Sequence[int], rows: Sequence[int]) -> list[int]:
-        if not places or not self.columns:
-            return list(places)
-        columns = {
-            statistic: {number: entries.of_field(statistic, number) for number in self.columns}
-            for statistic in _STATISTICS
-        }
-        evaluator = _InclusiveMetricsEvaluator(self._schema, self._condition)
-        kept = []
-        for place in places:
-            known = [
-                {number: values[place] for number, values in columns[statistic].items() if values[place] is not None}
-                for statistic in _STATISTICS
-            ]
-            if _may_match(evaluator, _Statistics(rows[place], *known)):
-                kept.append(place)
-        return kept
-
-
-def _may_match(evaluator: _InclusiveMetricsEvaluator, statistics: _Statistics) -> bool:
-    try:
-        return evaluator.eval(cast(DataFile, statistics))
-    except (struct.error, UnicodeDecodeError):
-        # Bounds that were written for another type of the column, or cut within a character, do not prune.
-        return True
+        return tuple(_value(kind, value) for kind, value in zip(kinds, stored, strict=True))
 
 
 def _kind(content: int, file_format: str, path: str) -> str:

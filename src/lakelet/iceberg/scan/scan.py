@@ -256,9 +256,11 @@ def scan_of(
     timestamp_ms: int | None = None,
     columns: Sequence[str] | None = None,
     where: str | Predicate | None = None,
+    cache: bool = True,
 ) -> IcebergScan:
     """A plan for reading a version of a table: the newest, or that of a snapshot id, of a branch or tag, or of a time. Files
-    that provably hold no row for which `where` is TRUE are pruned; the rows of the others are not filtered by it."""
+    that provably hold no row for which `where` is TRUE are pruned; the rows of the others are not filtered by it. Without
+    `cache` all manifests are read from the store."""
     snapshot, schema = version_of(table, snapshot_id=snapshot_id, ref=ref, timestamp_ms=timestamp_ms)
     metadata, io = table.metadata, table.library.io
     names = tuple(one.name for one in schema.fields)
@@ -270,7 +272,8 @@ def scan_of(
     condition = parse_where(where, _comparable(schema)) if isinstance(where, str) else where
     what = f"table {table.full_name}"
     with lakelet_errors(what):
-        plan = plan_files(metadata, io, snapshot, schema, condition, what, table.source.for_queries())
+        source = table.source.for_queries() if cache else table.source.from_store()
+        plan = plan_files(metadata, io, snapshot, schema, condition, what, source)
     return IcebergScan(
         table=table.full_name,
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,
@@ -299,7 +302,7 @@ def version_key(
     snapshot, schema = version_of(table, snapshot_id=snapshot_id, ref=ref, timestamp_ms=timestamp_ms)
     metadata = table.metadata
     listed = None if snapshot is None else (snapshot.snapshot_id, snapshot.manifest_list)
-    return (metadata.table_uuid, listed, schema.schema_id, metadata.properties.get(_NAME_MAPPING))
+    return (metadata.table_uuid, listed, schema.model_dump_json(), metadata.properties.get(_NAME_MAPPING))
 
 
 def _comparable(schema: Schema) -> tuple[Field, ...]:
@@ -313,7 +316,8 @@ def _equality_ids(file: ScanFile) -> list[tuple[int, ...]]:
 
 def _dropped(table: IcebergTable, schema: Schema, plan: Plan) -> dict[int, str]:
     """Columns that only delete files still name."""
-    wanted = {number for file in plan.files for ids in _equality_ids(file) for number in ids}
-    wanted -= {one.field_id for one in schema.fields}
+    wanted = set(plan.compared_fields) - {one.field_id for one in schema.fields}
+    if not wanted:
+        return {}
     older = sorted(table.metadata.schemas, key=lambda one: one.schema_id)
     return {one.field_id: one.model_dump_json() for other in older for one in other.fields if one.field_id in wanted}

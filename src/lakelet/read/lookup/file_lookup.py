@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.lsm.sections import may_hold_retracts
-from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.read.evolve import evolve_batch, same_layout
 from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
 from lakelet.read.lookup.lookup_blocks import BlockFiles, LookupFile
+from lakelet.read.lookup.lookup_spec import LookupSpec, nullable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class FileColumns:
 
     blocks: BlockFiles
     schema_of: Callable[[int], TableSchema]
+    spec: LookupSpec
     # Of each schema version and list of columns those that a file has, and whether they need no conversion. A list is told by
     # its identity: a reader asks for the same few again and again.
     _layouts: dict[tuple[int, int], tuple[Sequence[Field], tuple[Field, ...], pa.Schema | None]] = field(
@@ -55,14 +56,21 @@ class FileColumns:
         stored = {field.id: field for field in self.schema_of(schema_id).fields}
         return tuple(stored[field.id] for field in fields if field.id in stored)
 
+    def is_current(self, lookup: LookupFile) -> bool:
+        """Whether a file was written under the schema that is read in, so that its columns need no conversion."""
+        return self.schema_of(lookup.file.data.schema_id) is self.spec.schema
+
     def taken(self, lookup: LookupFile, group: int, rows: pa.Array, fields: Sequence[Field]) -> list[pa.Array]:
         """Rows of columns as a file has them."""
         return [column.take(rows) for column in self.blocks.columns(lookup, group, fields)]
 
-    def rows(self, lookup: LookupFile, group: int, rows: Places, fields: Sequence[Field]) -> pa.RecordBatch:
-        """Rows of columns of the table."""
+    def rows(self, hits: FileHits, fields: Sequence[Field]) -> pa.RecordBatch:
+        """Rows of columns of the table. Where nothing is converted, those of the key are the values that were asked for."""
+        lookup, group, rows = hits.lookup, hits.group, hits.numbers
         schema_id = lookup.file.data.schema_id
         layout = self._layouts.get((schema_id, id(fields)))
+        if layout is None and fields is self.spec.fields and self.is_current(lookup):
+            layout = self._layouts[schema_id, id(fields)] = (fields, self.spec.fields, self.spec.arrow)
         if layout is None:
             present = self.stored(schema_id, fields)
             unchanged = len(present) == len(fields) and all(
@@ -70,9 +78,16 @@ class FileColumns:
             )
             layout = self._layouts[schema_id, id(fields)] = (fields, present, nullable(fields) if unchanged else None)
         _, present, schema = layout
-        taken = self.taken(lookup, group, pa.array(rows), present)
         if schema is not None:
-            return pa.RecordBatch.from_arrays(taken, schema=schema)
+            known, places = self.spec.key_places, pa.array(hits.places)
+            read = [old for old, field in zip(present, fields, strict=True) if field.name not in known]
+            stored = iter(self.taken(lookup, group, pa.array(rows), read))
+            columns = [
+                hits.keys.columns[known[field.name]].take(places) if field.name in known else next(stored)
+                for field in fields
+            ]
+            return pa.RecordBatch.from_arrays(columns, schema=schema)
+        taken = self.taken(lookup, group, pa.array(rows), present)
         if not present:
             # A batch without columns does not tell how many rows it has.
             schema = nullable(fields)
@@ -83,9 +98,10 @@ class FileColumns:
 
 @dataclass(frozen=True, slots=True)
 class FileHits:
-    """Rows found in one block, and the place of the key of each; `kinds` is None where all are additions."""
+    """Rows found in one block, and the place of the key of each in `keys`; `kinds` is None where all are additions."""
 
     columns: FileColumns
+    keys: WantedKeys
     lookup: LookupFile
     group: int
     numbers: Places
@@ -97,7 +113,7 @@ class FileHits:
         if mask.all():
             return self
         kinds = None if self.kinds is None else self.kinds[mask]
-        return FileHits(self.columns, self.lookup, self.group, self.numbers[mask], self.places[mask], kinds)
+        return FileHits(self.columns, self.keys, self.lookup, self.group, self.numbers[mask], self.places[mask], kinds)
 
     def sequences(self) -> NDArray[np.int64]:
         """The sequence number of each row."""
@@ -107,7 +123,7 @@ class FileHits:
 
     def rows(self, fields: Sequence[Field]) -> pa.RecordBatch:
         """Columns of the rows, in the types of the table now."""
-        return self.columns.rows(self.lookup, self.group, self.numbers, fields)
+        return self.columns.rows(self, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +153,7 @@ class FileLookup:
                 rows, places_found = block.find(keys, left)
                 if len(rows):
                     kinds = self._kinds(lookup, group, rows)
-                    hits = FileHits(self.columns, lookup, group, rows, places_found, kinds)
+                    hits = FileHits(self.columns, keys, lookup, group, rows, places_found, kinds)
                     found.append(self._live(hits, int(footer.starts[group])))
         return [hits for hits in found if len(hits.numbers)]
 
@@ -156,8 +172,3 @@ class FileLookup:
         at = np.searchsorted(positions, hits.numbers + start)
         gone = (at < len(positions)) & (positions[np.minimum(at, len(positions) - 1)] == hits.numbers + start)
         return hits.keep(~gone)
-
-
-def nullable(fields: Sequence[Field]) -> pa.Schema:
-    """The columns of results: any value may be NULL."""
-    return pa.schema([field.with_nullable(True) for field in arrow_schema(fields)])

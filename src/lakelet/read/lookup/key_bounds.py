@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.types import DataType
-from lakelet.read.lookup.key_codes import Codes, KeyCoder
+from lakelet.read.lookup.key_codes import Codes, KeyCoder, SingleKey
 
 Places = NDArray[np.int64]
 
@@ -27,6 +27,7 @@ class WantedKeys:
         self.types = tuple(types)
         self._encoded: list[bytes] | None = None
         self._codes: dict[KeyCoder, Codes] = {}
+        self._past: dict[KeyCoder, NDArray[np.bool_] | None] = {}
         self._sorted: dict[KeyCoder, tuple[Codes, Places]] = {}
 
     def __len__(self) -> int:
@@ -44,6 +45,12 @@ class WantedKeys:
         if coder not in self._codes:
             self._codes[coder] = coder.encode(self.columns)
         return self._codes[coder]
+
+    def past(self, coder: KeyCoder) -> NDArray[np.bool_] | None:
+        """Which keys are greater than their codes say; None where none is."""
+        if coder not in self._past:
+            self._past[coder] = coder.past(self.columns)
+        return self._past[coder]
 
     def in_order(self, coder: KeyCoder) -> tuple[Codes, Places]:
         """The codes in order, and the place of the key of each."""
@@ -81,3 +88,10 @@ class KeyBounds:
         ends = np.where(self.known, np.searchsorted(codes, self.highs, side="right"), len(codes))
         for number in np.flatnonzero(begins < ends).tolist():
             yield number, order[begins[number] : ends[number]]
+
+    def holding(self, key: SingleKey) -> list[int]:
+        """Every range that the key can be in."""
+        code = key.code(self.coder)
+        inside = ((self.lows <= code) & (self.highs >= code)) | ~self.known
+        found: list[int] = inside.nonzero()[0].tolist()
+        return found

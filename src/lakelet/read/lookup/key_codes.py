@@ -6,14 +6,16 @@ of key ranges; the codes of any keys that come later, made in the same widths, c
     one column of whole numbers     the numbers themselves
     anything else                   per column, one after the other, big-endian:
       BOOLEAN                       1 byte
-      whole numbers, DATE, TIME, TIMESTAMP, DECIMAL(p <= 18)      8 bytes, the sign bit inverted
+      whole numbers, DATE, TIME     1, 2, 4 or 8 bytes as the type has, the sign bit inverted
+      TIMESTAMP, DECIMAL(p <= 18)   8 bytes, the sign bit inverted
       DECIMAL(p > 18)               16 bytes, the sign bit inverted
       FLOAT, DOUBLE                 8 bytes that compare like Double.compare: -0.0 < 0.0, NaN greatest
       text, bytes                   the bytes, zeros up to the longest
 
 Codes never contradict the order of keys but different keys may share one: text is cut after CUT_BYTES, or after the longest that
 the coder was made for, and zeros at its end vanish. The columns behind such a text in a code are all ones, for it is greater
-than the text with the same code. So keys with equal codes are compared themselves.
+than the text with the same code. Where a list of keys has such texts, keys with equal codes are compared themselves; elsewhere
+codes tell all keys apart, and the keys need not be kept beside them.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ CUT_BYTES = 256
 _SIGN = np.int64(-(2**63))
 _WHOLE = {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ}
 _WIDE_DECIMAL = 18
+_WIDTHS = {Kind.BOOLEAN: 1, Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.DATE: 4, Kind.TIME: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,15 @@ class KeyCoder:
         ]
         return KeyCoder(tuple(types), tuple(widths))
 
-    @property
-    def exact(self) -> bool:
-        """Whether equal codes mean equal keys."""
-        return self.widths is None
+    def past(self, columns: Sequence[pa.Array]) -> NDArray[np.bool_] | None:
+        """Which keys are greater than their codes say, of as many columns as the coder has; None where none is."""
+        found: NDArray[np.bool_] | None = None
+        for column, data_type, width in zip(columns, self.types, self.widths or (), strict=False):
+            if _is_text(data_type):
+                mask = _over(column, width)
+                if mask.any():
+                    found = mask if found is None else found | mask
+        return found
 
     def encode(self, columns: Sequence[pa.Array]) -> Codes:
         """The codes of keys, which may be others than those that the coder was made for, and have more columns."""
@@ -97,10 +105,54 @@ def _is_text(data_type: DataType) -> bool:
     return isinstance(data_type, Atomic) and (data_type.kind in STRINGS or data_type.kind in BINARIES)
 
 
+def is_bitwise(data_type: DataType) -> bool:
+    """Whether keys that are equal have the same bits: of floats any NaN equals any other."""
+    return _is_whole(data_type) or _is_text(data_type)
+
+
+class SingleKey:
+    """One key, split into its columns once, for its codes in any widths; the twin of `KeyCoder.encode` for a single row."""
+
+    __slots__ = ("_number", "_parts", "columns", "types")
+
+    def __init__(self, columns: Sequence[pa.Array], types: Sequence[DataType]) -> None:
+        self.columns = tuple(columns)
+        self.types = tuple(types)
+        self._number = int(_whole(columns[0])[0]) if _is_whole(types[0]) else 0
+        self._parts = tuple(
+            column[0].as_buffer().to_pybytes() if _is_text(data_type) else _fixed(column, data_type).tobytes()
+            for column, data_type in zip(columns, types, strict=True)
+        )
+
+    def code(self, coder: KeyCoder) -> int | bytes:
+        """The code, which numpy compares with those that the coder has made."""
+        if coder.widths is None:
+            return self._number
+        parts: list[bytes] = []
+        past = False
+        for part, data_type, width in zip(self._parts, coder.types, coder.widths, strict=False):
+            parts.append(b"\xff" * width if past else part[:width].ljust(width, b"\0"))
+            past = past or (_is_text(data_type) and _looks_smaller(part, width))
+        # Zeros at the end vanish in numpy's byte strings.
+        return b"".join(parts).rstrip(b"\0")
+
+    def is_past(self, coder: KeyCoder) -> bool:
+        """Whether the key is greater than its code says."""
+        return any(
+            _is_text(data_type) and _looks_smaller(part, width)
+            for part, data_type, width in zip(self._parts, coder.types, coder.widths or (), strict=False)
+        )
+
+
+def _looks_smaller(text: bytes, width: int) -> bool:
+    """Whether a text is greater than its part of a code: it is cut there, or ends in zeros."""
+    return len(text) > width or text.endswith(b"\0")
+
+
 def _fixed_width(data_type: DataType) -> int:
     assert isinstance(data_type, Atomic)
-    if data_type.kind is Kind.BOOLEAN:
-        return 1
+    if data_type.kind in _WIDTHS:
+        return _WIDTHS[data_type.kind]
     return 16 if data_type.kind is Kind.DECIMAL and data_type.precision > _WIDE_DECIMAL else 8
 
 
@@ -126,7 +178,11 @@ def _fixed(column: pa.Array, data_type: DataType) -> NDArray[np.uint8]:
         numbers[np.isnan(numbers)] = np.nan
         bits = numbers.view(np.int64)
         return _big_endian(np.where(bits < 0, ~bits, bits ^ _SIGN))
-    return _big_endian(_whole(column) ^ _SIGN)
+    width = _fixed_width(data_type)
+    if width == 8:
+        return _big_endian(_whole(column) ^ _SIGN)
+    shifted = _whole(column) + (1 << (8 * width - 1))
+    return np.ascontiguousarray(shifted.astype(f">u{width}")).view(np.uint8).reshape(-1, width)
 
 
 def _big_endian(values: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -161,8 +217,14 @@ def _padded(column: pa.Array, width: int) -> NDArray[np.uint8]:
 def _put_text(target: NDArray[np.uint8], column: pa.Array) -> NDArray[np.bool_]:
     """Writes text, cut or filled up; says which texts are greater than they look: cut ones, and those that end in zeros."""
     width = target.shape[1]
-    lengths = np.diff(_parts(column)[0])
     target[:] = _padded(column, width)
-    ends = target[np.arange(len(target)), np.clip(lengths, 1, width) - 1]
-    over: NDArray[np.bool_] = (lengths > width) | ((ends == 0) & (lengths > 0))
+    return _over(column, width)
+
+
+def _over(column: pa.Array, width: int) -> NDArray[np.bool_]:
+    offsets, data = _parts(column)
+    lengths = np.diff(offsets)
+    if not len(data):
+        return np.zeros(len(lengths), np.bool_)
+    over: NDArray[np.bool_] = (lengths > width) | ((data[np.maximum(offsets[1:] - 1, 0)] == 0) & (lengths > 0))
     return over

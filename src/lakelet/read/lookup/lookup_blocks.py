@@ -32,7 +32,7 @@ from lakelet.model.schema import KEY_PREFIX
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Field, Kind
 from lakelet.read.lookup.block_cache import BlockCache
 from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
-from lakelet.read.lookup.key_codes import Codes, KeyCoder
+from lakelet.read.lookup.key_codes import Codes, KeyCoder, SingleKey
 from lakelet.read.split_files import SplitFile, deleted_positions, naming
 from lakelet.storage.home import TableHome
 
@@ -84,40 +84,69 @@ class LookupFile:
 
 @dataclass(frozen=True, slots=True)
 class KeyBlock:
-    """The keys of a block: their columns, and codes to search them by."""
+    """The keys of a block: codes to search them by, and their columns where codes do not tell them apart."""
 
-    columns: tuple[pa.Array, ...]
+    columns: tuple[pa.Array, ...] | None
     coder: KeyCoder
     codes: Codes
 
+    @staticmethod
+    def of(columns: Sequence[pa.Array], types: Sequence[DataType]) -> KeyBlock:
+        """The keys in these columns."""
+        coder = KeyCoder.of(columns, types)
+        kept = None if coder.past(columns) is None else tuple(columns)
+        return KeyBlock(kept, coder, coder.encode(columns))
+
     @property
     def nbytes(self) -> int:
-        """The memory that the codes take, unless they are a view of a column; columns are counted on their own."""
-        buffers = [buffer for column in self.columns for buffer in column.buffers() if buffer is not None]
-        at = self.codes.ctypes.data
-        shared = any(buffer.address <= at < buffer.address + buffer.size for buffer in buffers)
-        return 256 if shared else int(self.codes.nbytes) + 256
+        """The memory that the codes take, of which columns may be a part; columns that are kept."""
+        kept = sum(int(column.get_total_buffer_size()) for column in self.columns or ())
+        return int(self.codes.nbytes) + kept + 256
 
     def find(self, keys: WantedKeys, places: Places) -> tuple[Places, Places]:
         """Find the keys at `places`: rows of the block, and the place of the key of each."""
         codes = keys.codes(self.coder)[places]
         begins = np.searchsorted(self.codes, codes, side="left")
-        counts = np.searchsorted(self.codes, codes, side="right") - begins
+        last = len(self.codes) - 1
+        if last < 0:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        counts = ((self.codes[np.minimum(begins, last)] == codes) & (begins <= last)).astype(np.int64)
+        # Few keys share their code with others: only those are searched for again.
+        shared = np.flatnonzero(counts)
+        shared = shared[self.codes[np.minimum(begins[shared] + 1, last)] == codes[shared]]
+        if len(shared):
+            counts[shared] = np.searchsorted(self.codes, codes[shared], side="right") - begins[shared]
         total = int(counts.sum())
         if not total:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        if total > _MOST_CANDIDATES * len(places) and not self.coder.exact:
+        if total > _MOST_CANDIDATES * len(places) and self.columns is not None:
             return self._joined(keys, places[counts > 0], begins[counts > 0], counts[counts > 0])
         before = np.cumsum(counts) - counts
         rows = np.arange(total) + np.repeat(begins - before, counts)
         found = np.repeat(places, counts)
-        if not self.coder.exact:
+        same: NDArray[np.bool_] | None = None
+        if self.columns is not None:
             same = same_keys(self.columns, rows, keys.columns, found)
-            rows, found = rows[same], found[same]
-        return rows, found
+        elif (past := keys.past(self.coder)) is not None:
+            # No key of the block is greater than its code says, so that none of these is there.
+            same = ~past[found]
+        return (rows, found) if same is None else (rows[same], found[same])
+
+    def find_single(self, key: SingleKey) -> Sequence[int]:
+        """The rows of one key."""
+        code = key.code(self.coder)
+        at = int(self.codes.searchsorted(np.array(code, self.codes.dtype)))
+        if at == len(self.codes) or self.codes[at] != code:
+            return ()
+        if self.columns is None and (at + 1 == len(self.codes) or self.codes[at + 1] != code):
+            return () if key.is_past(self.coder) else (at,)
+        rows, _ = self.find(WantedKeys(key.columns, key.types), np.zeros(1, np.int64))
+        found: list[int] = rows.tolist()
+        return found
 
     def _joined(self, keys: WantedKeys, places: Places, begins: Places, counts: Places) -> tuple[Places, Places]:
         """The same where many keys share codes: keys are joined as a whole. A block holds a key once."""
+        assert self.columns is not None, "only keys that share codes are joined"
         first, last = int(begins.min()), int((begins + counts).max())
         stored = encode_rows([column.slice(first, last - first) for column in self.columns], keys.types)
         wanted = encode_rows([column.take(pa.array(places)) for column in keys.columns], keys.types)
@@ -158,11 +187,17 @@ class BlockFiles:
                     places = places[self._may_hold(lookup, group, field, column.take(pa.array(places)))]
             if not len(places):
                 return None, places
-            columns = tuple(self.columns(lookup, group, lookup.key))
-            coder = KeyCoder.of(columns, keys.types)
-            found = KeyBlock(columns, coder, coder.encode(columns))
+            with naming(self.home, [lookup.file]):
+                found = KeyBlock.of(self._read(lookup, group, lookup.key), keys.types)
             self.cache.put(name, found, found.nbytes, limit=self.limit_bytes)
         return found, places
+
+    def single_key_block(self, lookup: LookupFile, group: int, key: SingleKey) -> KeyBlock | None:
+        """The keys of a block; None where a bloom filter says that it does not hold this one."""
+        found: KeyBlock | None = self.cache.get(self._name(lookup.file, "keys", group))
+        if found is not None:
+            return found
+        return self.key_block(lookup, group, WantedKeys(key.columns, key.types), np.zeros(1, np.int64))[0]
 
     def columns(self, lookup: LookupFile, group: int, fields: Sequence[Field]) -> list[pa.Array]:
         """Columns of a block in the types of the file's schema."""

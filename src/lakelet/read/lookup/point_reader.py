@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,21 +25,23 @@ from lakelet.lsm.engine.key_groups import KeyGroups
 from lakelet.lsm.engine.merge_engine import FoldEngine, SelectEngine
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelet.lsm.key_words import encode_versions
-from lakelet.lsm.merge_spec import MergeSpec
 from lakelet.lsm.source.row_source import Hits
 from lakelet.model.row_arrays import Kinds
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.options import LOOKUP_CACHE_MAX_MEMORY_SIZE, ROWKIND_FIELD, TableOptions
 from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
-from lakelet.read.lookup.file_lookup import BucketFiles, FileColumns, FileLookup, nullable
+from lakelet.read.lookup.file_lookup import BucketFiles, FileColumns, FileLookup
 from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
+from lakelet.read.lookup.key_codes import SingleKey
 from lakelet.read.lookup.lookup_blocks import BlockFiles, LookupFile
+from lakelet.read.lookup.lookup_spec import lookup_spec
+from lakelet.read.lookup.single_lookup import FoundRow, find_rows_of
 from lakelet.read.merge.overlaid_split import AnySplit, OverlaidSplit
 from lakelet.read.split_files import files_of
 from lakelet.storage.home import TableHome
 
 _NO_PLACES = np.empty(0, np.int64)
+_NULL_KEY = "a primary key is never NULL"
 
 
 class PointReader:
@@ -59,19 +62,51 @@ class PointReader:
             raise InvalidError(
                 f"{home.where(home.paths.root)} has no primary key, so that no row has a key to be found by"
             )
-        options = TableOptions(schema.options)
+        spec = lookup_spec(schema, columns)
         self._home = home
         self._cache = cache
-        self._spec = MergeSpec.of(schema)
-        self._key = schema.trimmed_key_fields
-        self._key_types = tuple(field.type for field in self._key)
-        self._fields = tuple(schema.field(name) for name in columns)
-        self._folded = tuple(schema.field(name) for name in self._spec.engine.columns_for(columns))
-        self._versions = tuple(schema.field(name) for name, _ in self._spec.versions)
-        self._counts_deletes = options.get(ROWKIND_FIELD) is None
-        self._blocks = BlockFiles(home, cache, options.get(LOOKUP_CACHE_MAX_MEMORY_SIZE))
-        self._columns = FileColumns(self._blocks, schema_of)
-        self.schema = nullable(self._fields)
+        self._lookup = spec
+        self._spec = spec.merge
+        self._key = spec.key
+        self._key_types = spec.key_types
+        self._fields = spec.fields
+        self._folded = spec.folded
+        self._versions = spec.versions
+        self._counts_deletes = spec.counts_deletes
+        self._blocks = BlockFiles(home, cache, spec.cache_bytes)
+        self._columns = FileColumns(self._blocks, schema_of, spec)
+        self.schema = spec.arrow
+
+    def get(self, lookups: Sequence[tuple[AnySplit, Places]], keys: pa.Table) -> dict[str, Any] | None:
+        """The row of the one key in `keys`, None where there is none; like `get_many` without its overhead."""
+        if not self._lookup.newest_wins or any(isinstance(split, OverlaidSplit) for split, _ in lookups):
+            rows = self.get_many(lookups, keys)[0].to_pylist()
+            return rows[0] if rows else None
+        columns = [_one_array(keys.column(field.name)) for field in self._key]
+        if any(column.null_count for column in columns):
+            raise InvalidError(_NULL_KEY)
+        key = SingleKey(columns, self._key_types)
+        for split, _ in lookups:
+            assert isinstance(split, Split)
+            bucket = self._bucket(split)
+            found = find_rows_of(key, bucket, self._columns, counts_deletes=self._counts_deletes)
+            row = self._newest(found)
+            if row is not None:
+                return row.values(self._columns, key)
+        return None
+
+    def _newest(self, found: Sequence[FoundRow]) -> FoundRow | None:
+        """The row that the engine keeps, unless that is a retract; of rows with the same sequence number the one found last."""
+        if self._spec.ignore_delete:
+            found = [row for row in found if not row.is_retract]
+        if not found:
+            return None
+        best = found[0]
+        if len(found) > 1:
+            sign = -1 if self._lookup.keeps_first else 1
+            _, place = max((sign * row.sequence(self._columns), place) for place, row in enumerate(found))
+            best = found[place]
+        return None if best.is_retract else best
 
     def get_many(self, lookups: Sequence[tuple[AnySplit, Places]], keys: pa.Table) -> tuple[pa.Table, Places]:
         """The rows of the keys that exist, and for each the place of its key in `keys`, ascending.
@@ -81,7 +116,7 @@ class PointReader:
         """
         columns = [keys.column(field.name).combine_chunks() for field in self._key]
         if any(column.null_count for column in columns):
-            raise InvalidError("a primary key is never NULL")
+            raise InvalidError(_NULL_KEY)
         batches: list[pa.RecordBatch] = []
         found: list[Places] = []
         for split, places in lookups:
@@ -144,7 +179,7 @@ class PointReader:
         if not found:
             return []
         places = np.concatenate([hits.places for hits in found])
-        if len(np.unique(places)) < len(places):
+        if np.bincount(places, minlength=1).max() > 1:
             order = self._order(found, places)
             ordered = places[order]
             wins = np.zeros(len(places), np.bool_)
@@ -188,9 +223,14 @@ class PointReader:
             types = [field.type for field in self._versions]
             words = np.concatenate(encode_versions(parts, types, descending=self._spec.descending))
             sort_keys += list(words.T[::-1])
-        return np.lexsort((np.arange(len(places)), *sort_keys, places))
+        # The sort is stable.
+        return np.lexsort((*sort_keys, places))
 
 
 def _kinds(hits: Hits) -> Kinds:
     kinds = hits.kinds
     return np.zeros(len(hits.places), np.int8) if kinds is None else kinds
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -8,8 +8,9 @@ The sources of a split, its files and runs in memory, are partitioned into secti
     streamed   too large to hold: a cursor per run, merged step by step
 
 Pieces are independent of one another. Those that are held are read ahead, as many as the budget takes, so that one is decoded
-while another is merged. Conditions on key and partition columns are applied below the merge, all others above it: a superseded
-row must not become visible because the newer row of its key does not match.
+while another is merged. Where the engine selects, which rows of files survive is kept between reads (`merge.surviving_masks`):
+then the values alone are read. Conditions on key and partition columns are applied below the merge, all others above it: a
+superseded row must not become visible because the newer row of its key does not match.
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ from lakelet.lsm.spilled_runs import MOST_RUNS, SpilledRuns
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
+from lakelet.options import ROWKIND_FIELD, TableOptions
 from lakelet.predicate.row_filter import RowFilter, split_by_columns
 from lakelet.read.merge.file_run import FileRun
 from lakelet.read.merge.key_value_files import KeyValueFiles
 from lakelet.read.merge.overlaid_split import AnySplit
 from lakelet.read.merge.pieces import Piece, PieceCutter
+from lakelet.read.merge.surviving_masks import Masks, SurvivingMasks, masks_of
 from lakelet.read.parquet_scan import BATCH_ROWS
 from lakelet.read.prefetch import prefetched
 from lakelet.read.row_counts import only_rows
@@ -91,6 +94,14 @@ class MergeReader:
         needed = dict.fromkeys([*self._spec.deciding, *depended_on, *below.columns])
         fields = tuple(schema.field(name) for name in needed)
         self._files = KeyValueFiles(home, schema.trimmed_primary_keys, fields, below, schema_of)
+        self._masks: SurvivingMasks | None = None
+        if isinstance(self._spec.engine, SelectEngine) and not versions and not below.is_set:
+            counts_deletes = TableOptions(schema.options).get(ROWKIND_FIELD) is None
+            deciding = tuple(schema.field(name) for name in self._spec.deciding)
+            self._masks = SurvivingMasks(home, self._spec, deciding, counts_deletes, schema_of)
+            # Where masks say which rows survive, the key is read only where it is asked for.
+            values = tuple(schema.field(name) for name in self._carried)
+            self._values = KeyValueFiles(home, (), values, below, schema_of)
         self._cutter = PieceCutter(schema, self._spec, self._files, versions=versions)
         self._raw = SplitReader(home, schema.fields, columns, row_filter, schema_of)
         self.schema = pa.schema(
@@ -144,15 +155,18 @@ class MergeReader:
         for piece in self._cutter.pieces(split, self._budget):
             if piece.split is not None:
                 continue
-            if not self._is_held(piece, self._budget):
-                return None
-            runs = self._held_runs(piece, whole=True)
-            keep = np.zeros(sum(run.num_rows for run in runs), np.bool_)
-            keep[surviving_rows(runs, self._spec, ordered=False)] = True
-            at = 0
-            for source in piece.sources:
-                gone = np.flatnonzero(~keep[at : at + source.data.row_count])
-                at += source.data.row_count
+            masks = None if self._masks is None else self._masks.find(piece)
+            if masks is None:
+                if not self._is_held(piece, self._budget):
+                    return None
+                assert self._masks is not None, "the reader has no filter"
+                runs = self._held_runs(piece, whole=True)
+                rows = surviving_rows(runs, self._spec, ordered=False)
+                survives = _flags(rows, sum(run.num_rows for run in runs))
+                masks = masks_of(piece, survives)
+                self._masks.keep(piece, survives)
+            for source, mask in zip(piece.sources, masks, strict=True):
+                gone = np.flatnonzero(~mask.to_numpy(zero_copy_only=False))
                 if len(gone):
                     assert isinstance(source, FileRun), "only files have positions"
                     found[source.file.path] = gone
@@ -224,6 +238,9 @@ class MergeReader:
 
     def _merge(self, piece: Piece, workers: ThreadPoolExecutor, *, whole: bool) -> list[pa.RecordBatch]:
         """The rows of a piece that is held."""
+        masks = None if self._masks is None or self._ordered else self._masks.find(piece)
+        if masks is not None:
+            return self._survivors(piece, masks, workers, whole=whole)
         runs = self._held_runs(piece, whole=whole)
         engine = self._spec.engine
         if not isinstance(engine, SelectEngine):
@@ -231,14 +248,15 @@ class MergeReader:
             groups = grouped_rows(runs, self._spec, BATCH_ROWS)
             return list(workers.map(lambda part: self._result(fold_groups(part, engine, self._spec, names)), groups))
         rows = surviving_rows(runs, self._spec, ordered=self._ordered)
+        keep = _flags(rows, sum(run.num_rows for run in runs))
+        if self._masks is not None:
+            self._masks.keep(piece, keep)
         if not len(rows):
             return []
         if not self._carried:
             return [only_rows(len(rows))]
         if self._ordered:
             return self._in_order(runs, rows, workers)
-        keep = np.zeros(sum(run.num_rows for run in runs), np.bool_)
-        keep[rows] = True
         parts: list[tuple[pa.RecordBatch, NDArray[np.bool_]]] = []
         at = 0
         for run in runs:
@@ -246,6 +264,29 @@ class MergeReader:
                 parts.append((batch, keep[at : at + batch.num_rows]))
                 at += batch.num_rows
         return list(workers.map(lambda part: self._result(kept_rows(*part)), parts))
+
+    def _survivors(
+        self, piece: Piece, masks: Masks, workers: ThreadPoolExecutor, *, whole: bool
+    ) -> list[pa.RecordBatch]:
+        """The rows of a piece of files whose survivors are known; files without any are not read."""
+        counts = [mask.true_count for mask in masks]
+        if not self._carried:
+            return [only_rows(sum(counts))] if sum(counts) else []
+        chosen = [
+            (source.file, mask)
+            for source, mask, count in zip(piece.sources, masks, counts, strict=True)
+            if count and isinstance(source, FileRun)
+        ]
+        if not chosen:
+            return []
+        tables = self._values.read([file for file, _ in chosen], sequences=False, kinds=False, whole=whole)
+        parts: list[tuple[pa.RecordBatch, pa.BooleanArray]] = []
+        for table, (_, mask) in zip(tables, chosen, strict=True):
+            at = 0
+            for batch in table.to_batches():
+                parts.append((batch, mask.slice(at, batch.num_rows)))
+                at += batch.num_rows
+        return list(workers.map(lambda part: self._result(_masked(*part)), parts))
 
     def _held_runs(self, piece: Piece, *, whole: bool) -> list[pa.Table]:
         """The rows of each run of a piece."""
@@ -280,6 +321,17 @@ class MergeReader:
         if not self._columns:
             return kept.select([])
         return pa.RecordBatch.from_arrays([kept.column(name) for name in self._columns], schema=self.schema)
+
+
+def _flags(rows: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+    """Which of the rows are among those given."""
+    flags = np.zeros(count, np.bool_)
+    flags[rows] = True
+    return flags
+
+
+def _masked(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    return batch if mask.true_count == len(mask) else batch.filter(mask)
 
 
 @contextmanager

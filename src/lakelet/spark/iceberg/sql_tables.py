@@ -40,7 +40,7 @@ class IcebergTables:
         assert name.catalog is not None
         key = (name.catalog, name.table)
         if key not in self.pinned:
-            self.pinned[key] = self.lake.catalogs.open(name.catalog).table(name.table)
+            self.pinned[key] = self.lake.catalogs.open(name.catalog).table(name.table, for_queries=True)
         read = planned(self.pinned[key], None, None, version, moment, None, name.branch)
         if mentioned is not None:
             chosen = tuple(column for column in read.columns if column.lower() in mentioned) or read.columns[:1]

@@ -57,7 +57,7 @@ def iceberg_table(
     """The rows of a table's newest version, or of the one named by snapshot id, time, tag or branch; a `version` that is text may
     be a tag or a branch. `where` is an SQL condition; partitions and files it excludes are never read. `catalog`, `warehouse`
     and `options` are those of `insert_iceberg`."""
-    found = open_catalog(catalog, warehouse, options).table(table)
+    found = open_catalog(catalog, warehouse, options).table(table, for_queries=True)
     return scan_frame(spark, planned(found, columns, where, version, timestamp, tag, branch))
 
 

@@ -20,15 +20,15 @@ from lakelet.pipeline.event_log import Event, EventLog
 from lakelet.pipeline.state import Generation
 from lakelet.spark.column_names import column_named
 from lakelet.spark.opened_table import open_table
-from lakelet.spark.pipeline.cdc_flow import cdc_tables
 from lakelet.spark.pipeline.expectations import Expectations
-from lakelet.spark.pipeline.flow_result import FlowResult, Outcome
-from lakelet.spark.pipeline.flow_write import FlowWrite, Written, observed
+from lakelet.spark.pipeline.flow.cdc_flow import cdc_tables
+from lakelet.spark.pipeline.flow.flow_result import FlowResult, Outcome
+from lakelet.spark.pipeline.flow.flow_write import FlowWrite, Written, observed
+from lakelet.spark.pipeline.flow.stream_flow import counted
 from lakelet.spark.pipeline.frames import Frames
 from lakelet.spark.pipeline.run import Functions, state_of, workspace
 from lakelet.spark.pipeline.spark_errors import at_place
-from lakelet.spark.pipeline.stream_flow import counted
-from lakelet.spark.pipeline.table_target import TableTarget
+from lakelet.spark.pipeline.target.table_target import TableTarget
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.read.table_frame import table as table_frame
 from lakelet.spark.stream.write.batch import write_batch

@@ -16,7 +16,7 @@ from lakelet.pipeline.definition import Flow, FlowKind
 from lakelet.spark.pipeline.expectations import Expectations
 from lakelet.spark.pipeline.frames import Frames
 from lakelet.spark.pipeline.spark_errors import at_place
-from lakelet.spark.pipeline.stored_target import target_of
+from lakelet.spark.pipeline.target.stored_target import target_of
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.session import is_connect
 

@@ -20,8 +20,8 @@ from lakelet.pipeline.graph import Graph
 from lakelet.pipeline.state import FOLDER, PipelineState
 from lakelet.spark.opened_lake import open_lake
 from lakelet.spark.pipeline.check_run import CheckedFlow, check_run
-from lakelet.spark.pipeline.flow_result import FlowReport, FlowResult, Listener, Outcome, RunResult
-from lakelet.spark.pipeline.flow_run import FlowRun
+from lakelet.spark.pipeline.flow.flow_result import FlowReport, FlowResult, Listener, Outcome, RunResult
+from lakelet.spark.pipeline.flow.flow_run import FlowRun
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.workers import prepare_workers
 from lakelet.storage.open import open_store

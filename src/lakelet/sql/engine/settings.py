@@ -35,6 +35,12 @@ EXECUTION_ENGINE = Setting(
     "Where the query of an INSERT into an Iceberg table runs and its rows are written: in this process, or on the active Spark "
     "session, once lakelet.spark is imported; its text is Spark SQL then.",
 )
+METADATA_CACHE = Setting(
+    "metadata-cache",
+    ("on", "off"),
+    "on",
+    "Whether statements take metadata from the cache of the lake; off reads all of it from the store, like `scan(cache=False)`.",
+)
 _OWN = (
     Setting(
         "dynamic-partition-overwrite",
@@ -44,6 +50,7 @@ _OWN = (
         "table's option of that name.",
     ),
     EXECUTION_ENGINE,
+    METADATA_CACHE,
 )
 OWN_SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _OWN}
 ENGINE_SETTINGS: dict[str, str] = {

@@ -84,7 +84,7 @@ def run_show_databases(context: Context, statement: Statement) -> SqlResult:
 def run_create_database(context: Context, statement: Statement, *, if_not_exists: bool) -> SqlResult:
     """CREATE DATABASE, from catalog.database on."""
     reader = statement.reader
-    catalog, name = _read_database(context, reader)
+    catalog, name = read_database(context, reader)
     for clause in ("COMMENT", "LOCATION", "WITH"):
         if reader.at(clause):
             raise SqlError(f"{clause}: a database has but a name here", reader.text, reader.peek().start)
@@ -101,7 +101,7 @@ def run_drop_database(context: Context, statement: Statement, *, if_exists: bool
     """DROP DATABASE, from catalog.database on."""
     reader = statement.reader
     word = reader.peek()
-    catalog, name = _read_database(context, reader)
+    catalog, name = read_database(context, reader)
     cascade = reader.accept("CASCADE")
     if not cascade:
         reader.accept("RESTRICT")
@@ -128,7 +128,7 @@ def run_describe_database(context: Context, statement: Statement) -> SqlResult:
     """DESCRIBE DATABASE, from catalog.database on."""
     reader = statement.reader
     word = reader.peek()
-    catalog, name = _read_database(context, reader)
+    catalog, name = read_database(context, reader)
     reader.finish()
     with placed(reader, word):
         there = iceberg_database(catalog, name)
@@ -136,7 +136,7 @@ def run_describe_database(context: Context, statement: Statement) -> SqlResult:
     return SqlResult.of_rows({"info_name": pa.string(), "info_value": pa.string()}, rows)
 
 
-def _read_database(context: Context, reader: WordReader) -> tuple[IcebergCatalog, str]:
+def read_database(context: Context, reader: WordReader) -> tuple[IcebergCatalog, str]:
     """Reads catalog.database; the catalog must be registered."""
     word = reader.peek()
     parts = reader.name_parts("catalog.database")

@@ -67,8 +67,14 @@ class IcebergVersion(Deferred):
 
     def view(self, context: Context, texts: Sequence[str]) -> IcebergView:
         """The view of the version pruned by the conditions, one of which every needed row satisfies."""
-        key = (self.table.full_name, self.key, tuple(texts))
-        return context.iceberg_views.view(key, lambda: iceberg_view(self.scan(pruning_predicate(texts, self.fields))))
+        kept, name = self.table.source.kept(), ("view", self.key, tuple(texts))
+        found: IcebergView | None = None if kept is None else kept.get(name)
+        if found is None:
+            found = iceberg_view(self.scan(pruning_predicate(texts, self.fields)))
+            # Credentials for another store may expire.
+            if kept is not None and found.is_local:
+                kept.put(name, found, found.nbytes)
+        return found
 
     def scan(self, where: Predicate | None) -> IcebergScan:
         """The scan of the files that may have rows matching a condition."""
@@ -80,7 +86,7 @@ class IcebergVersion(Deferred):
 def iceberg_relation(context: Context, parts: Sequence[str], travel: Travel | None = None) -> IcebergVersion | pa.Table:
     """The relation of a name, at the requested version."""
     name = iceberg_name(context, parts)
-    table = open_iceberg(context, name)
+    table = open_iceberg(context, name, for_queries=context.is_cached)
     version = _version(table, name.branch, travel)
     if name.system is None:
         # A missing version is reported now, while the position in the query is known.

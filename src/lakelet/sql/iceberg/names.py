@@ -95,11 +95,11 @@ def iceberg_database(catalog: IcebergCatalog, name: str) -> str:
     return found
 
 
-def open_iceberg(context: Context, name: IcebergName) -> IcebergTable:
-    """The table of a name; NotFoundError names the nearest."""
+def open_iceberg(context: Context, name: IcebergName, *, for_queries: bool = False) -> IcebergTable:
+    """The table of a name; NotFoundError names the nearest. For queries it may be as old as the metadata cache allows."""
     catalog = catalog_of(context, name)
     try:
-        return catalog.table(name.full)
+        return catalog.table(name.full, for_queries=for_queries, cache=context.is_cached)
     except NotFoundError:
         database = iceberg_database(catalog, name.database)
         tables = catalog.tables(database)
@@ -109,4 +109,4 @@ def open_iceberg(context: Context, name: IcebergName) -> IcebergTable:
         if f"{database}.{table}" == name.full:
             # The catalog has the table, but its metadata file is missing.
             raise
-        return catalog.table(f"{database}.{table}")
+        return catalog.table(f"{database}.{table}", for_queries=for_queries, cache=context.is_cached)

@@ -30,6 +30,8 @@ from lakelet.sql.query.relation import Rows
 
 _PARQUET = "PARQUET"
 _AHEAD = 4
+# The memory of a file in a view and its scan.
+_FILE_BYTES = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,16 @@ class IcebergView:
     def paths(self) -> list[str]:
         """Their local paths."""
         return [self._local(file) for file in self.files]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all its files are on this machine."""
+        return all(self.scan.local_path(file.path) is not None for file in self.scan.files)
+
+    @property
+    def nbytes(self) -> int:
+        """The estimated size in memory."""
+        return _FILE_BYTES * (len(self.scan.files) + 1) + sum(int(one.nbytes) for one in self.gone.values())
 
     def sql(self, space: Space) -> str:
         """The query that returns the rows."""

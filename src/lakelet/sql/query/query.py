@@ -33,6 +33,7 @@ from lakelet.sql.iceberg.query_names import (
 )
 from lakelet.sql.lexer.errors import UnknownNameError
 from lakelet.sql.lexer.words import Word, words_of
+from lakelet.sql.metadata_cache.traces import Traces, traced
 from lakelet.sql.query.case_names import check_columns_apart, unique_names
 from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.incremental import Incremental, incrementals
@@ -86,6 +87,7 @@ class Query:
     space: Space = field(init=False)
     views: list[tuple[str, TableView | IcebergView]] = field(init=False, default_factory=list)
     uses: dict[tuple[str, ...], list[Reference]] = field(init=False, default_factory=dict)
+    traces: Traces | None = field(init=False, default=None)
     _tree: Node = field(init=False, default_factory=dict)
     # Tables of Iceberg catalogs, by the schema and name under which DuckDB sees them.
     _iceberg: dict[tuple[str, ...], tuple[str, ...]] = field(init=False, default_factory=dict)
@@ -343,7 +345,7 @@ class Query:
                 from lakelet.sql.system import global_relation  # noqa: PLC0415 - most queries name none.
 
                 return global_relation(self.context, name.table)
-            return self._opened(name)
+            return self._opened(name, ".".join(written))
         except (NotFoundError, InvalidError) as error:
             view = self._view(written)
             if view is not None and (not optional or mentions(words_of(self.text), view, self.context.database)):
@@ -390,12 +392,12 @@ class Query:
                 raise
             raise UnknownNameError(str(error), self.text, self.placed.original(place)) from error
 
-    def _opened(self, name: TableName) -> Relation:
+    def _opened(self, name: TableName, written: str) -> Relation:
         if name.system is not None:
             from lakelet.sql.system import system_relation  # noqa: PLC0415 - most queries name none.
 
             return system_relation(self.context, name)
-        return self.context.names.open(name).scan()
+        return traced(self.context.names.open(name), self.traces, written).scan()
 
     def _outer(self, written: tuple[str, ...]) -> object | None:
         """A data frame in a variable of the caller's code."""
@@ -417,7 +419,8 @@ class Query:
 
             found = system_relation(self.context, name, Version(travel.version, travel.timestamp))
         else:
-            found = self.context.names.open(name).scan(version=travel.version, timestamp=travel.timestamp)
+            table = traced(self.context.names.open(name), self.traces, name.full)
+            found = table.scan(version=travel.version, timestamp=travel.timestamp)
         self.space.add_temporary(travel.stand_in, self._relation_sql(found, uses, name.full))
 
     def _add_changes(self, change: Incremental) -> None:
@@ -454,8 +457,8 @@ class Query:
                 relation = replace(relation, limit=limit)
         view = (
             self.context.plans.view(relation, texts, _location(relation))
-            if plain
-            else table_view(relation, (), _location(relation), None)
+            if plain and self.context.is_cached
+            else table_view(relation, texts, _location(relation), None)
         )
         self.views.append((name, view))
         return view.sql(self.space)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -100,8 +101,13 @@ def scanned_sql(scan: TableScan, space: Space) -> str:
 def outdated_rows(scan: TableScan) -> Outdated:
     """A function that finds the superseded rows of merged files from their keys."""
     schema = scan.schema
-    reader = MergeReader(scan.home, schema, (), row_filter(None, schema.fields), schema_versions(scan))
-    return reader.outdated
+
+    @cache
+    def reader() -> MergeReader:
+        return MergeReader(scan.home, schema, (), row_filter(None, schema.fields), schema_versions(scan))
+
+    # Made at the first split that needs a merge: a table without a key has none.
+    return lambda split: reader().outdated(split)
 
 
 def schema_versions(scan: TableScan) -> SchemaVersions:

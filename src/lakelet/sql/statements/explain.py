@@ -5,6 +5,7 @@ shop.orders     snapshot: 3
                 files: 3 of 40 (2 read by DuckDB, 1 by Lakelet)
                 row groups: 3 of 12 of the files read by DuckDB
                 rows: 120000 at most
+                cache: pointer checked, manifests: 2 from the cache, 0 read, plan made
 physical_plan   …
 """
 
@@ -14,6 +15,7 @@ import re
 
 import pyarrow as pa
 
+from lakelet.cache.trace import CacheTrace
 from lakelet.catalog.sql_result import SqlResult
 from lakelet.format.data.parquet_file import open_parquet
 from lakelet.model.arrow.arrow_types import arrow_schema
@@ -42,11 +44,15 @@ def run_explain(context: Context, statement: Statement) -> SqlResult:
     text = reader.source_in_place(reader.place, len(reader.words))
     reader.place = len(reader.words)
     query = Query(context, text, statement.params, statement.frames, {})
+    query.traces = {}
     query.prepare()
     with query.space:
         word = "EXPLAIN ANALYZE" if analyze else "EXPLAIN"
         plan = query.space.run(f"{word} {query.placed.changed}", statement.params, query.placed)
-        rows = [(name, _pruning(view) if isinstance(view, TableView) else view.summary()) for name, view in query.views]
+        rows = [
+            (name, _pruning(view, query.traces.get(name)) if isinstance(view, TableView) else view.summary())
+            for name, view in query.views
+        ]
         rows += [(str(key), _TEMPORARY.sub(_as_written, str(value))) for key, value in plan]
     return SqlResult.of_rows(_COLUMNS, rows)
 
@@ -56,8 +62,8 @@ def _as_written(name: re.Match[str]) -> str:
     return f"temp.main.{name[1]}".ljust(len(name[0]))
 
 
-def _pruning(view: TableView) -> str:
-    """The pruning summary of a table."""
+def _pruning(view: TableView, trace: CacheTrace | None) -> str:
+    """The pruning summary of a table, and what of it came from the metadata cache."""
     plan, assigned = view.plan, view.assigned
     native = assigned.files
     merged = sum(len(split.files) for split in assigned.ours)
@@ -72,6 +78,7 @@ def _pruning(view: TableView) -> str:
         f"row groups: {sum(read for read, _ in groups)} of {sum(total for _, total in groups)} of the files read by DuckDB",
         f"rows: {rows - left_out} at most"
         + (f", {left_out} left out that are superseded or deleted" if left_out else ""),
+        f"cache: {'not used' if trace is None else trace.summary()}",
     ]
     return "\n".join(lines)
 

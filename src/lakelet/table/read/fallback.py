@@ -12,7 +12,7 @@ Each side is planned and read with its own schema: keys, merge engine and bucket
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,7 @@ from lakelet.model.types import with_nullable
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.scan.plan import Plan
 from lakelet.storage.home import TableHome
-from lakelet.table.read.point_read import chosen_columns, find_rows, get_rows, key_table
+from lakelet.table.read.point_read import chosen_columns, find_rows, get_row, get_rows, key_table
 from lakelet.table.usable import check_usable
 
 
@@ -88,6 +88,18 @@ def partitions_among(home: TableHome, snapshot: Snapshot | None, partitions: set
         keep=lambda table: table.filter(pc.is_in(table.column("_PARTITION"), value_set=wanted)),
     )
     return set(entries.column("_PARTITION").unique().to_pylist())
+
+
+def get_newest_row(home: TableHome, key: Mapping[str, Any], columns: Sequence[str] | None) -> dict[str, Any] | None:
+    """The row of the newest version with this key, from either branch; None where there is none."""
+    snapshot, schema = metadata(home).newest(home)
+    check_usable(schema)
+    other = fallback_of(home, schema, snapshot, newest=True)
+    if other is None:
+        return get_row(home, schema, snapshot, key, columns)
+    wanted, names = key_table([dict(key)], schema), chosen_columns(columns, schema)
+    found = _rows_of_both(home, schema, snapshot, other, wanted, names).to_pylist()
+    return found[0] if found else None
 
 
 def get_newest_rows(home: TableHome, keys: Any, columns: Sequence[str] | None) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
-from lakelet.model.arrow.arrow_types import arrow_schema
+from lakelet.model.arrow.arrow_types import arrow_schema, to_arrow
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
+from lakelet.model.types import INTEGERS, MAX_LENGTH, STRINGS, Atomic
 from lakelet.options import TableOptions
 from lakelet.read.lookup.point_reader import PointReader
 from lakelet.scan.plan import Planner
@@ -28,6 +29,25 @@ def get_rows(
     """The rows of a snapshot with these keys, in the order of the keys."""
     rows, _ = find_rows(home, schema, snapshot, key_table(keys, schema), chosen_columns(columns, schema))
     return rows
+
+
+def get_row(
+    home: TableHome,
+    schema: TableSchema,
+    snapshot: Snapshot | None,
+    key: Mapping[str, Any],
+    columns: Sequence[str] | None,
+) -> dict[str, Any] | None:
+    """The row of a snapshot with this key, None where there is none."""
+    keys = _plain_key(key, schema)
+    if keys is None:
+        keys = key_table([dict(key)], schema)
+    schema_of = SchemaVersions(home, {schema.id: schema})
+    reader = PointReader(home, schema, chosen_columns(columns, schema), schema_of)
+    if snapshot is None:
+        return None
+    planner = Planner(home, schema, schema_of, TableOptions(schema.options))
+    return reader.get(planner.plan_keys(snapshot, keys), keys)
 
 
 def find_rows(
@@ -50,6 +70,26 @@ def chosen_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[
     if not names or len(set(names)) != len(names):
         raise InvalidError(f"columns {list(names)}: expected at least one column, each once")
     return names
+
+
+def _plain_key(key: Mapping[str, Any], schema: TableSchema) -> pa.Table | None:
+    """A key whose values are whole numbers and text of the table's very types, as `key_table` would convert it; else None."""
+    if not schema.primary_keys or len(key) != len(schema.primary_keys):
+        return None
+    columns: list[pa.Array] = []
+    for name in schema.primary_keys:
+        data_type, value = schema.field(name).type, key.get(name)
+        if not isinstance(data_type, Atomic):
+            return None
+        is_text = data_type.kind in STRINGS and data_type.precision == MAX_LENGTH and type(value) is str
+        if not is_text and not (data_type.kind in INTEGERS and type(value) is int):
+            return None
+        try:
+            columns.append(pa.array([value], to_arrow(data_type)))
+        except (pa.ArrowException, OverflowError, ValueError):
+            # The long way says what is wrong with it.
+            return None
+    return pa.Table.from_arrays(columns, list(schema.primary_keys))
 
 
 def key_table(keys: Any, schema: TableSchema) -> pa.Table:

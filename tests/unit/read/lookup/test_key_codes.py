@@ -15,7 +15,7 @@ from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import DataType
 from lakelet.read.lookup.key_bounds import KeyBounds, WantedKeys
-from lakelet.read.lookup.key_codes import CUT_BYTES, KeyCoder
+from lakelet.read.lookup.key_codes import CUT_BYTES, KeyCoder, SingleKey
 from tests.tiers.examples import examples
 
 TEXT = st.text(st.sampled_from("\0ab\x7fé"), max_size=5) | st.sampled_from(["x" * CUT_BYTES, "x" * (CUT_BYTES + 1)])
@@ -65,6 +65,25 @@ def test_codes_never_contradict_the_order_of_keys(
                 assert code >= other_code
             else:
                 assert code == other_code
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(keys(), st.integers(1, 3))
+def test_a_single_key_has_the_code_and_the_candidates_that_it_has_among_many(
+    drawn: tuple[list[DataType], list[tuple[Any, ...]], list[tuple[Any, ...]]], bounded: int
+) -> None:
+    types, held, asked = drawn
+    columns, others = columns_of(held, types), columns_of(asked, types)
+    # A coder may know fewer columns than a key has, as ranges of row groups do.
+    known = min(bounded, len(types))
+    coder = KeyCoder.of(columns[:known], types[:known])
+    codes = coder.encode(others).tolist()
+    ranges = KeyBounds.of(columns[:known], columns[:known], types[:known], np.arange(len(held)) % 3 > 0)
+    for place in range(len(asked)):
+        one = [column.slice(place, 1) for column in others]
+        key = SingleKey(one, types)
+        assert key.code(coder) == codes[place]
+        assert ranges.holding(key) == [number for number, _ in ranges.candidates(WantedKeys(one, types))]
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -39,7 +39,7 @@ def get_many(
     columns: Sequence[str] | None = None,
     cache: BlockCache | None = None,
 ) -> dict[int, dict[str, Any]]:
-    """The rows found, by the place of their key."""
+    """The rows found, by the place of their key; the same rows are found one by one."""
     reader = PointReader(
         table.home, table.schema, columns or table.schema.names, table.schema_of, cache=cache or BlockCache()
     )
@@ -47,7 +47,16 @@ def get_many(
     rows, places = reader.get_many([(table.split(), np.arange(asked.num_rows))], asked)
     assert rows.schema == reader.schema
     assert (np.diff(places) > 0).all()
-    return dict(zip(places.tolist(), rows.to_pylist(), strict=True))
+    found = dict(zip(places.tolist(), rows.to_pylist(), strict=True))
+    for number, place in enumerate(range(0, asked.num_rows, asked.num_rows // 6 + 1)):
+        if cache is None and number < 2:
+            # From the files, rather than with what is in memory by now.
+            reader = PointReader(
+                table.home, table.schema, columns or table.schema.names, table.schema_of, cache=BlockCache()
+            )
+        one = reader.get([(table.split(), np.arange(1))], asked.slice(place, 1))
+        assert repr(one) == repr(found.get(place))
+    return found
 
 
 def row(key: int, v: int | None = None, name: str = "n") -> dict[str, Any]:
@@ -140,6 +149,21 @@ class TestKeys:
 
 
 class TestBlocks:
+    @pytest.mark.parametrize(("text", "kept"), [("k", False), ("k\0", True), ("x" * 300, True)])
+    def test_keys_are_kept_beside_their_codes_only_where_those_do_not_tell_them_apart(
+        self, text: str, *, kept: bool
+    ) -> None:
+        table = KeyValueTable(schema_of_columns({"a": "STRING", "b": "INT", "v": "INT"}, ["a", "b"]))
+        table.write([(n, 0, {"a": f"{n}", "b": n, "v": n}) for n in range(9)] + [(9, 0, {"a": text, "b": 9, "v": 9})])
+        cache = BlockCache()
+        asked = [("3", 3), (text, 9), (text, 8), (f"{text}\0", 9), ("3\0", 3)]
+        assert get_many(table, asked, cache=cache) == {0: {"a": "3", "b": 3, "v": 3}, 1: {"a": text, "b": 9, "v": 9}}
+        ((block, nbytes),) = [value for name, value in cache._values.items() if name[2:3] == ("keys",)]
+        assert (block.columns is not None) == kept
+        assert nbytes > block.codes.nbytes
+        # The values of a key are those that were asked for: its columns are not read a second time.
+        assert {name[4] for name in cache._values if name[2:3] == ("column",)} == {"v"}
+
     def test_other_row_groups_are_not_read(self) -> None:
         table = simple()
         table.write([(n, 0, row(n, n)) for n in range(2000)], group_rows=100)
@@ -219,6 +243,12 @@ class TestBlocks:
 
 
 class TestEvolved:
+    def test_a_key_column_has_another_name_than_in_older_files(self) -> None:
+        table = simple()
+        table.write([(1, 0, row(1, 10)), (2, 0, row(2, 20))])
+        table.evolve(rename_column(table.schema, ["id"], "key"))
+        assert get_many(table, [[2], [3]]) == {0: {"key": 2, "name": "n", "v": 20}}
+
     def test_older_files_are_read_in_the_columns_of_now(self) -> None:
         table = simple()
         table.write([(1, 0, row(1, 10, "one")), (2, 0, row(2, 20, "two"))])

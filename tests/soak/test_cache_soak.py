@@ -1,0 +1,16 @@
+"""The metadata cache under the load that its design names: 10,000 tables, 100 clients, 1,000 queries each."""
+
+import os
+
+import pytest
+
+from tests.unit.cache.test_load import run_clients
+
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(not os.environ.get("LAKELET_SOAK"), reason="only in `make soak`")]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"cache.max-bytes": "4 mb", "cache.table-metadata.max-bytes": "1 mb"}], ids=["roomy", "small"]
+)
+def test_ten_thousand_tables_a_hundred_clients_a_thousand_queries(options: dict[str, str]) -> None:
+    run_clients(10_000, 100, 1_000, options)
