@@ -207,7 +207,9 @@ def test_rows_are_those_of_expressions(
     fields = [one["field"] for one in FIELDS]
     if format == "plain debezium":
         # The types are the table's.
-        lakelet.connect(tmp_path).create_table(
+        lake = lakelet.connect(tmp_path)
+        lake.create_database("shop")
+        lake.create_table(
             "shop.item",
             [("id", "BIGINT NOT NULL"), *((name, kind) for name, kind in zip(fields[1:], PLAIN, strict=True))],
             primary_key=["id"],

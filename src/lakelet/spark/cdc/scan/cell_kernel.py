@@ -24,8 +24,9 @@ TEXT, FLOATING, BASE64, INTEGER, BOOLEAN, DECIMAL, PACKED, DAY, LOCAL, ZONED, CL
 NONE, PLAIN, ESCAPED = range(3)
 # The columns of a plan's numbers: code, least and greatest value or size, divisor, whether placeholders may be there.
 CODE, LEAST, MOST, MULTIPLE, HOLDERS = range(5)
-_PIECE = 10**18
 _DIGITS = 18
+# What the first of eighteen digits counts: it goes to those before when another is put behind, since nineteen may not fit.
+_PIECE = 10 ** (_DIGITS - 1)
 _LONGEST = 38
 
 
@@ -81,9 +82,8 @@ def decimal(data: Any, at: int, end: int, scale: int, precision: int) -> tuple[b
         elif c < 48 or c > 57 or (point >= scale and c != 48):
             return False, 0, 0
         elif point < scale:
-            low = low * 10 + (c - 48)
             high = high * 10 + low // _PIECE
-            low = low % _PIECE
+            low = low % _PIECE * 10 + (c - 48)
             digits = digits + 1 if digits > 0 or c != 48 else 0
             point = point + 1 if point >= 0 else point
         at += 1
@@ -93,9 +93,8 @@ def decimal(data: Any, at: int, end: int, scale: int, precision: int) -> tuple[b
     if digits > precision or digits > 2 * _DIGITS:
         return False, 0, 0
     while point < scale:
-        low = low * 10
         high = high * 10 + low // _PIECE
-        low = low % _PIECE
+        low = low % _PIECE * 10
         point += 1
     return True, -low if negative else low, -high if negative else high
 
@@ -269,7 +268,7 @@ def may_hold_place(data: Any, at: int, end: int) -> bool:
         return False
     if data[at] == 95 and data[at + 1] == 95 and data[at + 2] == 100 and data[at + 3] == 101:
         return True
-    return data[at] == 88 and data[at + 1] == 49 and data[at + 2] == 57 and data[at + 3] == 107
+    return bool(data[at] == 88 and data[at + 1] == 49 and data[at + 2] == 57 and data[at + 3] == 107)
 
 
 def text_end(data: Any, at: int, end: int, quoted: bool, escaped: bool, most: int) -> int:

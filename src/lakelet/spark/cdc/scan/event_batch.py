@@ -358,10 +358,11 @@ def _groups(read: Read, keys: tuple[EventScan, Numbers] | None, sure: Flags) -> 
     code = np.zeros(len(lists), np.int64)
     for part in (*parts, np.where(parts[3] >= 0, -1, lists)):
         code = code * 1002 + part + 1
-    hashes, told = np.zeros(len(lists), np.int64), [None] * len(lists)
+    hashes = np.zeros(len(lists), np.int64)
+    told: list[str | None] = [None] * len(lists)
     chosen = np.flatnonzero(sure)
     _, firsts, places = np.unique(code[chosen], return_index=True, return_inverse=True)
-    found = []
+    found: list[int] = []
     for first in chosen[firsts]:
         text = _told(read, keys, [int(part[first]) for part in parts], int(lists[first]))
         if text is None:

@@ -213,18 +213,18 @@ def shared_number(data: Any, begin: int, end: int, slot: int, kind: int, shared:
         if fits and same_bytes(data, begin, data, shared[number, 1], end - begin):
             last[slot] = number
             return number
-    number = sizes[SHARED_COUNT]
-    if number >= len(shared):
+    new: int = sizes[SHARED_COUNT]
+    if new >= len(shared):
         return -1
-    shared[number, 0], shared[number, 1], shared[number, 2], shared[number, 3] = slot, begin, end, kind
-    sizes[SHARED_COUNT] = number + 1
-    last[slot] = number
-    return number
+    shared[new, 0], shared[new, 1], shared[new, 2], shared[new, 3] = slot, begin, end, kind
+    sizes[SHARED_COUNT] = new + 1
+    last[slot] = new
+    return new
 
 
 def names_number(data: Any, found: Any, count: int, slot: int, spans: Any, lists: Any, last: Any, sizes: Any) -> int:
     """The number of a distinct list of names, new or known; -1 for a name that is there twice, or too many lists."""
-    known = last[slot]
+    known: int = last[slot]
     if known >= 0 and same_names(data, found, count, spans, lists, known):
         return known
     for number in range(sizes[LIST_COUNT]):
@@ -237,15 +237,16 @@ def names_number(data: Any, found: Any, count: int, slot: int, spans: Any, lists
             fits = size == found[other, 1] - found[other, 0]
             if fits and same_bytes(data, found[one, 0], data, found[other, 0], size):
                 return -1
-    number, first = sizes[LIST_COUNT], sizes[NAME_COUNT]
-    if number >= len(lists) or first + count > len(spans):
+    new: int = sizes[LIST_COUNT]
+    first = sizes[NAME_COUNT]
+    if new >= len(lists) or first + count > len(spans):
         return -1
     for place in range(count):
         spans[first + place, 0], spans[first + place, 1] = found[place, 0], found[place, 1]
-    lists[number, 0], lists[number, 1] = first, first + count
-    sizes[LIST_COUNT], sizes[NAME_COUNT] = number + 1, first + count
-    last[slot] = number
-    return number
+    lists[new, 0], lists[new, 1] = first, first + count
+    sizes[LIST_COUNT], sizes[NAME_COUNT] = new + 1, first + count
+    last[slot] = new
+    return new
 
 
 def same_names(data: Any, found: Any, count: int, spans: Any, lists: Any, number: int) -> bool:

@@ -68,14 +68,15 @@ class Kernel:
 
     def __call__(self, data: Bytes, *given: Any) -> Any:
         """Runs it over the bytes, which come first."""
-        if self._compiled is None:
-            with self._lock:
-                self._seen += len(data)
-                if self._seen > INTERPRETED_BYTES and self._compiled is None and has_numba():
-                    self._compiled = self._load()
-        if self._compiled is None:
-            return self._function(data.tobytes(), *given)
-        return self._compiled(data, *given)
+        compiled = self._compiled or self._after(len(data))
+        return self._function(data.tobytes(), *given) if compiled is None else compiled(data, *given)
+
+    def _after(self, size: int) -> Callable[..., Any] | None:
+        with self._lock:
+            self._seen += size
+            if self._compiled is None and self._seen > INTERPRETED_BYTES and has_numba():
+                self._compiled = self._load()
+            return self._compiled
 
     def _load(self) -> Callable[..., Any]:
         extending: Any = importlib.import_module("numba.extending")

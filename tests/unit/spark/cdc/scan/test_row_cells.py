@@ -2,6 +2,7 @@
 
 import base64
 import json
+import random
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -150,12 +151,35 @@ def test_spellings_that_are_left() -> None:
     assert cell_plan(WireField("c"), parse_type("FLOAT"), "maxwell") is None
 
 
+def numbers(chosen: random.Random) -> list[str]:
+    """Numbers of all sizes, whole and not: what is added up in machine words must not run over."""
+    made = []
+    for size in range(1, 41):
+        for point in (0, chosen.randrange(size), chosen.randrange(size)):
+            digits = "".join(chosen.choices("0123456789", k=size - 1)) + "9"
+            digits = chosen.choice("123456789") + digits[1:]
+            made.append(chosen.choice(["", "-"]) + (digits[:point] + "." + digits[point:] if point else digits))
+    return [*made, "9" * 18, "9" * 19, "9" * 36, "9" * 38]
+
+
 def test_machine_code_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = ["1", '"1.5"', "-7", '"x"', "12345678901234567", '"2024-01-01"', "null", "true"] * 4
+    values = [
+        "1",
+        '"1.5"',
+        "-7",
+        '"x"',
+        "12345678901234567",
+        '"2024-01-01"',
+        "null",
+        "true",
+        *numbers(random.Random(19)),
+    ]
     monkeypatch.setenv("LAKELET_NO_NUMBA", "1")
     kinds = (
         (Codec.INTEGER, "INT"),
         (Codec.DECIMAL_TEXT, "DECIMAL(20, 3)"),
+        (Codec.DECIMAL_TEXT, "DECIMAL(38, 6)"),
+        (Codec.INTEGER, "BIGINT"),
         (Codec.TEXT, "STRING"),
         (Codec.DATE_TEXT, "DATE"),
     )
