@@ -149,15 +149,42 @@ MYSQL = {
 }
 
 
+def number(chosen: random.Random) -> str:
+    """A number of up to forty digits, which may have a fraction, an exponent and zeros at its end."""
+    size = chosen.choice([1, 2, 3, 5, 9, 15, 17, 18, 19, 20, 28, 36, 38, 40])
+    digits = chosen.choice("123456789") + "".join(chosen.choices("0123456789", k=size - 1))
+    point = chosen.randrange(size)
+    whole = chosen.choice([digits, digits, digits[: point + 1], f"{digits[0]}00", "0"])
+    fraction = chosen.choice(["", "", ".0", ".50", f".{digits[point:]}", f".{digits[point:][:4]}0"])
+    exponent = chosen.choice([*[""] * 8, "e3", "E-2"])
+    text = chosen.choice(["", "", "-"]) + whole + fraction + exponent
+    return text if chosen.random() < 0.5 else f'"{text}"'
+
+
+def moment(chosen: random.Random) -> str:
+    """A day, a time or both, of which some do not exist."""
+    day = f"{chosen.randrange(1, 10000):04}-{chosen.randrange(0, 14):02}-{chosen.randrange(0, 33):02}"
+    clock = f"{chosen.randrange(0, 25):02}:{chosen.randrange(0, 61):02}:{chosen.randrange(0, 61):02}"
+    clock += chosen.choice(["", "", f".{chosen.randrange(1000):03}", f".{chosen.randrange(10**6):06}", ".500", ".1"])
+    zone = chosen.choice(["", "", "Z", "+01:00", "-11:30", "+14:00", "+15:00"])
+    return f'"{chosen.choice([day, clock, day + chosen.choice(" T") + clock + zone])}"'
+
+
+def value(chosen: random.Random) -> str:
+    """JSON of any value."""
+    made = chosen.choice(["listed", "number", "moment"])
+    return chosen.choice(VALUES) if made == "listed" else number(chosen) if made == "number" else moment(chosen)
+
+
 def lines(chosen: random.Random, names: list[str], count: int) -> list[str]:
     """Rows of which each has some odd values, and may lack columns or have others."""
     made = []
     for place in range(count):
         row = {"id": f"{place % 40}"}
         for name in chosen.sample(names, chosen.randrange(1, 4)):
-            row[name] = chosen.choice(VALUES)
+            row[name] = value(chosen)
         if chosen.random() < 0.1:
-            row["other"] = chosen.choice(VALUES)
+            row["other"] = value(chosen)
         made.append("{" + ", ".join(f'"{name}" :{value}' for name, value in row.items()) + "}")
     return made
 

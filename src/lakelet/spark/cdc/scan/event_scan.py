@@ -81,7 +81,7 @@ class Kernel:
     def _load(self) -> Callable[..., Any]:
         extending: Any = importlib.import_module("numba.extending")
         for one in self._inner:
-            extending.register_jitable(one)
+            extending.register_jitable(forceinline=True)(one)
         return compile_cache.compiled(self._function, self._signature, nogil=True)
 
 
