@@ -397,9 +397,10 @@ def scan_event(
                 return UNSURE
             at += 1
             state = VALUE
-        elif mode == SHARED and known_size(data, at, end, slot, shared, last) > 0:
-            kinds[event, slot], numbers[event, slot] = shared[last[slot], 3], last[slot]
-            at += known_size(data, at, end, slot, shared, last)
+        elif mode == SHARED and is_known(data, at, end, slot, shared, last):
+            number = last[slot]
+            kinds[event, slot], numbers[event, slot] = shared[number, 3], number
+            at += shared[number, 2] - shared[number, 1]
             state = AFTER
         elif c in (123, 91):
             if not open_container(c, at, depth, event, (slot, mode, child), stack, kinds):
@@ -418,13 +419,13 @@ def scan_event(
                 return UNSURE
 
 
-def known_size(data: Any, at: int, end: int, slot: int, shared: Any, last: Any) -> int:
-    """How many bytes the value has if it is that of the event before; 0 if it is another."""
+def is_known(data: Any, at: int, end: int, slot: int, shared: Any, last: Any) -> bool:
+    """Whether the value is that of the event before."""
     number = last[slot]
     if number < 0:
-        return 0
+        return False
     size = shared[number, 2] - shared[number, 1]
-    return size if at + size <= end and same_bytes(data, at, data, shared[number, 1], size) else 0
+    return bool(at + size <= end and same_bytes(data, at, data, shared[number, 1], size))
 
 
 def scan_events(

@@ -43,7 +43,7 @@ _INNER = (
     kernel.open_container,
     kernel.close_container,
     kernel.put_scalar,
-    kernel.known_size,
+    kernel.is_known,
     kernel.name_line,
     kernel.scan_event,
 )
@@ -82,7 +82,8 @@ class Kernel:
         extending: Any = importlib.import_module("numba.extending")
         for one in self._inner:
             extending.register_jitable(forceinline=True)(one)
-        return compile_cache.compiled(self._function, self._signature, nogil=True)
+        # Loops make no arrays: counting references to those that they get took more than half of their time.
+        return compile_cache.compiled(self._function, self._signature, nogil=True, _nrt=False)
 
 
 _scan = Kernel(kernel.scan_events, _SIGNATURE, _INNER)
