@@ -175,7 +175,7 @@ class Tier(Generic[Value]):
                     self._drop(key)
 
     def release(self) -> None:
-        """Drop all values unless some thread is at work here, which may be the caller's own: for finalizers, which run anywhere."""
+        """Drop all values unless some thread is at work here, perhaps the caller's own: for finalizers, which run anywhere."""
         if self._lock.acquire(blocking=False):
             try:
                 self._entries.clear()
