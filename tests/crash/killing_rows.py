@@ -1,4 +1,4 @@
-"""Kills a row writer with SIGKILL at random moments, opens the next one, and checks that what was acknowledged is in the table."""
+"""Kills a row writer with SIGKILL at random moments, opens the next one, and checks that acknowledged rows are there."""
 
 import contextlib
 import random
