@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.schemas import is_newest_schema, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.format.wal.wal_record import DELETE, PUT
@@ -88,7 +88,8 @@ class RowWriter:
         self._settings = settings
         self._folder = folder
         self._memtables = memtables
-        self._encoder_of_last: RowEncoder | None = None
+        self._last_schema: TableSchema | None = None
+        self._last_encoder: RowEncoder | None = None
         self._closed = False
         self._log = LogWriter(home, folder, settings, memtables, log, user)
         self._worker = FlushWorker(home, identity, user, folder, memtables, self._log)
@@ -149,7 +150,7 @@ class RowWriter:
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The newest row with this primary key as a dict, None where there is none: one that was put here, else the table's."""
         self._log.check_usable()
-        schema = latest_schema(self._home)
+        schema = self._newest_schema()
         names = chosen_columns(columns, schema)
         found = self._find(key, schema, "get")
         return None if found is None else found.select(list(names)).to_pylist()[0]
@@ -165,7 +166,7 @@ class RowWriter:
         with self._memtables.changed:
             held = [(memtable, memtable.copy()[1]) for memtable in self._memtables.all if len(memtable)]
         snapshot = latest_snapshot(self._home)
-        schema = latest_schema(self._home)
+        schema = self._newest_schema()
         memory = tuple(
             MemtableRows(memtable.schema, values)
             for memtable, values in held
@@ -198,14 +199,21 @@ class RowWriter:
 
     def _encoder(self) -> RowEncoder:
         """The encoder of the newest schema; expressions for defaults are evaluated anew by every call."""
-        schema = latest_schema(self._home)
-        known = self._encoder_of_last
+        schema = self._newest_schema()
+        known = self._last_encoder
         if known is not None and known.schema.id == schema.id and not known.has_expressions:
             return known
         check_supported(schema)
         made = RowEncoder(self._home, schema, self._settings.memtable_bytes)
-        self._encoder_of_last = made
+        self._last_encoder = made
         return made
+
+    def _newest_schema(self) -> TableSchema:
+        """The newest schema, looked for by every call: an ALTER that was finished before it is seen."""
+        known = self._last_schema
+        if known is None or not is_newest_schema(self._home, known.id):
+            known = self._last_schema = latest_schema(self._home)
+        return known
 
     def _write(self, encoder: RowEncoder, rows: pa.RecordBatch, record_type: int) -> RowEncoder:
         """Write rows in the newest schema: an ALTER may have come between their encoding and their turn."""

@@ -167,7 +167,7 @@ def _scan_python(data: Bytes, _tables: NDArray[np.uint32], out: Longs, state: Lo
 
 
 @compiled_loop(
-    f"void(uint8, {_BYTES}, {_LONGS}, {_BYTES}, {_LONGS}, uint32[:, ::1], uint8[::1])", saved_ns_per_byte=20.0
+    f"void(uint8, {_BYTES}, {_LONGS}, {_BYTES}, {_LONGS}, uint32[:, ::1], uint8[::1])", saved_ns_per_byte=40.0
 )
 def _encode_loop(
     record_type: int, keys: Bytes, key_at: Longs, rows: Bytes, row_at: Longs, tables: NDArray[np.uint32], out: Bytes
@@ -227,7 +227,7 @@ def _encode_loop(
         to += 4
 
 
-@compiled_loop(f"void({_BYTES}, uint32[:, ::1], int64[:, ::1], int64[::1])", saved_ns_per_byte=20.0)
+@compiled_loop(f"void({_BYTES}, uint32[:, ::1], int64[:, ::1], int64[::1])", saved_ns_per_byte=40.0)
 def _scan_loop(data: Bytes, tables: NDArray[np.uint32], out: Longs, state: Longs) -> None:
     at, count, size = state[0], 0, data.shape[0]
     while count < out.shape[0] and at + 11 <= size:
