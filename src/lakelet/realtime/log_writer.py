@@ -100,7 +100,7 @@ class LogWriter:
             raise InvalidError("the writer belongs to another process: open one of its own in a forked process")
 
     def refuse(self) -> None:
-        """Take no further rows."""
+        """Take no further rows; those that wait are written first. Memtables can still be sealed."""
         with self._memtables.changed:
             self._closed = True
             self._memtables.changed.wait_for(lambda: not self._busy and not self._waiting)
@@ -115,7 +115,8 @@ class LogWriter:
     def _submit(self, work: _Work) -> None:
         changed = self._memtables.changed
         with changed:
-            self.check_usable()
+            if work.rows is not None:
+                self.check_usable()
             self._waiting.append(work)
             while self._busy and not work.done:
                 changed.wait()

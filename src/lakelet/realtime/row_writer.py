@@ -132,9 +132,9 @@ class RowWriter:
                 return
             self._closed = True
         try:
-            self.flush()
-        finally:
             self._log.refuse()
+            self._worker.wait_for(self._log.seal())
+        finally:
             self._worker.stop()
             self._log.close()
             self._folder.close()
