@@ -10,7 +10,7 @@ from __future__ import annotations
 from lakelet.commit.dropped_table import noticing_drop
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
-from lakelet.commit.metadata.table_identity import table_identity
+from lakelet.commit.metadata.table_identity import table_identity, table_uuid
 from lakelet.errors import ConflictError
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.read.evolve import evolve_batch
@@ -29,6 +29,8 @@ def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable
     if not values:
         return None
     with noticing_drop(home):
+        # Read first: after the check it is known to be that of the right table, and the commit compares it.
+        uuid = table_uuid(home)
         if table_identity(home) != identity:
             raise ConflictError(
                 f"{home.where(home.paths.root)} was dropped and created again: the rows in the log are of the table {identity}"
@@ -44,7 +46,7 @@ def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable
             return AfterWrite(home, schema, commit).repeated(done)
         rows, kinds = decode_values(values, memtable.schema)
         rows = rows if schema.id == memtable.schema.id else evolve_batch(rows, memtable.schema.fields, schema.fields)
-        return CommittedWrite(home, schema, commit, {}).run(rows, kinds)
+        return CommittedWrite(home, schema, commit, {}, table_uuid=uuid).run(rows, kinds)
 
 
 def is_in_snapshot(home: TableHome, user: str, memtable: Memtable, snapshot: Snapshot | None) -> bool:

@@ -96,6 +96,10 @@ class LogWriter:
         """InvalidError after `close`, and in a forked process, which shares files but no threads with its parent."""
         if self._closed:
             raise InvalidError("the writer is closed")
+        self.check_process()
+
+    def check_process(self) -> None:
+        """InvalidError in a forked process."""
         if os.getpid() != self._process:
             raise InvalidError("the writer belongs to another process: open one of its own in a forked process")
 

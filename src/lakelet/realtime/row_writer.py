@@ -127,6 +127,7 @@ class RowWriter:
     def close(self) -> None:
         """Commit all rows and release the log. Where the commit fails, the error is raised and the rows stay in the log for the
         next writer."""
+        self._log.check_process()
         with self._memtables.changed:
             if self._closed:
                 return

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 
 from lakelet.errors import ConflictError, CorruptionError, InvalidError, UnavailableError
+from lakelet.model.schema import TableSchema
 from lakelet.realtime import flush_worker
+from lakelet.storage.home import TableHome
 from tests.unit.realtime.written_table import COLUMNS, WrittenTable, kill, sorted_rows
 
 
@@ -372,6 +374,37 @@ def test_a_table_that_was_made_anew_does_not_get_the_rows(written: WrittenTable,
     with pytest.raises(UnavailableError, match="created again"):
         writer.close()
     assert written.rows() == []
+
+
+def test_a_table_that_is_made_anew_during_the_flush_does_not_get_the_rows(
+    written: WrittenTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import lakelet
+    from lakelet.realtime import flush
+
+    read = flush.latest_schema
+
+    def too_late(home: TableHome) -> TableSchema:
+        lake = lakelet.connect(str(tmp_path / "warehouse"))
+        lake.drop_table("d.t")
+        lake.create_table("d.t", COLUMNS, primary_key=["id"], options={"bucket": "2"})
+        return read(home)
+
+    writer = written.writer()
+    writer.put(row(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(flush, "latest_schema", too_late)
+        with pytest.raises(UnavailableError, match="created again"):
+            writer.close()
+    assert written.rows() == []
+
+
+def test_a_forked_process_is_refused(written: WrittenTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    with written.writer() as writer, monkeypatch.context() as patch:
+        patch.setattr("os.getpid", lambda: 1)
+        for call in (lambda: writer.put(row(1)), writer.flush, writer.close):
+            with pytest.raises(InvalidError, match="another process"):
+                call()
 
 
 def test_threads_share_syncs_and_lose_nothing(written: WrittenTable) -> None:
