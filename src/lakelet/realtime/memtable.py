@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
+from lakelet.format.rows.few_rows import MOST_ROWS, decode_few_rows
 from lakelet.format.wal.wal_record import DELETE
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_arrays import Kinds
@@ -27,6 +28,7 @@ from lakelet.model.schema import TableSchema
 ENTRY_BYTES = 40
 # The sequence number and the timestamp; the type of the record is counted with the value.
 METADATA_BYTES = 16
+_WHERE = "a write-ahead log"
 
 
 class MemtableState(Enum):
@@ -82,8 +84,13 @@ class Memtable:
 
 def decode_values(values: Sequence[bytes], schema: TableSchema) -> tuple[pa.RecordBatch, Kinds | None]:
     """The rows of a memtable's values in the table's columns, and what each does; None where all are insertions."""
-    types, rows = _split(pa.array(values, pa.large_binary()))
-    columns = decode_rows(rows, [field.type for field in schema.fields], where="a write-ahead log")
+    wanted = [field.type for field in schema.fields]
+    few = decode_few_rows([value[1:] for value in values[: MOST_ROWS + 1]], wanted, where=_WHERE)
+    if few is not None:
+        types, columns = np.frombuffer(b"".join(value[:1] for value in values), np.uint8), few
+    else:
+        types, rows = _split(pa.array(values, pa.large_binary()))
+        columns = decode_rows(rows, wanted, where=_WHERE)
     target = pa.schema([field.with_nullable(True) for field in arrow_schema(schema.fields)])
     batch = pa.RecordBatch.from_arrays(columns, schema=target)
     deletes = types == DELETE

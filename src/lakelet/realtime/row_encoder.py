@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from lakelet.errors import InvalidError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import encode_rows
-from lakelet.format.wal.wal_record import PUT, encode_records, record_sizes
+from lakelet.format.rows.few_rows import MOST_ROWS
+from lakelet.format.wal.wal_record import PUT, encode_record, encode_records, record_sizes
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
@@ -79,22 +80,36 @@ class RowEncoder:
 
     def encode(self, rows: pa.RecordBatch, record_type: int = PUT) -> EncodedRows:
         """The keys, values and records of rows in the table's columns."""
+        if rows.num_rows <= MOST_ROWS:
+            return self._encode_few(rows, record_type)
         if self._key_types:
             names = self.schema.primary_keys
             keys = encode_key_bytes([rows.column(name) for name in names], self._key_types).cast(pa.large_binary())
         else:
             keys = pa.array([b""] * rows.num_rows, pa.large_binary())
         encoded = encode_rows(rows.columns, self._types).cast(pa.large_binary())
-        sizes = record_sizes(keys, encoded)
-        if int(sizes.max()) > self._most_bytes:
-            raise InvalidError(
-                f"a row takes {int(sizes.max())} bytes, more than a memtable holds; expected at most {self._most_bytes} (option "
-                "'memtable.size')"
-            )
+        self._check_size(int(record_sizes(keys, encoded).max()))
         prefix = pa.scalar(bytes((record_type,)), pa.large_binary())
         values = pc.binary_join_element_wise(prefix, encoded, pa.scalar(b"", pa.large_binary()))
         records = encode_records(record_type, keys, encoded)
         return EncodedRows(self.schema.id, keys.to_pylist(), values.to_pylist(), records)
+
+    def _encode_few(self, rows: pa.RecordBatch, record_type: int) -> EncodedRows:
+        """The same, row by row: for one row that takes a tenth of the time."""
+        columns = [rows.column(name) for name in self.schema.primary_keys]
+        keys = encode_key_bytes(columns, self._key_types).to_pylist() if columns else [b""] * rows.num_rows
+        encoded = encode_rows(rows.columns, self._types).to_pylist()
+        records = [encode_record(record_type, key, row) for key, row in zip(keys, encoded, strict=True)]
+        self._check_size(max(map(len, records)))
+        prefix = bytes((record_type,))
+        return EncodedRows(self.schema.id, keys, [prefix + row for row in encoded], b"".join(records))
+
+    def _check_size(self, greatest: int) -> None:
+        if greatest > self._most_bytes:
+            raise InvalidError(
+                f"a row takes {greatest} bytes, more than a memtable holds; expected at most {self._most_bytes} (option "
+                "'memtable.size')"
+            )
 
     def _check_columns(self, rows: pa.RecordBatch, first_row: int) -> None:
         if self._missing not in (ERROR, KEEP):

@@ -238,7 +238,9 @@ class RowWriter:
             for memtable in self._memtables.all:
                 _check_key(memtable.schema, schema)
             hit = self._memtables.find(encoded)
-        snapshot = latest_snapshot(self._home)
+        # A flush that has not begun is in no snapshot.
+        unflushed = hit is not None and hit[0].flush_base is None
+        snapshot = None if unflushed else latest_snapshot(self._home)
         if hit is not None and not is_in_snapshot(self._home, self._user, hit[0], snapshot):
             memtable, value = hit
             if value[0] == DELETE:

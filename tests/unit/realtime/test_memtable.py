@@ -65,3 +65,16 @@ def test_values_decode_to_columns_and_kinds(deletes: bool) -> None:
 def test_no_values_are_no_rows() -> None:
     batch, kinds = decode_values([], schema("id"))
     assert (batch.num_rows, batch.schema.names, kinds) == (0, ["id", "v"], None)
+
+
+def test_a_few_values_decode_as_many_do() -> None:
+    rows = [(number, None if number % 3 else "é" * number) for number in range(9)]
+    values = [bytes((number % 2 + 1,)) + encode_row(row, TYPES) for number, row in enumerate(rows)]
+    many, kinds = decode_values(values, schema("id"))
+    assert kinds is not None
+    for begin, end in ((0, 1), (2, 6), (4, 9)):
+        few, own = decode_values(values[begin:end], schema("id"))
+        assert few == many.slice(begin, end - begin)
+        assert (own is None and not kinds[begin:end].any()) or (
+            own is not None and own.tolist() == kinds[begin:end].tolist()
+        )
