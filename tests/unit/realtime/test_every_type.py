@@ -1,4 +1,4 @@
-"""Every type that a log holds: a row that was put is, before its flush, after it and after a crash, the row that `write` stores."""
+"""Every type that a log holds: what was put is, before its flush, after it and after a crash, what `write` stores."""
 
 from datetime import UTC, date, datetime, time
 from decimal import Decimal

@@ -43,9 +43,10 @@ def full_after(patch: pytest.MonkeyPatch, count: int) -> None:
 def test_a_full_disk_is_told_and_later_rows_follow_the_earlier(log: WalFile, monkeypatch: pytest.MonkeyPatch) -> None:
     log.append(RECORDS[0])
     with monkeypatch.context() as patch:
-        full_after(patch, len(RECORDS[1]) + 5)
+        # A whole record is behind the place where the next one goes.
+        full_after(patch, 2 * len(RECORDS[1]) + 5)
         with pytest.raises(UnavailableError, match="No space left"):
-            log.append(RECORDS[1] + RECORDS[2])
+            log.append(RECORDS[1] + RECORDS[2] + RECORDS[2])
     assert len(Path(log.path).read_bytes()) > log.size
     log.append(RECORDS[3])
     assert keys(log) == [b"\x00", b"\x03"]
