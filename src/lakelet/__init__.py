@@ -19,6 +19,7 @@ from lakelet.errors import (
     UnavailableError,
 )
 from lakelet.session_factory import provide_sessions
+from lakelet.writer_factory import provide_writers
 
 if TYPE_CHECKING:
     from lakelet.catalog import Lake, connect
@@ -65,3 +66,12 @@ def _new_session(lake: object) -> object:
 
 
 provide_sessions(_new_session)
+
+
+def _new_writer(home: object, wal_folder: object, options: object) -> object:
+    from importlib import import_module  # noqa: PLC0415 - as above.
+
+    return import_module("lakelet.realtime.open").open_writer(home, wal_folder, options)
+
+
+provide_writers(_new_writer)

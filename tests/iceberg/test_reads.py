@@ -386,6 +386,7 @@ def test_conditions_leave_files_out(lake: Lake, table: Table) -> None:
         "manifests: 2 of 2",
         "files: 1 of 2 (1 read by DuckDB, 0 by Lakelet)",
         "rows: 5 at most",
+        "cache: pointer checked and read anew, manifests: 0 from the cache, 2 read, plan made",
     ]
     assert readers_of(lake, "SELECT * FROM iceberg.db.t WHERE id > 100") == (0, 0)
     assert readers_of(lake, "SELECT * FROM iceberg.db.t WHERE id IS NULL") == (0, 0)

@@ -129,6 +129,12 @@ class TieredCacheCoordinator:
         if self._refresher is not None:
             self._refresher.stop()
 
+    def release(self) -> None:
+        """Give the memory back when the lake is gone. The garbage collector may call this inside of any other call of the cache,
+        so it waits for no lock."""
+        for level in CacheLevel:
+            self.tiers[level].release()
+
     def clear(self) -> None:
         """Drop everything of all tables."""
         self.pointers.must_check_all()

@@ -29,7 +29,7 @@ class TableValues:
     def get(self, name: tuple[object, ...]) -> Any | None:
         """The value, None where there is none."""
         found = self.cache.tiers[CacheLevel.PARTITION].get(DerivedCacheKey(self.table, name))
-        if self.trace is not None and name[0] == "plan":
+        if self.trace is not None and name[0] in ("plan", "view"):
             self.trace.note("plan made" if found is None else "plan kept")
         return found
 

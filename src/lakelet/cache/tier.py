@@ -174,6 +174,16 @@ class Tier(Generic[Value]):
                 for key in tuple(self._tables[table]):
                     self._drop(key)
 
+    def release(self) -> None:
+        """Drop all values unless some thread is at work here, perhaps the caller's own: for finalizers, which run anywhere."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._entries.clear()
+                self._tables.clear()
+                self._bytes = 0
+            finally:
+                self._lock.release()
+
     def evict_oldest(self) -> bool:
         """Drop the least recently used value; whether there was one."""
         with self._lock:

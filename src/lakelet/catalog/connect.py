@@ -46,4 +46,4 @@ def _close(cache: TieredCacheCoordinator) -> None:
         threading.Thread(target=cache.close, name="lakelet-cache-close").start()
     else:
         cache.stop()
-        cache.clear()
+        cache.release()

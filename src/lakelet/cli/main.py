@@ -34,6 +34,7 @@ _PANELS = {
         "expire": upkeep.expire,
         "orphans": upkeep.orphans,
         "check": upkeep.check,
+        "recover": upkeep.recover,
     },
     "Try": {"demo": demo.demo},
 }

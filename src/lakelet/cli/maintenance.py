@@ -1,4 +1,4 @@
-"""Implementations of `compact`, `expire`, `orphans` and `check`: each calls `lakelet.operations` and prints the result."""
+"""Implementations of `compact`, `expire`, `orphans`, `check` and `recover`: each calls `lakelet.operations` and prints."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lakelet.errors import CorruptionError
 from lakelet.operations import compaction
 from lakelet.operations.check import Check, check
 from lakelet.operations.expiry import ExpireSnapshots, expire_snapshots
+from lakelet.operations.recovery import RecoverRows, recover_rows
 from lakelet.operations.unreferenced_files import RemoveOrphanFiles, remove_orphan_files
 from lakelet.table import Table
 
@@ -68,6 +69,23 @@ def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bo
     )
     if found.paths:
         output.rows("the first ones", ("path",), [(path,) for path in found.paths[:_SHOWN]])
+
+
+def recover_table_rows(table: Table, output: Output, *, wal_folder: str | None, dry_run: bool) -> None:
+    """Commits the rows of logs that a writer left behind."""
+    found = recover_rows(table, RecoverRows(wal_folder, dry_run))
+    waiting = [log for log in found if log.outcome in ("committed", "to commit")]
+    output.values(
+        f"{'would recover' if dry_run else 'recovered'} {table.name}",
+        {
+            "logs": len(waiting),
+            "records": sum(log.records for log in waiting),
+            "torn bytes": sum(log.torn_bytes for log in found),
+        },
+    )
+    if found:
+        columns = ("path", "records", "torn_bytes", "outcome", "snapshot_id")
+        output.rows("logs", columns, [tuple(getattr(log, name) for name in columns) for log in found])
 
 
 def check_table(

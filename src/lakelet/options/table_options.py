@@ -13,6 +13,7 @@ from lakelet.options.layout import LAYOUT_OPTIONS
 from lakelet.options.merge import MERGING_OPTIONS
 from lakelet.options.option import Option
 from lakelet.options.read import READING_OPTIONS
+from lakelet.options.realtime import REALTIME_OPTIONS
 from lakelet.options.retention import RETENTION_OPTIONS
 from lakelet.options.stream import STREAMED_TABLE_OPTIONS
 from lakelet.options.versions import VERSION_OPTIONS
@@ -23,6 +24,7 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
         LAYOUT_OPTIONS
         + FILE_OPTIONS
         + WRITING_OPTIONS
+        + REALTIME_OPTIONS
         + READING_OPTIONS
         + STREAMED_TABLE_OPTIONS
         + VERSION_OPTIONS

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from os import PathLike
 from typing import Any, Self
 
 import pyarrow as pa
@@ -63,6 +64,7 @@ from lakelet.table.write.after_write import after_commit
 from lakelet.table.write.table_commit import TableCommit
 from lakelet.table.write.table_write import TableWrite
 from lakelet.table.write.write_arguments import CommitArguments, RowArguments, write_rows
+from lakelet.writer_factory import open_row_writer
 
 
 class Table(AlterableTable):
@@ -160,6 +162,15 @@ class Table(AlterableTable):
         `keys` is anything that `write` takes; only its primary-key columns are used.
         """
         return delete_rows(self._home, keys, where, partial(self.new_commit, commit_user, commit_identifier))
+
+    def writer(self, *, wal_folder: str | PathLike[str] | None = None, options: Mapping[str, str] | None = None) -> Any:
+        """Open a `RowWriter`: rows put one at a time are durable and readable through it when the call returns, and are committed
+        in the background.
+
+        Rows wait in a write-ahead log below `wal_folder`, by default `lakelet/wal` in the user's state folder. Rows that a
+        crashed writer left there are committed first. `options` override those of the table for this writer.
+        """
+        return open_row_writer(self._home, wal_folder, options)
 
     # ------------------------------------------------------------------ reading
 

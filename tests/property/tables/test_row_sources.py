@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakelet.lsm.engine.merge_engine import DEDUPLICATE, FIRST_ROW, MergeEngine
@@ -126,7 +126,20 @@ def merged(
     return None if kind & 1 else row
 
 
+NOTHING = {"name": "", "id": 0, "version": None, "sum": None, "text": None}
+
+
 @settings(max_examples=examples(150), deadline=None)
+@example(
+    rows=Rows([*[(0, NOTHING, 0)] * 3, (0, {**NOTHING, "sum": 0}, 0)], files=0, runs=1),
+    engine=FIRST_ROW,
+    versions=False,
+    ignore_delete=False,
+    ordered=False,
+    budget=BUDGET_BYTES,
+    columns=list(COLUMNS),
+    where=None,
+)
 @given(
     rows=strewn(),
     engine=st.sampled_from(ENGINE_CHOICES),

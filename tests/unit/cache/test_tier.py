@@ -147,3 +147,19 @@ def test_smaller_limits_evict_at_once() -> None:
         cache.put(key(number), "one", 1)
     cache.resize(TierLimits(3, 1000, 60))
     assert [number for number in range(10) if cache.peek(key(number))] == [7, 8, 9]
+
+
+def test_a_release_inside_of_another_call_waits_for_nothing() -> None:
+    cache, _ = tier()
+    cache.put(key(1), "one", 1)
+
+    def collect(_: TableCacheKey) -> bool:
+        """Releases inside of a call that holds the lock, as the garbage collector may."""
+        cache.release()
+        return False
+
+    cache.remove_matching(collect)
+    assert cache.get(key(1)) == "one"
+    cache.release()
+    assert cache.get(key(1)) is None
+    assert (cache.nbytes, cache.tables()) == (0, [])

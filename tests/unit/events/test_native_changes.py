@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import getmembers
@@ -62,6 +63,11 @@ def consume(table: Table) -> None:
     table.consumers.delete("c")
 
 
+def rows_of_a_writer(table: Table) -> None:
+    with tempfile.TemporaryDirectory() as folder, table.writer(wal_folder=folder) as writer:
+        writer.put_many(ROWS)
+
+
 def reads(lake: Lake, table: Table) -> None:
     table.scan().to_arrow()
     table.snapshots()
@@ -80,6 +86,7 @@ WRITES: dict[str, Operation] = {
     "write": (lambda lake, t: t.write(ROWS), [committed("APPEND")]),
     "write nothing": (lambda lake, t: t.write(ROWS.slice(0, 0)), []),
     "overwrite": (lambda lake, t: t.write(ROWS, mode="overwrite"), [committed("OVERWRITE")]),
+    "rows of a writer": (lambda lake, t: rows_of_a_writer(t), [committed("APPEND")]),
     "two phases": (lambda lake, t: two_phases(t), [committed("APPEND")]),
     "delete": (lambda lake, t: t.delete(where="id = 1"), [committed("OVERWRITE")]),
     "compact": (lambda lake, t: t.compact(full=True), [committed("COMPACT")]),

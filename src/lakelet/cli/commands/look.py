@@ -25,8 +25,12 @@ ASPECTS = {
 }
 
 
+# A write-ahead log is found by its path, and belongs to no warehouse.
+WAL = "wal"
+
+
 def _aspects(ctx: typer.Context, incomplete: str) -> list[str]:
-    return [name for name in ASPECTS if name.startswith(incomplete)] or table_names(ctx, incomplete)
+    return [name for name in (*ASPECTS, WAL) if name.startswith(incomplete)] or table_names(ctx, incomplete)
 
 
 @command
@@ -53,19 +57,27 @@ def inspect(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WHAT", help=f"One of {', '.join(ASPECTS)}.", autocompletion=_aspects, show_default=False
+            metavar="WHAT", help=f"One of {', '.join(ASPECTS)}, {WAL}.", autocompletion=_aspects, show_default=False
         ),
     ],
     table: Annotated[
         str | None,
-        typer.Argument(metavar="DATABASE.TABLE", help="The table.", autocompletion=table_names, show_default=False),
+        typer.Argument(
+            metavar="DATABASE.TABLE",
+            help="The table; of a write-ahead log, its path.",
+            autocompletion=table_names,
+            show_default=False,
+        ),
     ] = None,
     name: Annotated[
         str | None,
         typer.Argument(help="The id of a schema or snapshot, or the name of a manifest or file.", show_default=False),
     ] = None,
 ) -> None:
-    """Show the contents of a table's metadata files and data files."""
+    """Show the contents of a table's metadata files and data files, or of a write-ahead log."""
+    if what == WAL:
+        _inspect_wal(call, table, name)
+        return
     first = what
     if what not in ASPECTS:
         # The older form has the table first, then the aspect.
@@ -89,6 +101,16 @@ def inspect(
             raise NotFoundError(f"{first!r} is not one of {', '.join(ASPECTS)}; and as a table: {error}") from error
         raise
     inspect_table(opened, call.output, what, name)
+
+
+def _inspect_wal(call: Call, path: str | None, name: str | None) -> None:
+    if path is None:
+        raise typer.BadParameter("the path of a log, or of a folder of logs, is missing", param_hint="'PATH'")
+    if name is not None:
+        raise typer.BadParameter(f"inspect {WAL} takes a path alone, found {name!r}", param_hint="'NAME'")
+    from lakelet.cli.look.inspect_wal import inspect_wal  # noqa: PLC0415
+
+    inspect_wal(call.output, path)
 
 
 @command

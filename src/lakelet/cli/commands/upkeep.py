@@ -1,4 +1,4 @@
-"""Table maintenance commands: `compact`, `expire`, `orphans`, `check`."""
+"""Table maintenance commands: `compact`, `expire`, `orphans`, `check`, `recover`."""
 
 from __future__ import annotations
 
@@ -80,3 +80,19 @@ def check(
     from lakelet.cli.maintenance import check_table  # noqa: PLC0415
 
     check_table(call.table(table), call.output, version=version, tag=tag, branch=branch, quick=quick)
+
+
+@command
+def recover(
+    call: Call,
+    table: TableArgument,
+    wal_folder: Annotated[
+        str | None,
+        typer.Option("--wal-folder", metavar="PATH", help="Where the writer had its logs, unless in the state folder."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be committed.")] = False,
+) -> None:
+    """Commit the rows that a writer left in its write-ahead logs when it was killed."""
+    from lakelet.cli.maintenance import recover_table_rows  # noqa: PLC0415
+
+    recover_table_rows(call.table(table), call.output, wal_folder=wal_folder, dry_run=dry_run)

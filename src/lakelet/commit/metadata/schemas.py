@@ -43,6 +43,11 @@ def latest_schema(home: TableHome) -> TableSchema:
     return metadata(home).latest_schema(home)
 
 
+def is_newest_schema(home: TableHome, number: int) -> bool:
+    """Whether no version follows one that exists; always asked of the store, and cheaper than reading the newest."""
+    return home.store.head(home.paths.schema(number + 1)) is None
+
+
 def create_first_schema(home: TableHome, schema: TableSchema, *, deferred: bool = False) -> None:
     """Writes `schema-0`; AlreadyExistsError if the table exists. Its name may be `deferred` until the caller syncs it."""
     with uncertain(home.table_name, home.paths.branch, "creation"):

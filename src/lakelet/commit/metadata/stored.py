@@ -31,6 +31,11 @@ def stored_snapshot(home: TableHome, number: int) -> Version:
     return Version(decode_snapshot(data, path=home.where(path)), data)
 
 
+def stored_schema(home: TableHome, number: int) -> bytes:
+    """The bytes of a schema version; NotFoundError where there is none."""
+    return home.store.get(home.paths.schema(number))
+
+
 def stored_snapshots(home: TableHome, paths: Sequence[str]) -> list[Snapshot]:
     """The snapshots in these files, be they tags or changelogs, read several at a time; missing files are left out."""
 

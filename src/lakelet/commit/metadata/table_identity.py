@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 
+from lakelet.commit.metadata.stored import stored_schema
 from lakelet.errors import ConflictError, NotFoundError
 from lakelet.format.metadata.table_metadata import decode_metadata
 from lakelet.model.commit_message import CommitMessage
 from lakelet.storage.home import TableHome
+from lakelet.storage.paths import MAIN_BRANCH
 
 
 def table_uuid(home: TableHome) -> str | None:
@@ -17,6 +20,14 @@ def table_uuid(home: TableHome) -> str | None:
         return decode_metadata(home.store.get(path), path=home.where(path)).table_uuid
     except NotFoundError:
         return None
+
+
+def table_identity(home: TableHome) -> str:
+    """A name of the table and branch that no other has, for files beside the warehouse: the table's UUID, or a digest of its
+    first schema where another engine made it."""
+    main = home.on_branch(MAIN_BRANCH)
+    name = table_uuid(main) or f"schema-0-{sha256(stored_schema(main, 0)).hexdigest()}"
+    return name if home.paths.branch == MAIN_BRANCH else f"{name}+{home.paths.branch}"
 
 
 def check_same_table(home: TableHome, messages: Sequence[CommitMessage]) -> None:

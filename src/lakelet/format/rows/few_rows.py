@@ -1,4 +1,4 @@
-"""Encode a few rows of the commonest types one at a time.
+"""Encode and decode a few rows of the commonest types one at a time.
 
 Place in the data path: inside `binary_row_columns`, which lays columns out with numpy. For the two rows of a small file's
 statistics, or the one key of a small write, that takes fifteen times as long as the rows themselves. The bytes are the same.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakelet.format.rows.binary_row import encode_row
+from lakelet.format.rows.binary_row import decode_row, encode_row
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.types import INTEGERS, STRINGS, Atomic, DataType, Kind
 
@@ -32,3 +32,11 @@ def encode_few_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequen
     except UnicodeDecodeError:
         return None
     return [encode_row(row, types) for row in zip(*values, strict=True)]
+
+
+def decode_few_rows(rows: Sequence[bytes], types: Sequence[DataType], *, where: str = "") -> list[pa.Array] | None:
+    """The columns of rows with their arity in front, as `decode_rows` gives them; None where there are many or other types."""
+    if len(rows) > MOST_ROWS or any(not isinstance(one, Atomic) or one.kind not in _EXACT for one in types):
+        return None
+    decoded = [decode_row(row, types, where=where) for row in rows]
+    return [pa.array([row[place] for row in decoded], to_arrow(one)) for place, one in enumerate(types)]

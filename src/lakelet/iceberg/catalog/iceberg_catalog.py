@@ -12,6 +12,7 @@ from pyiceberg.exceptions import NoSuchTableError, ValidationError
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from lakelet.cache.trace import CacheTrace
 from lakelet.errors import CommitUnknownError, CorruptionError, InvalidError
 from lakelet.events import StateUnknown, TableDropped, TableFormat, TableName, TableRenamed, publish
 from lakelet.iceberg.catalog.library_errors import first_line, lakelet_errors
@@ -113,13 +114,17 @@ class IcebergCatalog:
         with lakelet_errors(f"database {self.name}.{namespace}"):
             return sorted(parts[-1] for parts in self.library.list_tables(namespace))
 
-    def table(self, name: str, *, for_queries: bool = False, cache: bool = True) -> IcebergTable:
+    def table(
+        self, name: str, *, for_queries: bool = False, cache: bool = True, trace: CacheTrace | None = None
+    ) -> IcebergTable:
         """The table `database.table`; NotFoundError where there is none. For queries it may be as old as the lake's metadata
-        cache is allowed to be; without `cache` everything is read from the catalog and the store."""
+        cache is allowed to be; without `cache` everything is read from the catalog and the store. `trace`
+        takes notes of what came from where."""
         parts = name.split(".")
         if len(parts) < 2 or not all(parts):
             raise InvalidError(f"table name {name!r}: expected database.table")
         own = self.source if cache else self.source.from_store()
+        own = own if trace is None else own.traced(trace)
         return IcebergTable(self.name, self._load(name, own.for_queries() if for_queries else own), own)
 
     def table_exists(self, name: str) -> bool:

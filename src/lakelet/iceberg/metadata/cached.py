@@ -25,6 +25,7 @@ from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.keys import DerivedCacheKey, SchemaCacheKey, SnapshotCacheKey, TableCacheKey
 from lakelet.cache.level import CacheLevel
 from lakelet.cache.table_values import TableValues
+from lakelet.cache.trace import CacheTrace
 from lakelet.iceberg.metadata.cache_values import schema_value, snapshot_value
 from lakelet.iceberg.metadata.manifests import STATISTICS, Entries
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
@@ -43,11 +44,16 @@ _TRIES = 3
 @dataclass(frozen=True, slots=True)
 class CachedIcebergMetadata:
     """The `IcebergMetadataSource` of a lake. `fresh` says that the pointer is asked for at every call, whatever staleness queries
-    are allowed; `key` is the table of which values are asked for."""
+    are allowed; `key` is the table of which values are asked for. `trace` takes notes."""
 
     cache: TieredCacheCoordinator
     fresh: bool = True
     key: TableCacheKey | None = None
+    trace: CacheTrace | None = None
+
+    def traced(self, trace: CacheTrace) -> IcebergMetadataSource:
+        """The same source, which notes what it takes from where."""
+        return replace(self, trace=trace)
 
     def for_queries(self) -> IcebergMetadataSource:
         """The same source, with a pointer as old as the cache's staleness allows."""
@@ -109,9 +115,11 @@ class CachedIcebergMetadata:
         """The pointer, and the access to files that came with it if the catalog was asked."""
         key, pointers = table_key(catalog.name, catalog.identifier_to_tuple(name)), self.cache.pointers
         granted: list[FileIO | None] = [None]
+        checked: list[bool] = []
 
         def check(known: TablePointer | None) -> TablePointer:
             found, granted[0] = checked_pointer(catalog, name, known)
+            checked.append(found is known)
             return found
 
         known: TablePointer | None = pointers.known(key, METADATA)
@@ -120,6 +128,7 @@ class CachedIcebergMetadata:
             pointers.must_check(key)
         found = pointers.current(key, METADATA, check, lambda one: one.nbytes, fresh=self.fresh)
         assert found is not None
+        self._note("pointer kept" if not checked else "pointer checked" if checked[-1] else "pointer changed")
         return found, granted[0]
 
     def _keep_current(self, pointer: TablePointer, key: TableCacheKey) -> None:
@@ -157,7 +166,9 @@ class CachedIcebergMetadata:
         """The live entries of a manifest as columns."""
         known = self.known_manifest(manifest, statistics)
         if known is not None:
+            self._note("manifest kept")
             return known
+        self._note("manifest read")
         found: Entries = self._load(
             CacheLevel.PARTITION,
             _manifest_name(manifest, statistics),
@@ -189,7 +200,11 @@ class CachedIcebergMetadata:
             return None
         if not self.cache.tiers[CacheLevel.PARTITION].limits.max_entries:
             return None
-        return TableValues(self.cache, self.key)
+        return TableValues(self.cache, self.key, self.trace)
+
+    def _note(self, what: str) -> None:
+        if self.trace is not None:
+            self.trace.note(what)
 
     def _load(
         self,

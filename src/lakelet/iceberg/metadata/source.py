@@ -19,6 +19,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Identifier
 
+from lakelet.cache.trace import CacheTrace
 from lakelet.iceberg.metadata.manifests import Entries
 from lakelet.storage.metadata_source import KeptValues
 
@@ -37,6 +38,10 @@ class IcebergMetadataSource(Protocol):
 
     def of_table(self, catalog: str, name: Identifier) -> IcebergMetadataSource:
         """The same source for the metadata of one table of a catalog."""
+        ...
+
+    def traced(self, trace: CacheTrace) -> IcebergMetadataSource:
+        """The same source, which notes what it takes from where."""
         ...
 
     def table(self, catalog: Catalog, name: str | Identifier) -> Table:

@@ -17,6 +17,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Identifier
 
+from lakelet.cache.trace import CacheTrace
 from lakelet.iceberg.metadata.manifests import Entries, read_entries
 from lakelet.iceberg.metadata.source import IcebergMetadataSource
 from lakelet.iceberg.metadata.table_pointer import load_table
@@ -36,6 +37,10 @@ class UncachedIcebergMetadata:
 
     def of_table(self, catalog: str, name: Identifier) -> IcebergMetadataSource:
         """The same for every table."""
+        return self
+
+    def traced(self, trace: CacheTrace) -> IcebergMetadataSource:
+        """The same: it takes nothing from a cache."""
         return self
 
     def table(self, catalog: Catalog, name: str | Identifier) -> Table:

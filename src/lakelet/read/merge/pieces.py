@@ -126,10 +126,12 @@ class PieceCutter:
         stats = [source.data for source in sources]
         # Runs that are merged in several rounds hand the kinds of folded rows on to the next.
         hands_on = self._folds and width > MOST_RUNS
+        # A file holds a key once, a run in memory may hold several rows of it.
+        repeats = any(not isinstance(source, FileRun) for run in runs for source in run)
         return Piece(
             runs,
             decoded_bytes,
-            sequences=self._versions or not all(_newer_and_newer(stats, section) for section in packed),
+            sequences=self._versions or repeats or not all(_newer_and_newer(stats, section) for section in packed),
             kinds=self._versions
             or hands_on
             or any(may_hold_retracts(one.data, counts_deletes=self._counts_deletes) for run in runs for one in run),

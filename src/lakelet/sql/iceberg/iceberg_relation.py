@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakelet.cache.trace import CacheTrace
 from lakelet.errors import InvalidError
 from lakelet.iceberg.scan import IcebergScan, comparable_fields, scan_of, version_key
 from lakelet.iceberg.scan.system_tables import system_table
@@ -83,10 +84,12 @@ class IcebergVersion(Deferred):
         )
 
 
-def iceberg_relation(context: Context, parts: Sequence[str], travel: Travel | None = None) -> IcebergVersion | pa.Table:
-    """The relation of a name, at the requested version."""
+def iceberg_relation(
+    context: Context, parts: Sequence[str], travel: Travel | None = None, trace: CacheTrace | None = None
+) -> IcebergVersion | pa.Table:
+    """The relation of a name, at the requested version; `trace` takes notes of what comes from the metadata cache."""
     name = iceberg_name(context, parts)
-    table = open_iceberg(context, name, for_queries=context.is_cached)
+    table = open_iceberg(context, name, for_queries=True, trace=trace)
     version = _version(table, name.branch, travel)
     if name.system is None:
         # A missing version is reported now, while the position in the query is known.

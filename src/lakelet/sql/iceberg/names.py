@@ -16,6 +16,7 @@ from lakelet.errors import InvalidError, NotFoundError
 from lakelet.sql.lexer.errors import nearest
 
 if TYPE_CHECKING:
+    from lakelet.cache.trace import CacheTrace
     from lakelet.iceberg.catalog.iceberg_catalog import IcebergCatalog
     from lakelet.iceberg.table import IcebergTable
     from lakelet.sql.context import Context
@@ -95,11 +96,13 @@ def iceberg_database(catalog: IcebergCatalog, name: str) -> str:
     return found
 
 
-def open_iceberg(context: Context, name: IcebergName, *, for_queries: bool = False) -> IcebergTable:
+def open_iceberg(
+    context: Context, name: IcebergName, *, for_queries: bool = False, trace: CacheTrace | None = None
+) -> IcebergTable:
     """The table of a name; NotFoundError names the nearest. For queries it may be as old as the metadata cache allows."""
     catalog = catalog_of(context, name)
     try:
-        return catalog.table(name.full, for_queries=for_queries, cache=context.is_cached)
+        return catalog.table(name.full, for_queries=for_queries, cache=context.is_cached, trace=trace)
     except NotFoundError:
         database = iceberg_database(catalog, name.database)
         tables = catalog.tables(database)
@@ -109,4 +112,4 @@ def open_iceberg(context: Context, name: IcebergName, *, for_queries: bool = Fal
         if f"{database}.{table}" == name.full:
             # The catalog has the table, but its metadata file is missing.
             raise
-        return catalog.table(f"{database}.{table}", for_queries=for_queries, cache=context.is_cached)
+        return catalog.table(f"{database}.{table}", for_queries=for_queries, cache=context.is_cached, trace=trace)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 Traces = dict[str, CacheTrace]
 
 
+def trace_of(traces: Traces | None, name: str) -> CacheTrace | None:
+    """The trace of this name; None without traces."""
+    return None if traces is None else traces.setdefault(name, CacheTrace())
+
+
 def traced(table: Table, traces: Traces | None, name: str) -> Table:
     """The same table, which notes in the trace of this name what it takes from the cache; the table itself without traces."""
     if traces is None:

@@ -33,7 +33,7 @@ from lakelet.sql.iceberg.query_names import (
 )
 from lakelet.sql.lexer.errors import UnknownNameError
 from lakelet.sql.lexer.words import Word, words_of
-from lakelet.sql.metadata_cache.traces import Traces, traced
+from lakelet.sql.metadata_cache.traces import Traces, trace_of, traced
 from lakelet.sql.query.case_names import check_columns_apart, unique_names
 from lakelet.sql.query.conditions import pruning_texts
 from lakelet.sql.query.incremental import Incremental, incrementals
@@ -385,7 +385,7 @@ class Query:
         from lakelet.sql.iceberg.iceberg_relation import iceberg_relation  # noqa: PLC0415 - it loads pyiceberg.
 
         try:
-            return iceberg_relation(self.context, parts, travel)
+            return iceberg_relation(self.context, parts, travel, trace_of(self.traces, ".".join(parts)))
         except NotFoundError as error:
             place = uses[0].place if uses else None
             if place is None:

@@ -24,6 +24,7 @@ from lakelet.read.parquet_scan import matching_row_groups
 from lakelet.read.split_files import SplitFile
 from lakelet.sql.context import Context
 from lakelet.sql.engine.duckdb_engine import TEMPORARY_DATABASE
+from lakelet.sql.lexer.word_reader import WordReader
 from lakelet.sql.query.query import Query
 from lakelet.sql.query.table_view import TableView
 from lakelet.sql.statement import Statement
@@ -34,10 +35,10 @@ _COLUMNS = {"explain_key": pa.string(), "explain_value": pa.string()}
 
 
 def run_explain(context: Context, statement: Statement) -> SqlResult:
-    """EXPLAIN [ANALYZE] query."""
+    """EXPLAIN [ANALYZE] query, EXPLAIN (ANALYZE, FORMAT JSON) query."""
     reader = statement.reader
     reader.expect("EXPLAIN")
-    analyze = reader.accept("ANALYZE")
+    options = _options(reader)
     if reader.peek().keyword not in _QUERIES:
         # DuckDB would explain its own statements, and run them with ANALYZE.
         raise reader.error("a query")
@@ -47,14 +48,33 @@ def run_explain(context: Context, statement: Statement) -> SqlResult:
     query.traces = {}
     query.prepare()
     with query.space:
-        word = "EXPLAIN ANALYZE" if analyze else "EXPLAIN"
-        plan = query.space.run(f"{word} {query.placed.changed}", statement.params, query.placed)
+        plan = query.space.run(f"EXPLAIN {options} {query.placed.changed}", statement.params, query.placed)
         rows = [
-            (name, _pruning(view, query.traces.get(name)) if isinstance(view, TableView) else view.summary())
+            (
+                name,
+                f"{_pruning(view) if isinstance(view, TableView) else view.summary()}\n{_cache(query.traces.get(name))}",
+            )
             for name, view in query.views
         ]
         rows += [(str(key), _TEMPORARY.sub(_as_written, str(value))) for key, value in plan]
     return SqlResult.of_rows(_COLUMNS, rows)
+
+
+def _options(reader: WordReader) -> str:
+    """What DuckDB is to explain, and how; its options may be in parentheses, where a query may begin, too."""
+    if reader.accept("ANALYZE"):
+        return "ANALYZE"
+    if not reader.at("(") or reader.peek(1).keyword not in ("ANALYZE", "FORMAT"):
+        return ""
+    return f"({', '.join(reader.listed(lambda: _option(reader)))})"
+
+
+def _option(reader: WordReader) -> str:
+    name = reader.one_of("ANALYZE", "FORMAT")
+    value = "" if reader.at(",") or reader.at(")") else reader.source(reader.place, reader.place + 1)
+    if value:
+        reader.take()
+    return f"{name} {value}".rstrip()
 
 
 def _as_written(name: re.Match[str]) -> str:
@@ -62,8 +82,13 @@ def _as_written(name: re.Match[str]) -> str:
     return f"temp.main.{name[1]}".ljust(len(name[0]))
 
 
-def _pruning(view: TableView, trace: CacheTrace | None) -> str:
-    """The pruning summary of a table, and what of it came from the metadata cache."""
+def _cache(trace: CacheTrace | None) -> str:
+    """What came from the metadata cache."""
+    return f"cache: {'not used' if trace is None else trace.summary()}"
+
+
+def _pruning(view: TableView) -> str:
+    """The pruning summary of a table."""
     plan, assigned = view.plan, view.assigned
     native = assigned.files
     merged = sum(len(split.files) for split in assigned.ours)
@@ -78,7 +103,6 @@ def _pruning(view: TableView, trace: CacheTrace | None) -> str:
         f"row groups: {sum(read for read, _ in groups)} of {sum(total for _, total in groups)} of the files read by DuckDB",
         f"rows: {rows - left_out} at most"
         + (f", {left_out} left out that are superseded or deleted" if left_out else ""),
-        f"cache: {'not used' if trace is None else trace.summary()}",
     ]
     return "\n".join(lines)
 

@@ -23,7 +23,7 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.request import Overwrite
-from lakelet.errors import CommitUnknownError, LakeletError
+from lakelet.errors import CommitUnknownError, ConflictError, LakeletError
 from lakelet.model.bucket_mode import BucketMode, Place, bucket_mode
 from lakelet.model.commit_message import CommitMessage
 from lakelet.model.schema import TableSchema
@@ -50,7 +50,8 @@ _MOST_ROOM = 1 << 40
 class CommittedWrite:
     """A write of rows in one commit. `fixed` are the partition columns that the data may leave out, `missing` says how
     other columns that it lacks are filled (by default what the table's option says). `looks` says whether it looks for files to
-    compact afterwards, `one_row_per_key` that rows come in no order, so that several of one key are refused."""
+    compact afterwards, `one_row_per_key` that rows come in no order, so that several of one key are refused. `table_uuid`, where
+    it is known, is that of the table that the rows were taken for: another one of its name does not get them."""
 
     home: TableHome
     schema: TableSchema
@@ -59,6 +60,7 @@ class CommittedWrite:
     missing: str | None = None
     looks: bool | None = None
     one_row_per_key: bool = False
+    table_uuid: str | None = None
 
     def run(self, data: Any, kinds: Any = None) -> Snapshot | None:
         """Write and commit; the snapshot made, None where there was nothing to write."""
@@ -144,10 +146,18 @@ class CommittedWrite:
                 write.announce(rows.batches())
             write.write(rows.batches(), kinds)
             messages = write.prepare_commit()
+            self._check_table(messages)
         except BaseException:
             write.discard()
             raise
         return commit_on_top(replace(commit, fresh=True), write.schema, messages, repetition), messages
+
+    def _check_table(self, messages: tuple[CommitMessage, ...]) -> None:
+        found = {message.table_uuid for message in messages}
+        if self.table_uuid is not None and found - {self.table_uuid}:
+            raise ConflictError(
+                f"{self.home.where(self.home.paths.root)} was dropped and created again: expected the table {self.table_uuid}"
+            )
 
 
 def commit_on_top(

@@ -285,6 +285,19 @@ def test_a_failure_to_read_is_not_kept(lake: Lake, tmp_path: Path) -> None:
     assert len(scan(lake).files) == 3
 
 
+def test_explain_says_what_came_from_the_cache(lake: Lake, tmp_path: Path) -> None:
+    def said() -> str:
+        return next(text for name, text in lake.sql(f"EXPLAIN SELECT id FROM {FULL}").rows() if name == FULL)
+
+    lake.cache.clear()
+    assert "cache: pointer checked and read anew, manifests: 0 from the cache, 3 read, plan made" in said()
+    assert "cache: pointer checked, manifests: 0 from the cache, 0 read, plan kept" in said()
+    appended(foreign(tmp_path).load_table(NAME), 9)
+    assert "cache: pointer checked and read anew, manifests: 0 from the cache, 1 read, plan made" in said()
+    lake.sql("SET metadata-cache = off")
+    assert "cache: not used" in said()
+
+
 def test_a_session_goes_past_the_cache(lake: Lake, tmp_path: Path) -> None:
     lake.sql('ADMIN SET FRONTEND CONFIG ("cache.staleness" = "manual")')
     before = ids(lake)

@@ -1,0 +1,1 @@
+"""The write-ahead log: its records, and its files."""

@@ -1,0 +1,67 @@
+"""Flush a memtable: its rows become level-0 files and one snapshot.
+
+The commit has the log's user, and the memtable's sequence number as identifier: a flush that is repeated, after a crash or an
+unknown outcome, finds its snapshot and applies nothing twice. Numbers rise, so memtables are flushed one after the other, oldest
+first. Rows get their sequence numbers when they are committed, like those of every write.
+"""
+
+from __future__ import annotations
+
+from lakelet.commit.dropped_table import noticing_drop
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
+from lakelet.commit.metadata.table_identity import table_identity, table_uuid
+from lakelet.errors import ConflictError
+from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.read.evolve import evolve_batch
+from lakelet.realtime.memtable import Memtable, decode_values
+from lakelet.storage.home import TableHome
+from lakelet.table.write.after_write import AfterWrite
+from lakelet.table.write.committed_write import CommittedWrite
+from lakelet.table.write.table_commit import TableCommit
+from lakelet.table.write.writable import check_writable
+
+
+def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable) -> Snapshot | None:
+    """Commit the rows of a memtable under the newest schema, unless they are committed already; the last snapshot of the commit,
+    None where there are no rows."""
+    _, values = memtable.copy()
+    if not values:
+        return None
+    with noticing_drop(home):
+        # Read first: after the check it is known to be that of the right table, and the commit compares it.
+        uuid = table_uuid(home)
+        if table_identity(home) != identity:
+            raise ConflictError(
+                f"{home.where(home.paths.root)} was dropped and created again: the rows in the log are of the table {identity}"
+            )
+        latest = latest_snapshot(home)
+        if memtable.flush_base is None:
+            # An attempt whose outcome is unknown may have committed: only the first knows what was there before.
+            memtable.flush_base = 0 if latest is None else latest.id
+        schema = latest_schema(home)
+        check_writable(schema)
+        commit, done = TableCommit.of(home, user, memtable.sequence_number, schema).look_back()
+        if done is not None:
+            return AfterWrite(home, schema, commit).repeated(done)
+        rows, kinds = decode_values(values, memtable.schema)
+        rows = rows if schema.id == memtable.schema.id else evolve_batch(rows, memtable.schema.fields, schema.fields)
+        return CommittedWrite(home, schema, commit, {}, table_uuid=uuid).run(rows, kinds)
+
+
+def is_in_snapshot(home: TableHome, user: str, memtable: Memtable, snapshot: Snapshot | None) -> bool:
+    """Whether a snapshot, read before this call, holds the rows of a memtable. A flush commits before it can say so: what was
+    committed since it began is looked at."""
+    committed, base = memtable.committed_in, memtable.flush_base
+    if snapshot is None or (committed is None and base is None):
+        return False
+    if committed is not None and committed <= snapshot.id:
+        return True
+    # The last snapshot of a flush may be that of a compaction, behind the one that has the rows.
+    for number in range((base or 0) + 1, snapshot.id + 1):
+        found = try_snapshot(home, number)
+        if found is None or found.commit_kind is CommitKind.COMPACT:
+            continue
+        if found.commit_user == user and found.commit_identifier == memtable.sequence_number:
+            return True
+    return False

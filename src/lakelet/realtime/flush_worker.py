@@ -1,0 +1,109 @@
+"""The thread that flushes sealed memtables, oldest first, so that commits are in the order of the logs.
+
+A flush that fails keeps the memtable and its log, and is tried again after a pause that doubles up to half a minute. The log is
+deleted after the commit; if that fails, the next writer finds the commit in the table and deletes it then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from lakelet.errors import InternalError, LakeletError, UnavailableError
+from lakelet.realtime.flush import flush_memtable
+from lakelet.realtime.log_writer import LogWriter
+from lakelet.realtime.memtable import Memtable, MemtableState
+from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.wal_folder import WalFolder
+from lakelet.storage.home import TableHome
+
+_LOG = logging.getLogger(__name__)
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 30.0
+
+
+class FlushWorker:
+    """One thread for a writer's memtables."""
+
+    def __init__(
+        self, home: TableHome, identity: str, user: str, folder: WalFolder, memtables: Memtables, log: LogWriter
+    ) -> None:
+        self._home = home
+        self._identity = identity
+        self._user = user
+        self._folder = folder
+        self._memtables = memtables
+        self._log = log
+        self._stopped = False
+        self._hurries = False
+        self.flushed = 0
+        self.failures = 0
+        self.failures_in_a_row = 0
+        self.last_error: LakeletError | None = None
+        self.last_snapshot: int | None = None
+        self._thread = threading.Thread(target=self._run, name="lakelet-flush", daemon=True)
+        self._thread.start()
+
+    def wait_for(self, sequence_number: int) -> None:
+        """Wait until all memtables up to a number are committed; the error of the next flush that fails."""
+        changed = self._memtables.changed
+        with changed:
+            self._hurries, before = True, self.failures
+            changed.notify_all()
+            changed.wait_for(
+                lambda: self._memtables.is_flushed(sequence_number) or self.failures > before or self._stopped
+            )
+            if not self._memtables.is_flushed(sequence_number):
+                error = self.last_error
+                raise UnavailableError(
+                    f"{self._folder.path}: the rows are in the log, but their flush failed: {error or 'the writer was closed'}"
+                ) from error
+
+    def stop(self) -> None:
+        """Let the flush that is running finish, and start no other."""
+        with self._memtables.changed:
+            self._stopped = True
+            self._memtables.changed.notify_all()
+        self._thread.join()
+
+    def _run(self) -> None:
+        changed = self._memtables.changed
+        while True:
+            with changed:
+                changed.wait_for(lambda: self._stopped or self._memtables.oldest_sealed() is not None)
+                memtable = self._memtables.oldest_sealed()
+                if self._stopped or memtable is None:
+                    return
+                memtable.state = MemtableState.FLUSHING
+            try:
+                made = flush_memtable(self._home, self._identity, self._user, memtable)
+            except Exception as error:
+                self._failed(memtable, error)
+                continue
+            self._finished(memtable, None if made is None else made.id)
+
+    def _finished(self, memtable: Memtable, snapshot: int | None) -> None:
+        with self._memtables.changed:
+            self.flushed += 1
+            self.failures_in_a_row = 0
+            self.last_error = self._log.late = None
+            self.last_snapshot = snapshot if snapshot is not None else self.last_snapshot
+            self._memtables.drop_oldest(snapshot)
+        try:
+            self._folder.remove(memtable.sequence_number)
+        except LakeletError as error:
+            _LOG.warning("a log whose rows are committed stays until the next writer opens: %s", error)
+
+    def _failed(self, memtable: Memtable, error: Exception) -> None:
+        known = error if isinstance(error, LakeletError) else InternalError(f"{type(error).__name__}: {error}")
+        _LOG.warning("memtable %d could not be flushed, its rows stay in the log: %s", memtable.sequence_number, error)
+        changed = self._memtables.changed
+        with changed:
+            memtable.state = MemtableState.IMMUTABLE
+            self.failures += 1
+            self.failures_in_a_row += 1
+            self.last_error = self._log.late = known
+            self._hurries = False
+            changed.notify_all()
+            pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(self.failures_in_a_row - 1, 20), _LONGEST_PAUSE_SECONDS)
+            changed.wait_for(lambda: self._stopped or self._hurries, pause)

@@ -1,0 +1,239 @@
+"""Group commit: rows of many threads go into the log with one write and one sync, then into the active memtable.
+
+    put ── its rows queue up ── whoever finds nobody at work writes all that has queued up: log, sync, memtable ── all return
+                                                                                     meanwhile others queue up
+
+The next sync starts when the last one returns; there is no timer. Rows are in memory, and visible, after they are durable. A full
+memtable is sealed and another one opened with a log of its own; while there are too many, whoever is at work waits, and so do all
+others.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakelet.errors import InvalidError, LakeletError, UnavailableError
+from lakelet.format.wal.wal_log import WalHeader
+from lakelet.model.schema import TableSchema
+from lakelet.realtime.memtable import Memtable
+from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.row_encoder import EncodedRows
+from lakelet.realtime.settings import ALWAYS, INTERVAL, RowWriterSettings
+from lakelet.realtime.wal_file import WalFile
+from lakelet.realtime.wal_folder import WalFolder
+from lakelet.storage.home import TableHome
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Work:
+    """Rows to be written, or, without any, a memtable to be sealed."""
+
+    rows: EncodedRows | None
+    schema: TableSchema | None
+    done: bool = False
+    outdated: bool = False
+    sealed: int = 0
+    error: BaseException | None = None
+
+    def finish(self, error: BaseException | None = None) -> None:
+        self.done, self.error = True, error
+
+
+class LogWriter:
+    """Writes rows into the log and the active memtable; any number of threads."""
+
+    def __init__(
+        self,
+        home: TableHome,
+        folder: WalFolder,
+        settings: RowWriterSettings,
+        memtables: Memtables,
+        log: WalFile,
+        user: str,
+    ) -> None:
+        self._home = home
+        self._folder = folder
+        self._settings = settings
+        self._memtables = memtables
+        self._log = log
+        self._user = user
+        self._waiting: list[_Work] = []
+        self._busy = False
+        self._closed = False
+        self._process = os.getpid()
+        self._syncs = 0
+        self._stop = threading.Event()
+        self.late: LakeletError | None = None
+        self._syncer: threading.Thread | None = None
+        if settings.sync == INTERVAL:
+            self._syncer = threading.Thread(target=self._sync_in_intervals, name="lakelet-wal-sync", daemon=True)
+            self._syncer.start()
+
+    @property
+    def syncs(self) -> int:
+        """How often a log with rows was synced."""
+        return self._syncs + self._log.syncs
+
+    def write(self, rows: EncodedRows, schema: TableSchema) -> bool:
+        """Write rows and return when they are durable and visible; False where the memtables have a newer schema already."""
+        work = _Work(rows, schema)
+        self._submit(work)
+        return not work.outdated
+
+    def seal(self) -> int:
+        """Seal the active memtable, unless it is empty; the number up to which memtables are sealed now."""
+        work = _Work(None, None)
+        self._submit(work)
+        return work.sealed
+
+    def check_usable(self) -> None:
+        """InvalidError after `close`, and in a forked process, which shares files but no threads with its parent."""
+        if self._closed:
+            raise InvalidError("the writer is closed")
+        self.check_process()
+
+    def check_process(self) -> None:
+        """InvalidError in a forked process."""
+        if os.getpid() != self._process:
+            raise InvalidError("the writer belongs to another process: open one of its own in a forked process")
+
+    def refuse(self) -> None:
+        """Take no further rows; those that wait are written first. Memtables can still be sealed."""
+        with self._memtables.changed:
+            self._closed = True
+            self._memtables.changed.wait_for(lambda: not self._busy and not self._waiting)
+
+    def close(self) -> None:
+        """Close the log."""
+        self._stop.set()
+        if self._syncer is not None:
+            self._syncer.join()
+        self._log.close()
+
+    def _submit(self, work: _Work) -> None:
+        changed = self._memtables.changed
+        with changed:
+            if work.rows is not None:
+                self.check_usable()
+            self._waiting.append(work)
+            while self._busy and not work.done:
+                changed.wait()
+            if not work.done:
+                self._busy = True
+                batch, self._waiting = self._waiting, []
+        if not work.done:
+            self._lead(batch)
+        if work.error is not None:
+            raise work.error
+
+    def _lead(self, batch: Sequence[_Work]) -> None:
+        try:
+            self._run(batch)
+        finally:
+            with self._memtables.changed:
+                for work in batch:
+                    if not work.done:
+                        work.finish(UnavailableError("the write of these rows was interrupted; they may be in the log"))
+                self._busy = False
+                self._memtables.changed.notify_all()
+
+    def _run(self, batch: Sequence[_Work]) -> None:
+        group: list[_Work] = []
+        for work in batch:
+            try:
+                group = self._add(work, group)
+            except LakeletError as error:
+                work.finish(error)
+        self._write(group)
+        active = self._memtables.active
+        if active.memory_size >= self._settings.flush_bytes and len(self._memtables.all) < self._settings.memtables:
+            try:
+                self._roll(active.schema)
+            except LakeletError as error:
+                # The rows are written; the next ones will need the new memtable, and tell.
+                _LOG.warning("no new memtable could be opened: %s", error)
+
+    def _add(self, work: _Work, group: list[_Work]) -> list[_Work]:
+        """Add work to the group that is written together; the group from then on."""
+        if work.rows is None or work.schema is None:
+            self._write(group)
+            active = self._memtables.active
+            work.sealed = active.sequence_number - (0 if len(active) else 1)
+            if len(active):
+                self._roll(active.schema)
+            work.finish()
+            return []
+        newest = self._memtables.active.schema
+        if work.schema.id < newest.id:
+            work.outdated = True
+            work.finish()
+            return group
+        waits = sum(len(one.rows.records) for one in group if one.rows is not None)
+        full = self._memtables.active.memory_size + waits >= self._settings.flush_bytes
+        if full or work.schema.id > newest.id:
+            self._write(group)
+            group = []
+            if self._memtables.active.memory_size >= self._settings.flush_bytes or work.schema.id > newest.id:
+                self._roll(work.schema)
+        return [*group, work]
+
+    def _write(self, group: Sequence[_Work]) -> None:
+        """Log first, then memory."""
+        group = [work for work in group if not work.done]
+        rows = [work.rows for work in group if work.rows is not None]
+        if not rows:
+            return
+        try:
+            self._log.append(b"".join(one.records for one in rows))
+            if self._settings.sync == ALWAYS:
+                self._log.sync()
+        except LakeletError as error:
+            for work in group:
+                work.finish(error)
+            return
+        with self._memtables.changed:
+            for one in rows:
+                self._memtables.active.apply(one.keys, one.values)
+            for work in group:
+                work.finish()
+
+    def _roll(self, schema: TableSchema) -> None:
+        """Open another memtable with a log of its own, as soon as there is room for it."""
+        changed, limit = self._memtables.changed, self._settings.memtables
+        with changed:
+            if not changed.wait_for(lambda: len(self._memtables.all) < limit, self._settings.wait_seconds):
+                reason = f"; the last flush failed: {self.late}" if self.late is not None else ""
+                raise UnavailableError(
+                    f"{limit} memtables are full or being flushed, and none became free within {self._settings.wait_seconds:g} "
+                    f"seconds (option 'memtable.wait-timeout'){reason}"
+                ) from self.late
+            before = self._memtables.active
+        number = before.sequence_number + 1
+        header = WalHeader(self._folder.identity, schema.id, number, self._user)
+        log = self._folder.create(header)
+        old, self._log = self._log, log
+        if self._settings.sync == INTERVAL:
+            self._sync_quietly(old)
+        self._syncs += old.syncs
+        old.close()
+        with changed:
+            self._memtables.seal(Memtable(number, schema, self._home.clock.now_ms()))
+
+    def _sync_in_intervals(self) -> None:
+        while not self._stop.wait(self._settings.sync_interval_seconds):
+            self._sync_quietly(self._log)
+
+    def _sync_quietly(self, log: WalFile) -> None:
+        """A failed sync breaks the log, which the next put is told."""
+        if log.broken:
+            return
+        try:
+            log.sync()
+        except LakeletError as error:
+            _LOG.warning("a write-ahead log could not be synced: %s", error)

@@ -1,0 +1,113 @@
+"""A memtable: the newest row of each key, or rows in the order of their arrival where the table has no key.
+
+    ACTIVE ── IMMUTABLE ── FLUSHING ── FLUSHED
+    puts      waits        commits     its log is deleted
+
+An entry is a key in bytes (`lsm/key_bytes`) and a value, the type of its log record followed by its row. Its size is that of key
+and row, of its metadata, and 40 bytes for its place in the map; a newer row of a key takes the place and the size of the older.
+A dict is sorted once, when it is flushed, which costs less than a structure that is in order at every put.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.format.rows.binary_row_columns import decode_rows
+from lakelet.format.rows.few_rows import MOST_ROWS, decode_few_rows
+from lakelet.format.wal.wal_record import DELETE
+from lakelet.model.arrow.arrow_types import arrow_schema
+from lakelet.model.row_arrays import Kinds
+from lakelet.model.row_kind import RowKind
+from lakelet.model.schema import TableSchema
+
+ENTRY_BYTES = 40
+# The sequence number and the timestamp; the type of the record is counted with the value.
+METADATA_BYTES = 16
+_WHERE = "a write-ahead log"
+
+
+class MemtableState(Enum):
+    """The life of a memtable."""
+
+    ACTIVE = "active"
+    IMMUTABLE = "immutable"
+    FLUSHING = "flushing"
+    FLUSHED = "flushed"
+
+
+class Memtable:
+    """The rows of one log. The caller serialises changes."""
+
+    def __init__(self, sequence_number: int, schema: TableSchema, create_timestamp: int) -> None:
+        self.sequence_number = sequence_number
+        self.schema = schema
+        self.create_timestamp = create_timestamp
+        self.state = MemtableState.ACTIVE
+        self.memory_size = 0
+        # The newest snapshot before the first attempt to flush, and the one that has the rows, once they are known.
+        self.flush_base: int | None = None
+        self.committed_in: int | None = None
+        self._newest: dict[bytes, bytes] = {}
+        self._arrivals: list[bytes] = []
+        self._keyed = bool(schema.primary_keys)
+
+    def __len__(self) -> int:
+        return len(self._newest) if self._keyed else len(self._arrivals)
+
+    def apply(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """Take rows, the later of two with one key last."""
+        if not self._keyed:
+            self._arrivals.extend(values)
+            self.memory_size += _size(keys, values)
+            return
+        fresh = dict(zip(keys, values, strict=True))
+        replaced = self._newest.keys() & fresh.keys()
+        self.memory_size += _size(fresh.keys(), fresh.values())
+        self.memory_size -= _size(replaced, list(map(self._newest.__getitem__, replaced)))
+        self._newest.update(fresh)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key: the type of its record and its row."""
+        return self._newest.get(key)
+
+    def copy(self) -> tuple[list[bytes], list[bytes]]:
+        """The keys and values at this moment."""
+        if not self._keyed:
+            return [], list(self._arrivals)
+        return list(self._newest), list(self._newest.values())
+
+
+def decode_values(values: Sequence[bytes], schema: TableSchema) -> tuple[pa.RecordBatch, Kinds | None]:
+    """The rows of a memtable's values in the table's columns, and what each does; None where all are insertions."""
+    wanted = [field.type for field in schema.fields]
+    few = decode_few_rows([value[1:] for value in values[: MOST_ROWS + 1]], wanted, where=_WHERE)
+    if few is not None:
+        types, columns = np.frombuffer(b"".join(value[:1] for value in values), np.uint8), few
+    else:
+        types, rows = _split(pa.array(values, pa.large_binary()))
+        columns = decode_rows(rows, wanted, where=_WHERE)
+    target = pa.schema([field.with_nullable(True) for field in arrow_schema(schema.fields)])
+    batch = pa.RecordBatch.from_arrays(columns, schema=target)
+    deletes = types == DELETE
+    if not deletes.any():
+        return batch, None
+    return batch, np.where(deletes, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT)).astype(np.int8)
+
+
+def _split(values: pa.Array) -> tuple[NDArray[np.uint8], pa.Array]:
+    """The first byte of each value, and the rest."""
+    offsets = np.frombuffer(values.buffers()[1], np.int64, len(values) + 1)
+    data = np.frombuffer(values.buffers()[2], np.uint8, int(offsets[-1]))
+    firsts = offsets[:-1]
+    rest = pa.py_buffer(np.delete(data, firsts))
+    ends = pa.py_buffer(offsets - np.arange(len(offsets)))
+    return data[firsts], pa.Array.from_buffers(pa.large_binary(), len(values), [None, ends, rest])
+
+
+def _size(keys: Collection[bytes], values: Collection[bytes]) -> int:
+    return sum(map(len, keys)) + sum(map(len, values)) + len(values) * (ENTRY_BYTES + METADATA_BYTES)

@@ -1,0 +1,68 @@
+"""Open a writer: lock the folder of its logs, commit what an earlier one left there, and begin a new log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakelet.commit.metadata.schemas import latest_schema
+from lakelet.commit.metadata.table_identity import table_identity
+from lakelet.format.wal.wal_log import WalHeader
+from lakelet.model.schema import TableSchema
+from lakelet.realtime.memtable import Memtable
+from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.recovery import RecoveredLog, recover_logs
+from lakelet.realtime.row_writer import RowWriter
+from lakelet.realtime.settings import RowWriterSettings, wal_path
+from lakelet.realtime.supported import check_supported
+from lakelet.realtime.wal_file import WalFile
+from lakelet.realtime.wal_folder import WalFolder, log_numbers
+from lakelet.storage.home import TableHome
+
+
+def open_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] | None) -> RowWriter:
+    """A writer of a table. Rows of logs that are left over are committed before it takes others."""
+    schema = latest_schema(home)
+    check_supported(schema)
+    settings = RowWriterSettings.of(schema, options)
+    identity = table_identity(home)
+    folder = WalFolder(wal_path(wal_folder, identity), identity)
+    try:
+        recovered = recover_logs(home, identity, folder)
+        header, log = _next_log(home, identity, folder, schema)
+    except BaseException:
+        folder.close()
+        raise
+    memtables = Memtables(Memtable(header.sequence_number, schema, home.clock.now_ms()))
+    return RowWriter(home, identity, header.commit_user, settings, folder, memtables, log, recovered)
+
+
+def recover_table(home: TableHome, wal_folder: object = None, *, dry_run: bool = False) -> list[RecoveredLog]:
+    """Commit the rows that a writer of a table left in its logs, or only report them."""
+    schema = latest_schema(home)
+    identity = table_identity(home)
+    path = wal_path(wal_folder, identity)
+    if not log_numbers(path):
+        return []
+    folder = WalFolder(path, identity)
+    try:
+        found = recover_logs(home, identity, folder, dry_run=dry_run)
+        if not dry_run:
+            _, log = _next_log(home, identity, folder, schema)
+            log.close()
+        return found
+    finally:
+        folder.close()
+
+
+def _next_log(home: TableHome, identity: str, folder: WalFolder, schema: TableSchema) -> tuple[WalHeader, WalFile]:
+    """A new log that goes on with the numbers and the user of the newest one, which is committed and is deleted."""
+    numbers = folder.numbers()
+    if numbers:
+        last = folder.header(numbers[-1])
+        header = WalHeader(identity, schema.id, last.sequence_number + 1, last.commit_user)
+    else:
+        header = WalHeader(identity, schema.id, 1, f"writer-{home.ids.uuid()}")
+    log = folder.create(header)
+    for number in numbers:
+        folder.remove(number)
+    return header, log

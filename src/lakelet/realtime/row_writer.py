@@ -1,0 +1,266 @@
+"""`table.writer()`: rows one at a time, durable and readable when the call returns, committed in the background.
+
+put, put_many, delete ── row_encoder ── log_writer: log, then memtable
+                                                      │ sealed at its threshold
+get, scan ── memtables, newest first, over a snapshot │
+                                                      ▼
+                                  flush_worker: level-0 files, one snapshot for each memtable, log deleted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pyarrow as pa
+
+from lakelet.commit.metadata.schemas import is_newest_schema, latest_schema
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.errors import InvalidError
+from lakelet.format.wal.wal_record import DELETE, PUT
+from lakelet.lsm.key_bytes import encode_key_bytes
+from lakelet.model.schema import TableSchema
+from lakelet.read.evolve import evolve_batch
+from lakelet.realtime.flush import is_in_snapshot
+from lakelet.realtime.flush_worker import FlushWorker
+from lakelet.realtime.log_writer import LogWriter
+from lakelet.realtime.memtable import decode_values
+from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.recovery import RecoveredLog
+from lakelet.realtime.row_encoder import RowEncoder
+from lakelet.realtime.settings import RowWriterSettings
+from lakelet.realtime.supported import check_supported
+from lakelet.realtime.wal_file import WalFile
+from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.writer_scan import MemtableRows, WriterScan
+from lakelet.storage.home import TableHome
+from lakelet.table.read.condition import Condition, check_condition, parsed_condition
+from lakelet.table.read.point_read import chosen_columns, find_rows, key_table
+from lakelet.table.read.table_scan import TableScan
+
+
+@dataclass(frozen=True, slots=True)
+class MemtableStatus:
+    """One memtable of a writer."""
+
+    sequence_number: int
+    state: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStatus:
+    """What a writer holds and has done: memtables from the oldest on, flushes, and the error of the last one if it failed."""
+
+    wal_folder: str
+    commit_user: str
+    memtables: tuple[MemtableStatus, ...]
+    flushed_memtables: int
+    failed_flushes: int
+    last_error: str | None
+    last_snapshot_id: int | None
+    syncs: int
+    closed: bool
+
+
+class RowWriter:
+    """A writer of one table, for any number of threads. Made by `table.writer()`; `close` it, or use it in a `with`.
+
+    `recovered` says what was found in logs of an earlier writer.
+    """
+
+    def __init__(
+        self,
+        home: TableHome,
+        identity: str,
+        user: str,
+        settings: RowWriterSettings,
+        folder: WalFolder,
+        memtables: Memtables,
+        log: WalFile,
+        recovered: Sequence[RecoveredLog],
+    ) -> None:
+        self.recovered = tuple(recovered)
+        self._home = home
+        self._user = user
+        self._settings = settings
+        self._folder = folder
+        self._memtables = memtables
+        self._last_schema: TableSchema | None = None
+        self._last_encoder: RowEncoder | None = None
+        self._closed = False
+        self._log = LogWriter(home, folder, settings, memtables, log, user)
+        self._worker = FlushWorker(home, identity, user, folder, memtables, self._log)
+
+    # ------------------------------------------------------------------ writing
+
+    def put(self, row: Mapping[str, object]) -> None:
+        """Insert a row, or replace the one with its key."""
+        if not isinstance(row, Mapping):
+            raise InvalidError(f"row: expected a mapping of column to value, found {type(row).__name__}")
+        self.put_many([dict(row)])
+
+    def put_many(self, data: Any) -> None:
+        """Put rows: anything that `Table.write` takes. All are durable when it returns; after an error some of them may be."""
+        self._log.check_usable()
+        encoder = self._encoder()
+        for rows in encoder.batches(data):
+            encoder = self._write(encoder, rows, PUT)
+
+    def delete(self, key: Mapping[str, object]) -> bool:
+        """Delete the row with this primary key; False where there is none. The deletion carries the row (docs/decisions/0011)."""
+        self._log.check_usable()
+        encoder = self._encoder()
+        row = self._find(key, encoder.schema, "delete")
+        if row is None:
+            return False
+        self._write(encoder, row, DELETE)
+        return True
+
+    def flush(self) -> None:
+        """Commit all rows that were put so far; UnavailableError where that fails, and the rows stay in the log."""
+        self._log.check_usable()
+        self._worker.wait_for(self._log.seal())
+
+    def close(self) -> None:
+        """Commit all rows and release the log. Where the commit fails, the error is raised and the rows stay in the log for the
+        next writer."""
+        self._log.check_process()
+        with self._memtables.changed:
+            if self._closed:
+                return
+            self._closed = True
+        try:
+            self._log.refuse()
+            self._worker.wait_for(self._log.seal())
+        finally:
+            self._worker.stop()
+            self._log.close()
+            self._folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ reading
+
+    def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
+        """The newest row with this primary key as a dict, None where there is none: one that was put here, else the table's."""
+        self._log.check_usable()
+        schema = self._newest_schema()
+        names = chosen_columns(columns, schema)
+        found = self._find(key, schema, "get")
+        return None if found is None else found.select(list(names)).to_pylist()[0]
+
+    def scan(
+        self, columns: Sequence[str] | None = None, where: Condition | None = None, limit: int | None = None
+    ) -> WriterScan:
+        """The rows of the table at this moment, with those that were put here and are not committed yet."""
+        self._log.check_usable()
+        _check_limit(limit)
+        check_condition(where)
+        # Memory comes before the snapshot: what is flushed in between is in both, and found there.
+        with self._memtables.changed:
+            held = [(memtable, memtable.copy()[1]) for memtable in self._memtables.all if len(memtable)]
+        snapshot = latest_snapshot(self._home)
+        schema = self._newest_schema()
+        memory = tuple(
+            MemtableRows(memtable.schema, values)
+            for memtable, values in held
+            if not is_in_snapshot(self._home, self._user, memtable, snapshot)
+        )
+        names = chosen_columns(columns, schema)
+        scan = TableScan(self._home, schema, snapshot, names, parsed_condition(where, schema), limit)
+        return WriterScan(scan, memory)
+
+    def status(self) -> WriterStatus:
+        """What the writer holds and has done."""
+        with self._memtables.changed:
+            worker = self._worker
+            return WriterStatus(
+                wal_folder=self._folder.path,
+                commit_user=self._user,
+                memtables=tuple(
+                    MemtableStatus(one.sequence_number, one.state.value, len(one), one.memory_size)
+                    for one in self._memtables.all
+                ),
+                flushed_memtables=worker.flushed,
+                failed_flushes=worker.failures,
+                last_error=None if worker.last_error is None else str(worker.last_error),
+                last_snapshot_id=worker.last_snapshot,
+                syncs=self._log.syncs,
+                closed=self._closed,
+            )
+
+    # ------------------------------------------------------------------ inside
+
+    def _encoder(self) -> RowEncoder:
+        """The encoder of the newest schema; expressions for defaults are evaluated anew by every call."""
+        schema = self._newest_schema()
+        known = self._last_encoder
+        if known is not None and known.schema.id == schema.id and not known.has_expressions:
+            return known
+        check_supported(schema)
+        made = RowEncoder(self._home, schema, self._settings.memtable_bytes)
+        self._last_encoder = made
+        return made
+
+    def _newest_schema(self) -> TableSchema:
+        """The newest schema, looked for by every call: an ALTER that was finished before it is seen."""
+        known = self._last_schema
+        if known is None or not is_newest_schema(self._home, known.id):
+            known = self._last_schema = latest_schema(self._home)
+        return known
+
+    def _write(self, encoder: RowEncoder, rows: pa.RecordBatch, record_type: int) -> RowEncoder:
+        """Write rows in the newest schema: an ALTER may have come between their encoding and their turn."""
+        while not self._log.write(encoder.encode(rows, record_type), encoder.schema):
+            newer = self._encoder()
+            rows = newer.cast(evolve_batch(rows, encoder.schema.fields, newer.schema.fields))
+            encoder = newer
+        return encoder
+
+    def _find(self, key: Mapping[str, object], schema: TableSchema, what: str) -> pa.RecordBatch | None:
+        """The newest row of a key in all columns."""
+        if not isinstance(key, Mapping):
+            raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
+        if not schema.primary_keys:
+            raise InvalidError(f"{what}: the table has no primary key, so that no row has a key to be found by")
+        keys = key_table([dict(key)], schema)
+        types = [schema.field(name).type for name in schema.primary_keys]
+        columns = [keys.column(name).combine_chunks() for name in schema.primary_keys]
+        (encoded,) = encode_key_bytes(columns, types).to_pylist()
+        with self._memtables.changed:
+            for memtable in self._memtables.all:
+                _check_key(memtable.schema, schema)
+            hit = self._memtables.find(encoded)
+        # A flush that has not begun is in no snapshot.
+        unflushed = hit is not None and hit[0].flush_base is None
+        snapshot = None if unflushed else latest_snapshot(self._home)
+        if hit is not None and not is_in_snapshot(self._home, self._user, hit[0], snapshot):
+            memtable, value = hit
+            if value[0] == DELETE:
+                return None
+            rows, _ = decode_values([value], memtable.schema)
+            return (
+                rows if memtable.schema.id == schema.id else evolve_batch(rows, memtable.schema.fields, schema.fields)
+            )
+        rows, _ = find_rows(self._home, schema, snapshot, keys, schema.names)
+        return rows.combine_chunks().to_batches()[0] if rows.num_rows else None
+
+
+def _check_limit(limit: object) -> None:
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise InvalidError(f"limit {limit!r}: expected a whole number from 0 on")
+
+
+def _check_key(held: TableSchema, schema: TableSchema) -> None:
+    if held.id == schema.id:
+        return
+    old = [held.field(name).type for name in held.primary_keys]
+    if old != [schema.field(name).type for name in schema.primary_keys]:
+        raise InvalidError("the type of the primary key was changed: flush the writer before it reads rows by key")

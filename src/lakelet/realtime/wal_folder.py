@@ -1,0 +1,156 @@
+"""The folder of a table's write-ahead logs: one writer at a time, and the logs that it finds.
+
+    <state folder>/lakelet/wal/<table identity>/LOCK          held by flock(2) while a writer is open; its process id inside
+                                                wal-N.log     the rows of memtable N
+                                                wal-N.tmp     a log that is being created
+
+The system releases the lock when its process dies. After a flush the newest log stays, with a header and no rows: it says which
+commit user and which number come next, so that numbers rise for as long as the folder exists.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from contextlib import suppress
+
+from lakelet.errors import ConflictError, CorruptionError, InvalidError
+from lakelet.format.wal.wal_log import WalContents, WalHeader, encode_wal_header, read_wal, read_wal_header
+from lakelet.realtime.wal_file import WalFile
+from lakelet.storage.disk.system_errors import SystemErrors
+
+_NAME = re.compile(r"wal-([0-9]{1,19})\.log")
+_LOCK = "LOCK"
+_PRIVATE = 0o600
+_HEADER_BYTES = 1 << 16
+
+
+class WalFolder:
+    """The logs of one table, locked for this writer."""
+
+    def __init__(self, path: str, identity: str) -> None:
+        self.path = path
+        self.identity = identity
+        with SystemErrors(path):
+            _make_folder(path)
+        self._lock = self._locked()
+        for name in os.listdir(path):
+            if name.startswith("wal-") and name.endswith(".tmp"):
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(path, name))
+
+    def numbers(self) -> list[int]:
+        """The sequence numbers of the logs, ascending."""
+        return log_numbers(self.path)
+
+    def log_path(self, number: int) -> str:
+        """The path of a log."""
+        return os.path.join(self.path, f"wal-{number}.log")
+
+    def read(self, number: int) -> WalContents:
+        """A log of this table; InvalidError for one of another table, CorruptionError for a damaged one."""
+        path = self.log_path(number)
+        found = read_log(path)
+        self._check(found.header, number, path)
+        return found
+
+    def header(self, number: int) -> WalHeader:
+        """The header of a log."""
+        path = self.log_path(number)
+        with SystemErrors(path), open(path, "rb") as file:
+            found, _ = read_wal_header(file.read(_HEADER_BYTES), path=path)
+        self._check(found, number, path)
+        return found
+
+    def create(self, header: WalHeader) -> WalFile:
+        """A new log. Its header is durable before its name appears."""
+        path, data = self.log_path(header.sequence_number), encode_wal_header(header)
+        temporary = f"{path.removesuffix('.log')}.tmp"
+        with SystemErrors(path):
+            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(temporary, flags, _PRIVATE)
+            try:
+                file = WalFile(path, descriptor, 0)
+                file.append(data)
+                file.sync()
+                os.rename(temporary, path)
+                _sync_folder(self.path)
+            except BaseException:
+                os.close(descriptor)
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        return file
+
+    def remove(self, number: int) -> None:
+        """Delete a log whose rows are committed."""
+        with SystemErrors(self.log_path(number)), suppress(FileNotFoundError):
+            os.unlink(self.log_path(number))
+
+    def close(self) -> None:
+        """Release the lock; once is enough."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _locked(self) -> int:
+        path = os.path.join(self.path, _LOCK)
+        with SystemErrors(path):
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
+            os.close(lock)
+            raise ConflictError(
+                f"{self.path} is in use by another writer of this table (process {holder or 'unknown'}): close it, or give this "
+                "one a wal_folder of its own"
+            ) from error
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        return lock
+
+    def _check(self, header: WalHeader, number: int, path: str) -> None:
+        if header.table_identity != self.identity:
+            raise InvalidError(
+                f"{path} holds rows of another table: expected the identity {self.identity}, found {header.table_identity}"
+            )
+        if header.sequence_number != number:
+            raise CorruptionError(
+                f"{path}: the log is number {header.sequence_number}, expected {number} as in its name"
+            )
+
+
+def _make_folder(path: str) -> None:
+    """Make a folder and those above it, each durable: a log is lost with its folder."""
+    parent = os.path.dirname(path)
+    if parent != path and not os.path.isdir(parent):
+        _make_folder(parent)
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    _sync_folder(parent)
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def log_numbers(path: str) -> list[int]:
+    """The sequence numbers of the logs in a folder, ascending; none where there is no folder."""
+    try:
+        names = os.listdir(path)
+    except FileNotFoundError:
+        return []
+    return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+
+
+def read_log(path: str) -> WalContents:
+    """The contents of a log, whatever table it belongs to."""
+    with SystemErrors(path), open(path, "rb") as file:
+        data = file.read()
+    return read_wal(data, path=path)
