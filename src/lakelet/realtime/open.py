@@ -8,6 +8,7 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
+from lakelet.realtime.log_owner import check_owner, set_owner
 from lakelet.realtime.memtable import Memtable
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.recovery import RecoveredLog, recover_logs
@@ -27,7 +28,9 @@ def open_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] 
     identity = table_identity(home)
     folder = WalFolder(wal_path(wal_folder, identity), identity)
     try:
+        check_owner(home, folder)
         recovered = recover_logs(home, identity, folder)
+        set_owner(home, folder)
         header, log = _next_log(home, identity, folder, schema)
     except BaseException:
         folder.close()
@@ -45,6 +48,7 @@ def recover_table(home: TableHome, wal_folder: object = None, *, dry_run: bool =
         return []
     folder = WalFolder(path, identity)
     try:
+        check_owner(home, folder)
         found = recover_logs(home, identity, folder, dry_run=dry_run)
         if not dry_run:
             _, log = _next_log(home, identity, folder, schema)

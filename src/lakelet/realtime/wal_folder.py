@@ -1,6 +1,7 @@
 """The folder of a table's write-ahead logs: one writer at a time, and the logs that it finds.
 
     <state folder>/lakelet/wal/<table identity>/LOCK          held by flock(2) while a writer is open; its process id inside
+                                                TABLE         where the table of the last writer is (`log_owner`)
                                                 wal-N.log     the rows of memtable N
                                                 wal-N.tmp     a log that is being created
 

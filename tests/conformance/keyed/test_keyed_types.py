@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from typing import Any
 
@@ -156,14 +157,20 @@ def test_java_mixes_up_floats(warehouse: Warehouse, kind: str) -> None:
 
 # ---------------------------------------------------------------- hashes
 
+
+def _one_nan(value: float) -> float:
+    """Java is given a NaN as text, which has one form; Hypothesis draws others, and a hash tells them apart."""
+    return math.nan if math.isnan(value) else value
+
+
 _ATOMS: dict[str, st.SearchStrategy[Any]] = {
     "BOOLEAN": st.booleans(),
     "TINYINT": st.integers(-(2**7), 2**7 - 1),
     "SMALLINT": st.integers(-(2**15), 2**15 - 1),
     "INT": st.integers(-(2**31), 2**31 - 1),
     "BIGINT": st.integers(-(2**63), 2**63 - 1),
-    "FLOAT": st.floats(width=32),
-    "DOUBLE": st.floats(),
+    "FLOAT": st.floats(width=32).map(_one_nan),
+    "DOUBLE": st.floats().map(_one_nan),
     "DECIMAL(9, 2)": st.decimals(-9999999, 9999999, places=2),
     "DECIMAL(18, 4)": st.decimals(-99999999999999, 99999999999999, places=4),
     "DECIMAL(38, 10)": st.decimals(-(10**27), 10**27, places=10),

@@ -99,6 +99,6 @@ class AlertLog:
             before, self._active = self._active, now
         for alert in alerts:
             if alert.metric not in before:
-                _LOG.warning("metadata cache: %s", alert.message)
+                _LOG.info("metadata cache: %s", alert.message)
         for metric in sorted(before - now):
             _LOG.info("metadata cache: %s is within its threshold again", metric)

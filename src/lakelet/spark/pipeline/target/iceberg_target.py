@@ -25,6 +25,7 @@ from lakelet.spark.pipeline.spark_errors import at_place
 from lakelet.spark.pipeline.target.table_target import declared_columns
 from lakelet.spark.pipeline.workspace import Workspace
 from lakelet.spark.stream.write.iceberg_sink import write_iceberg_batch
+from lakelet.spark.stream.write.query_start import started
 from lakelet.spark.types import spark_schema
 from lakelet.spark.write.matched_columns import matched
 
@@ -155,8 +156,7 @@ class IcebergTarget:
                 driver_rows=counts.driver_rows,
             )
 
-        writer = frame.writeStream.foreachBatch(apply).option("checkpointLocation", write.checkpoint).queryName(user)
-        return counts.written(finish(write, writer.trigger(availableNow=True).start()))
+        return counts.written(finish(write, started(frame, apply, write.checkpoint, None, user)))
 
 
 def _quoted(name: str) -> str:

@@ -6,12 +6,17 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, UnavailableError
 from lakelet.spark.session import is_connect
 from lakelet.spark.stream.write.checkpoint_mark import CheckpointMark
+
+# A server of Spark Connect gives the process that runs the batches ten seconds to come up, which a busy machine may not meet.
+_SLOW_WORKER = "Python worker failed to connect back"
+_START_ATTEMPTS = 3
 
 
 def started(
@@ -24,7 +29,14 @@ def started(
     """The running query; by default it takes what is there now and ends."""
     writer = df.writeStream.foreachBatch(body).option("checkpointLocation", folder)
     writer = writer.trigger(**(dict(trigger) if trigger is not None else {"availableNow": True}))
-    return (writer if query_name is None else writer.queryName(query_name)).start()
+    writer = writer if query_name is None else writer.queryName(query_name)
+    for _ in range(_START_ATTEMPTS):
+        try:
+            return writer.start()
+        except PySparkException as error:
+            if _SLOW_WORKER not in str(error):
+                raise
+    raise UnavailableError(f"checkpoint {folder!r}: {_SLOW_WORKER}, {_START_ATTEMPTS} times: the server is too busy")
 
 
 def check_user(spark: SparkSession, commit_user: str | None) -> None:
