@@ -85,7 +85,9 @@ class _Steps:
 
 
 def _steps(known: Sequence[str], shape: RowShape, layout: Sequence[WireField], columns: Sequence[Field]) -> _Steps:
-    fields = [one for one in layout if one.name in shape.schema.names]
+    # In the table's order, as are the reasons of a row: layouts come in any.
+    place_of = {name: place for place, name in enumerate(shape.schema.names)}
+    fields = sorted((one for one in layout if one.name in place_of), key=lambda one: place_of[one.name])
     keys = [one for one in fields if one.name in shape.key_sources]
     texts = {one.name: f"t{place}" for place, one in enumerate(fields)}
     priors = {one.name: f"p{place}" for place, one in enumerate(keys)}
