@@ -82,7 +82,7 @@ class Kernel:
         extending: Any = importlib.import_module("numba.extending")
         for one in self._inner:
             extending.register_jitable(forceinline=True)(one)
-        # Loops make no arrays: counting references to those that they get took more than half of their time.
+        # Loops make no arrays: counting references to those that they get is left out.
         return compile_cache.compiled(self._function, self._signature, nogil=True, _nrt=False)
 
 

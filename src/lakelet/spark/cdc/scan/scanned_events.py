@@ -71,19 +71,23 @@ def scanned_events(frame: DataFrame, format: str, *, whole: bool) -> DataFrame:
 
 def scanned_groups(events: DataFrame) -> ScannedGroups:
     """The groups of `scanned_events`: one job, a line for each."""
-    lines = events.groupBy("group_hash", "unsure", F.col("operation").isNull().alias("idle")).agg(
-        F.count(F.lit(1)).alias("count"), F.min("told").alias("least"), F.max("told").alias("told")
-    )
-    groups, counts = [], Counter[str]()
-    for line in lines.collect():
+    # By keys alone: the least of texts would have to sort all events.
+    keys = events.select("group_hash", "unsure", F.col("operation").isNull().alias("idle"), "told")
+    told, counts = dict[int, str](), Counter[int]()
+    others = Counter[str]()
+    for line in keys.groupBy(*keys.columns).count().collect():
         if line["unsure"] or line["idle"]:
-            counts["unsure" if line["unsure"] else "idle"] += line["count"]
+            others["unsure" if line["unsure"] else "idle"] += line["count"]
             continue
-        if line["least"] != line["told"]:
-            raise InternalError(f"two layouts have one hash, {line['group_hash']}: {line['least']}, {line['told']}")
-        database, schema, table, layout, keys = json.loads(line["told"])
-        groups.append(ToldGroup(line["group_hash"], (database, schema, table), layout, keys, line["count"]))
-    return ScannedGroups(tuple(groups), counts["idle"], counts["unsure"])
+        number = int(line["group_hash"])
+        counts[number] += line["count"]
+        if line["told"] is not None and told.setdefault(number, line["told"]) != line["told"]:
+            raise InternalError(f"two layouts have one hash, {number}: {told[number]}, {line['told']}")
+    groups = []
+    for number, count in counts.items():
+        database, schema, table, layout, key_names = json.loads(told[number])
+        groups.append(ToldGroup(number, (database, schema, table), layout, key_names, count))
+    return ScannedGroups(tuple(groups), others["idle"], others["unsure"])
 
 
 def unsure_frame(events: DataFrame) -> DataFrame:
