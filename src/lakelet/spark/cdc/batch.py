@@ -25,20 +25,17 @@ from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import Field
 from lakelet.spark.call_sites import UnrecordedCallSites
 from lakelet.spark.cdc.commit import CdcIdentity, replace_rows, upsert_rows
-from lakelet.spark.cdc.discovery import Discovery, EventGroup, discovered
+from lakelet.spark.cdc.discovery import Discovery, EventGroup
 from lakelet.spark.cdc.earlier_attempt import has_batch, put_aside
-from lakelet.spark.cdc.envelope.debezium import CutError
-from lakelet.spark.cdc.envelope.event_columns import lean_columns, origin_of
-from lakelet.spark.cdc.kept_rows import forget_rows, keep_rows
+from lakelet.spark.cdc.envelope.event_columns import origin_of
+from lakelet.spark.cdc.kept_events import RECORDED, Chosen, KeptEvents, kept_events
 from lakelet.spark.cdc.newest import newest
-from lakelet.spark.cdc.quarantine import EVENT_KEY, batch_tag, create_quarantine, quarantined
+from lakelet.spark.cdc.quarantine import batch_tag, create_quarantine, quarantined
 from lakelet.spark.cdc.settings import CdcSettings
+from lakelet.spark.cdc.table_rows import KeptRows, table_rows
 from lakelet.spark.cdc.target import NoKeyError, lake_of, prepared
-from lakelet.spark.cdc.typed_rows import EVENT, PLACE, REASON, RowShape, order, typed_rows
+from lakelet.spark.cdc.typed_rows import EVENT, PLACE, REASON, RowShape, order
 from lakelet.spark.opened_table import OpenedTable, open_table
-
-# Where an event of a quarantine was to go.
-_RECORDED = "recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,16 @@ class BatchTarget:
     groups: tuple[EventGroup, ...]
     columns: tuple[Field, ...]
     order: str
-    rows: DataFrame
+    kept: KeptRows
+
+    @property
+    def rows(self) -> DataFrame:
+        """All rows."""
+        return self.kept.all
+
+    def forget(self) -> None:
+        """Removes the rows from the executors."""
+        self.kept.forget()
 
     @property
     def good(self) -> DataFrame:
@@ -148,8 +154,8 @@ def planned_batch(
     quarantine to take, and the `target` that they were for; all by default. Rows that are `aside` are left out, and tables that
     have the batch of this identity. Unless `whole`, the bytes of events that can be read are left out, which its quarantine may
     ask for."""
-    chosen = _Chosen(only, aside)
-    with _kept_events(frame, settings, chosen, whole=whole) as (events, found):
+    with kept_events(frame, settings, Chosen(only, aside), whole=whole) as (kept, found):
+        events = kept.all
         refused: list[DataFrame] = []
         if found.poison:
             refused.append(events.filter("reason IS NOT NULL").withColumn("target", _text(None)))
@@ -157,7 +163,7 @@ def planned_batch(
         settled: list[str] = []
         try:
             for name, routed in _routed(events, found, settings, refused).items():
-                due, groups = (events, routed) if only is None else _recorded(events, name, routed)
+                due, groups = (kept, routed) if only is None else _recorded(kept, name, routed)
                 if not groups:
                     continue
                 if identity is not None and not identity.is_new and has_batch(settings, name, identity):
@@ -174,45 +180,7 @@ def planned_batch(
             yield PlannedBatch(events, found, tuple(targets), tuple(settled), tuple(refused), whole)
         finally:
             for target in targets:
-                forget_rows(target.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Which rows of events are taken: only some, or all but some."""
-
-    only: DataFrame | None
-    aside: DataFrame | None
-
-    def of(self, events: DataFrame) -> DataFrame:
-        if self.only is not None:
-            recorded = self.only.select(*EVENT_KEY, F.col("target").alias(_RECORDED)).distinct()
-            events = events.withColumn("origin", origin_of()).join(recorded, list(EVENT_KEY))
-        if self.aside is not None:
-            events = events.withColumn("origin", origin_of()).join(self.aside, list(EVENT_KEY), "left_anti")
-        return events
-
-
-@contextmanager
-def _kept_events(
-    frame: DataFrame, settings: CdcSettings, chosen: _Chosen, *, whole: bool
-) -> Iterator[tuple[DataFrame, Discovery]]:
-    kept: list[DataFrame] = []
-
-    def read(*, exact: bool) -> tuple[DataFrame, Discovery]:
-        events = chosen.of(settings.events(frame, exact=exact))
-        kept.append(keep_rows(events.withColumns(lean_columns(settings.memory.layouts, whole=whole))))
-        return kept[-1], discovered(kept[-1], settings, exact=exact)
-
-    try:
-        try:
-            found = read(exact=False)
-        except CutError:
-            found = read(exact=True)
-        yield found
-    finally:
-        for one in kept:
-            forget_rows(one)
+                target.forget()
 
 
 def _routed(
@@ -233,13 +201,15 @@ def _routed(
     return routed
 
 
-def _recorded(events: DataFrame, name: str, groups: Sequence[EventGroup]) -> tuple[DataFrame, list[EventGroup]]:
+def _recorded(kept: KeptEvents, name: str, groups: Sequence[EventGroup]) -> tuple[KeptEvents, list[EventGroup]]:
     """Of the events of a quarantine those that were on their way to a table, or to none: others were another call's, with its
     own rules of where they go."""
-    due = events.filter(F.col(_RECORDED).isNull() | (F.col(_RECORDED) == F.lit(name)))
+    due = kept.all.filter(F.col(RECORDED).isNull() | (F.col(RECORDED) == F.lit(name)))
     names = ["database_name", "schema_name", "table_name"]
     found = {tuple(line) for line in due.filter(F.col("operation").isNotNull()).select(*names).distinct().collect()}
-    return due, [one for one in groups if (one.source.database, one.source.schema, one.source.name) in found]
+    return KeptEvents(None, due, parsed_hashes=kept.parsed_hashes), [
+        one for one in groups if (one.source.database, one.source.schema, one.source.name) in found
+    ]
 
 
 def _refused(group: EventGroup, events: DataFrame, reason: str, target: str | None) -> DataFrame:
@@ -263,7 +233,7 @@ def _text(value: str | None) -> Column:
 
 def _target(
     frame: DataFrame,
-    events: DataFrame,
+    events: KeptEvents,
     name: str,
     groups: Sequence[EventGroup],
     settings: CdcSettings,
@@ -278,10 +248,8 @@ def _target(
         check(name, open_table(settings.warehouse, name, settings.options))
     shape = RowShape(schema, settings.style, settings.order_of(frame), settings.made)
     columns = shape.columns([group.fields for group in groups])
-    changes = events.filter("operation != 't'")
-    parts = [typed_rows(group.events(changes), shape, group.fields, columns, settings.memory) for group in groups]
-    # Read twice, for the poison and for the rows.
-    return BatchTarget(name, schema, tuple(groups), columns, shape.order, keep_rows(reduce(DataFrame.union, parts)))
+    rows = table_rows(events, shape, groups, columns, settings.memory)
+    return BatchTarget(name, schema, tuple(groups), columns, shape.order, rows)
 
 
 def quarantine_rows(
@@ -309,7 +277,8 @@ def quarantine_rows(
 
 
 def _has_poison(targets: Sequence[BatchTarget]) -> bool:
-    counts = [target.rows.selectExpr(f"count({REASON}) AS bad") for target in targets]
+    checked = [target.kept.typed for target in targets if target.kept.typed is not None]
+    counts = [rows.selectExpr(f"count({REASON}) AS bad") for rows in checked]
     return bool(counts) and any(line["bad"] for line in reduce(DataFrame.union, counts).collect())
 
 

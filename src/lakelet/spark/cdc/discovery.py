@@ -17,6 +17,7 @@ from lakelet.model.types import Field, string
 from lakelet.spark.cdc.envelope.debezium import CutError
 from lakelet.spark.cdc.envelope.event_columns import HASH
 from lakelet.spark.cdc.route import SourceTable
+from lakelet.spark.cdc.scan.scanned_events import ScannedGroups
 from lakelet.spark.cdc.settings import CdcSettings
 from lakelet.spark.cdc.value.wire_field import WireField
 
@@ -87,6 +88,24 @@ def discovered(events: DataFrame, settings: CdcSettings, *, exact: bool = True) 
     settings.memory.learn({number: layout for number, (_, layout) in layouts.items()})
     groups = sorted(found.values(), key=lambda one: (str(one.source), one.hashes[0]))
     return Discovery(tuple(_merged(groups)), sum(totals.values()), totals["skipped"], totals["poison"])
+
+
+def told(found: ScannedGroups, settings: CdcSettings) -> Discovery:
+    """The groups of events that were scanned."""
+    groups = []
+    for one in found.groups:
+        fields, wrong = _layout(one.layout, settings, exact=True)
+        keys = tuple(json.loads(one.key_names)) if one.key_names else ()
+        groups.append(EventGroup(SourceTable(*one.names), (one.hash,), fields, keys, one.count, 0, wrong))
+    groups.sort(key=lambda one: (str(one.source), one.hashes[0]))
+    return Discovery(tuple(_merged(groups)), found.idle + sum(one.count for one in groups), found.idle, 0)
+
+
+def together(one: Discovery, other: Discovery) -> Discovery:
+    """What two parts of a batch have."""
+    groups = sorted((*one.groups, *other.groups), key=lambda group: str(group.source))
+    rows, skipped = one.rows + other.rows, one.skipped + other.skipped
+    return Discovery(tuple(_merged(groups)), rows, skipped, one.poison + other.poison)
 
 
 def _layout(text: str | None, settings: CdcSettings, *, exact: bool) -> tuple[tuple[WireField, ...], str | None]:

@@ -27,10 +27,10 @@ from lakelet.spark.types import spark_type
 
 KIND, REASON, PLACE = "kind", "reason", "place"
 EVENT = ("raw", "message_key", "origin", "row_index", "topic", "partition", "offset", "kafka_timestamp", "position")
-_BYTES = ("raw", "message_key")
+BYTES = ("raw", "message_key")
 _SHOWN = 60
 # Formats of local times go through an instant of the session's zone, in which some local times do not exist.
-_UTC = {"spark.sql.session.timeZone": "UTC"}
+UTC = {"spark.sql.session.timeZone": "UTC"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def typed_rows(
     steps = memory.once(key, lambda: _steps(events.columns, shape, layout, columns))
     # By position: names may differ by case alone, which `getField` would take for one.
     rows = events.select(*steps.texts).select(*map(F.col, events.columns), *steps.spread).toDF(*steps.names)
-    with session_settings(events.sparkSession, _UTC if shape.made else {}):
+    with session_settings(events.sparkSession, UTC if shape.made else {}):
         for chosen in steps.rows:
             rows = rows.select(*chosen)
     return rows
@@ -85,7 +85,9 @@ class _Steps:
 
 
 def _steps(known: Sequence[str], shape: RowShape, layout: Sequence[WireField], columns: Sequence[Field]) -> _Steps:
-    fields = [one for one in layout if one.name in shape.schema.names]
+    # In the table's order, as are the reasons of a row: layouts come in any.
+    place_of = {name: place for place, name in enumerate(shape.schema.names)}
+    fields = sorted((one for one in layout if one.name in place_of), key=lambda one: place_of[one.name])
     keys = [one for one in fields if one.name in shape.key_sources]
     texts = {one.name: f"t{place}" for place, one in enumerate(fields)}
     priors = {one.name: f"p{place}" for place, one in enumerate(keys)}
@@ -133,10 +135,10 @@ class _Typed:
 
 def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> Steps:
     made = {name: rule.expression(typed.value) for name, rule in shape.made.items()}
-    found = {column.name: _found(typed.value, made, column) for column in columns}
+    found = {column.name: found_value(typed.value, made, column) for column in columns}
     earlier = {name: rule.expression(typed.before) for name, rule in shape.made.items() if rule.reads is not None}
     before = {
-        column.name: _found(typed.before, {**made, **earlier}, column)
+        column.name: found_value(typed.before, {**made, **earlier}, column)
         for column in columns
         if column.name in shape.schema.primary_keys
     }
@@ -161,7 +163,7 @@ def _with_kinds(typed: _Typed, shape: RowShape, columns: Sequence[Field]) -> Ste
     chosen = [_retracting(column, place, shape).alias(f"c{place}") for place, column in enumerate(columns)]
     # The bytes of an event are for its quarantine: rows without a reason are kept, shuffled and written without them.
     poison = F.col(REASON).isNotNull()
-    event = [F.when(poison, F.col(name)).alias(name) if name in _BYTES else F.col(name) for name in EVENT]
+    event = [F.when(poison, F.col(name)).alias(name) if name in BYTES else F.col(name) for name in EVENT]
     last = [F.col(KIND), F.col(REASON), order(shape.order, F.col(KIND)).alias(PLACE), *event, *chosen]
     return (flat, exploded, last)
 
@@ -174,7 +176,8 @@ def order(by: str, kind: Column) -> Column:
     return F.struct(*(column.alias(f"o{place}") for place, column in enumerate([*first, *inner])))
 
 
-def _found(values: Values, made: Mapping[str, Column], column: Field) -> Column:
+def found_value(values: Values, made: Mapping[str, Column], column: Field) -> Column:
+    """The value of a column: made, or the event's, or NULL."""
     value = made.get(column.name)
     value = values(column.name) if value is None else value
     return (F.lit(None) if value is None else value).cast(spark_type(column.type))
@@ -187,11 +190,12 @@ def _retracting(column: Field, place: int, shape: RowShape) -> Column:
         return F.when(F.col(KIND) == "-U", F.col(f"k{place}")).otherwise(value)
     if column.type.nullable:
         return value
-    filler = _zero(column)
+    filler = zero(column)
     return value if filler is None else F.when(F.col(KIND).isin("-U", "-D"), F.coalesce(value, filler)).otherwise(value)
 
 
-def _zero(column: Field) -> Column | None:
+def zero(column: Field) -> Column | None:
+    """Some value of a column's type."""
     kind = spark_type(column.type)
     match kind:
         case T.StringType() | T.BinaryType():

@@ -33,6 +33,8 @@ _WIDTH = 20
 HASH = "group_hash"
 _GROUP = ("database_name", "schema_name", "table_name", "layout")
 _NOTHING = "\0"
+# The order in the frame, where a frame of some of its events has it.
+ARRIVAL = "_cdc_arrival"
 # The columns of selects that follow one another.
 Steps = tuple[list[Column], ...]
 
@@ -54,7 +56,7 @@ def arrived(found: T.StructType) -> list[Column]:
         F.col("value").cast("string").alias("text"),
         F.lit(None).cast("string").alias("origin"),
         *kafka,
-        F.monotonically_increasing_id().alias("arrival"),
+        (F.col(ARRIVAL) if ARRIVAL in kinds else F.monotonically_increasing_id()).alias("arrival"),
     ]
 
 
