@@ -10,7 +10,10 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 # A JVM that lives for minutes does not earn back what its second compiler takes from two cores.
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The code of hundreds of queries fits into this cache: swept out, it is interpreted and compiled again.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+# A busy machine is slow, not gone: what Spark gives a Python process, or a driver that asks it, to answer (15 s and 120 s).
+PATIENT = {"spark.network.timeout": "600s", "spark.python.authenticate.socketTimeout": "300s"}
 
 
 @functools.cache
