@@ -14,6 +14,8 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[=>()][0-9A-Za-z]?|\r")
 # Ctrl-C is a signal only from a terminal that is the process's own.
 PROGRAM = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from lakelet.cli import main; raise SystemExit(main())"
 CTRL_C, CTRL_D, TAB = "\x03", "\x04", "\t"
+# However busy the machine is: what has not come by then does not come.
+WAIT_SECONDS = 300
 
 
 class Terminal:
@@ -50,7 +52,7 @@ class Terminal:
         begun = pressed = time.monotonic()
         while text not in self._seen:
             now = time.monotonic()
-            assert now < begun + 40, f"{text!r} did not come, but {self._seen[-1000:]!r}"
+            assert now < begun + WAIT_SECONDS, f"{text!r} did not come, but {self._seen[-1000:]!r}"
             if keys and now > pressed + 1:
                 pressed = now
                 self.type(keys)
@@ -66,7 +68,7 @@ class Terminal:
 
     def finish(self) -> int:
         """Waits for the end; the exit code."""
-        ends = time.monotonic() + 60
+        ends = time.monotonic() + WAIT_SECONDS
         while self.process.poll() is None:
             assert time.monotonic() < ends
             self._read(0.1)

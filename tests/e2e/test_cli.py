@@ -17,7 +17,7 @@ ORDERS = "lakelet_demo.orders"
 def lakelet(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "lakelet", *arguments]
     wide = {**os.environ, "COLUMNS": "200"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=wide, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=wide, check=False)
 
 
 def printed(finished: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ def test_senseless_command_lines_end_with_2(arguments: tuple[str, ...]) -> None:
 def test_help_and_the_installed_command(tmp_path: Path) -> None:
     script = Path(sys.executable).with_name("lakelet")
     shown = subprocess.run(
-        [str(script), "--help"], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True
+        [str(script), "--help"], capture_output=True, text=True, timeout=300, cwd=tmp_path, check=True
     )
     assert all(command in shown.stdout for command in ("demo", "tables", "inspect"))
     assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ ORDERS = "lakelet_demo.orders"
 def demo(warehouse: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "lakelet", "demo", "--warehouse", str(warehouse), *arguments]
     environment = {**os.environ, "COLUMNS": "200", **variables}
-    return subprocess.run(command, capture_output=True, text=True, timeout=280, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
 
 
 @pytest.mark.spark
@@ -68,7 +68,7 @@ def test_without_pyspark_one_line_says_what_to_do(tmp_path: Path) -> None:
         "from lakelet.cli import main; assert 'pyspark' not in sys.modules\n"
         f"sys.exit(main(['demo', '--warehouse', {str(tmp_path)!r}]))"
     )
-    shown = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    shown = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=600)
     assert shown.returncode == 1
     assert "pip install 'lakelet[spark]'" in " ".join(shown.stderr.split())
     assert "Traceback" not in shown.stderr

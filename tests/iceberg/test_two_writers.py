@@ -44,7 +44,7 @@ def test_processes_append(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(120)
+        worker.join(600)
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert ids(table) == sorted(number * 100 + turn for number in range(2) for turn in range(6))
     check_sums(table)

@@ -67,9 +67,9 @@ def check_race(address: Address, acknowledged: Sequence[Acknowledged]) -> None:
 
 def test_eight_processes_append_on_a_disk(tmp_path: Path) -> None:
     address = new_table(Address(str(tmp_path)))
-    acknowledged = race(address, ["append"] * 8, 50)
+    acknowledged = race(address, ["append"] * 8, 25)
     check_race(address, acknowledged)
-    assert commits(address) == 400
+    assert commits(address) == 200
 
 
 def test_eight_processes_mix_operations_on_a_disk(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import lakelet
 
 TABLE = "d.t"
 ROWS_PER_COMMIT = 3
-START_SECONDS = 200
+START_SECONDS = 500
 
 _barrier: Barrier | None = None
 

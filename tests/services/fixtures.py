@@ -9,7 +9,9 @@ import pytest
 
 from tests.services.minio import minio
 from tests.services.seaweedfs import seaweedfs
-from tests.services.server import S3Service, ServiceMissing
+from tests.services.server import S3Service, ServiceFailed, ServiceMissing
+
+_START_ATTEMPTS = 3
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,10 +35,23 @@ def s3_minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Service]:
     yield from _started(minio, tmp_path_factory.mktemp("minio"))
 
 
+def _first_that_starts(
+    service: Callable[[Path], AbstractContextManager[S3Service]], folder: Path
+) -> tuple[AbstractContextManager[S3Service], S3Service]:
+    """A server that is ready: its ports may have been taken by somebody else before it was, so it is started again."""
+    for attempt in range(_START_ATTEMPTS - 1):
+        context = service(folder / str(attempt))
+        try:
+            return context, context.__enter__()
+        except ServiceFailed:
+            continue
+    context = service(folder / "last")
+    return context, context.__enter__()
+
+
 def _started(service: Callable[[Path], AbstractContextManager[S3Service]], folder: Path) -> Iterator[S3Service]:
     try:
-        context = service(folder)
-        started = context.__enter__()
+        context, started = _first_that_starts(service, folder)
     except ServiceMissing as missing:
         if os.environ.get("CI") == "true":
             pytest.fail(f"CI needs this service: {missing}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.services.server import ServiceFailed, ServiceMissing, free_ports, running
 
-START_SECONDS = 120
+START_SECONDS = 300
 _CLUSTER = "bGFrZWxldC10ZXN0cy1rZg"
 _CLIENTS = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
 

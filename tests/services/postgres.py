@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.services.server import ServiceFailed, ServiceMissing, running
 
-START_SECONDS = 60
+START_SECONDS = 300
 _USER = "postgres"
 
 

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -15,7 +16,9 @@ import pyarrow.fs
 
 ACCESS_KEY = "lakelet-test-key"
 SECRET_KEY = "lakelet-test-secret"
-START_SECONDS = 60
+START_SECONDS = 300
+PORTS = range(10_000, 32_000)
+_CHANCE = random.SystemRandom()
 
 
 class ServiceMissing(Exception):
@@ -52,24 +55,28 @@ class S3Service:
 
 
 def free_ports(count: int, *, also_above: int = 0) -> list[int]:
-    """Ports nobody listens on; with `also_above`, port + also_above is free as well (SeaweedFS's gRPC)."""
+    """Ports nobody listens on; with `also_above`, port + also_above is free as well (SeaweedFS's gRPC).
+
+    All are below those that the system gives to connections, one of which might have the port before its server does.
+    """
     ports: list[int] = []
+    taken: set[int] = set()
     while len(ports) < count:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            # The system hands out ports from 32768 up: come down so that the second one exists.
-            if also_above:
-                port = 10000 + port % 12000
-                try:
-                    with socket.socket() as lower:
-                        lower.bind(("127.0.0.1", port))
-                    second.bind(("127.0.0.1", port + also_above))
-                except OSError:
-                    continue
-        if port not in ports:
+        port = _CHANCE.randrange(PORTS.start, PORTS.stop - also_above)
+        wanted = {port, port + also_above}
+        if not wanted & taken and all(map(_is_free, wanted)):
             ports.append(port)
+            taken |= wanted
     return ports
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @contextmanager
@@ -131,7 +138,7 @@ def create_bucket(service: S3Service, process: subprocess.Popen[bytes], log: Pat
 
 
 def _answers(endpoint: str) -> None:
-    connection = http.client.HTTPConnection(endpoint.removeprefix("http://"), timeout=2)
+    connection = http.client.HTTPConnection(endpoint.removeprefix("http://"), timeout=30)
     try:
         connection.request("GET", "/")
         connection.getresponse().read()

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyspark
 
-from tests.spark.java import BRIEF
+from tests.spark.java import BRIEF, PATIENT
 
-START_SECONDS = 60
+START_SECONDS = 240
 RUN_SECONDS = 500
 HOSTS = ("127.0.0.1", "127.0.0.2")
 _INSTALLED = Path(pyspark.__file__).parent
@@ -26,6 +26,7 @@ SMALL = {
     "spark.driver.memory": "768m",
     "spark.executor.extraJavaOptions": BRIEF,
     "spark.log.level": "ERROR",
+    "spark.python.authenticate.socketTimeout": PATIENT["spark.python.authenticate.socketTimeout"],
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",

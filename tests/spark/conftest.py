@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.java import environment, java_home, spark_environment
+from tests.spark.java import PATIENT, environment, java_home, spark_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +45,7 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Spar
 
     folder = tmp_path_factory.mktemp("spark")
     config = {
+        **PATIENT,
         "spark.driver.memory": "1500m",
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "ERROR",

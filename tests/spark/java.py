@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.spark.class_archive import class_archive
+
 REPOSITORY = Path(__file__).parents[2]
 # A JVM that lives for minutes does not earn back what its second compiler takes from two cores.
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The code of hundreds of queries fits into this cache: swept out, it is interpreted and compiled again.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+# A busy machine is slow, not gone: what Spark gives a Python process, or a driver that asks it, to answer (15 s and 120 s).
+PATIENT = {"spark.network.timeout": "600s", "spark.python.authenticate.socketTimeout": "300s"}
 
 
 @functools.cache
@@ -30,8 +35,14 @@ def spark_environment(home: str) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)]),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SUBMIT_OPTS": BRIEF,
+        "SPARK_SUBMIT_OPTS": f"{BRIEF} {_archived_classes(home)}",
     }
+
+
+def _archived_classes(home: str) -> str:
+    """The options with which a driver has most of its classes from an archive, silently from its jars where it cannot."""
+    archive = class_archive(home, BRIEF)
+    return "" if archive is None else f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 @contextmanager

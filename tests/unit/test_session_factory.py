@@ -19,7 +19,7 @@ assert lake.sql("SELECT 1 AS one").rows() == [(1,)]
 
 @pytest.mark.parametrize("imported", ["from lakelet import connect", "from lakelet.catalog import connect"])
 def test_any_way_to_a_lake_gives_sql(imported: str) -> None:
-    subprocess.run([sys.executable, "-c", PROGRAM.format(imported=imported)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", PROGRAM.format(imported=imported)], check=True, timeout=600)
 
 
 def test_without_a_package_that_provides_sessions(monkeypatch: pytest.MonkeyPatch) -> None:

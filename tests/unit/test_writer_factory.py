@@ -22,7 +22,7 @@ assert table.scan().count() == 1
 
 
 def test_a_table_opens_a_writer(tmp_path: object) -> None:
-    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], check=True, timeout=600)
 
 
 def test_without_a_package_that_provides_writers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 from tests.conformance.line_process import CLOSE_TIMEOUT_S, HarnessError
+from tests.services.server import free_ports
 
 FOLDER = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakelet" / "jars"
@@ -44,7 +45,7 @@ class RestServer:
             return
         self.stop()
         self._process = subprocess.Popen(
-            [str(FOLDER / "server.sh"), str(self.folder), self.uri.rpartition(":")[2] or "0"],
+            [str(FOLDER / "server.sh"), str(self.folder), self.uri.rpartition(":")[2] or str(free_ports(1)[0])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -100,5 +101,5 @@ class RestServer:
 
     def _ask(self, switch: str, **values: str) -> str:
         request = Request(f"{self.uri}/control/{switch}?{urlencode(values)}", method="POST")
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=300) as answer:
             return str(answer.read().decode())

@@ -153,7 +153,8 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
     started = time.monotonic()
     with pytest.raises(UnavailableError, match="s3://bucket/w/x"):
         store.put_if_absent("x", b"")
-    assert time.monotonic() - started < 10
+    # It is not asked again for minutes.
+    assert time.monotonic() - started < 100
 
 
 def test_rule_11_a_server_that_ignores_the_condition_cannot_hold_a_warehouse(fake: FakeS3) -> None:

@@ -42,6 +42,14 @@ def test_iceberg_tables_are_filled_refreshed_and_streamed(workshop: Workshop) ->
         workshop.run(SHOP, full_refresh=[ORDERS])
     workshop.run(SHOP, full_refresh=[f"{ORDERS}+"])
     assert (ids(workshop), ids(workshop, "shop.copies")) == ([0, 1, 3, 4], [0, 1, 3, 4])
+
+
+@pytest.mark.deep
+def test_other_columns_and_a_table_that_was_dropped(workshop: Workshop) -> None:
+    """What tests/spark/pipeline/test_refresh.py and test_versions.py show of native tables."""
+    workshop.raw("1.json", '{"id": 1, "amount": 1}\n{"id": 3, "amount": 20}\n{"id": 4, "amount": 1}\n')
+    workshop.run(SHOP)
+    assert ids(workshop) == [0, 1, 3, 4]
     wider = SHOP.replace("source: raw\n", "sql: SELECT *, 'x' AS note FROM STREAM(raw)\n")
     wider = wider.replace("1.0D AS amount", "1.0D AS amount, 'y' AS note")
     with pytest.raises(InvalidError, match="note"):

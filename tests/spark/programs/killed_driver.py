@@ -8,10 +8,11 @@ import sys
 from lakelet.spark.session import local_session
 from lakelet.spark.write.table_write import write
 from tests.spark.faults import KillAround, OnDriver, opening_with, write_module
+from tests.spark.java import PATIENT
 
 
 def main(warehouse: str, table: str, moment: str) -> None:
-    spark = local_session(config={"spark.driver.memory": "768m", "spark.log.level": "ERROR"})
+    spark = local_session(config={**PATIENT, "spark.driver.memory": "768m", "spark.log.level": "ERROR"})
     write_module().open_table = opening_with(
         lambda store: OnDriver(
             KillAround(store, "put_if_absent", "/snapshot/snapshot-", after=moment == "after"), store

@@ -13,6 +13,7 @@ from lakelet.pipeline import load
 from lakelet.spark import local_session, run_pipeline
 from lakelet.spark.pipeline.target.table_target import TableTarget
 from lakelet.storage.disk.local_store import LocalStore
+from tests.spark.java import PATIENT
 
 
 def end() -> None:
@@ -49,7 +50,9 @@ def main(file: str, warehouse: str, point: str, *refreshed: str) -> None:
             end()
 
         TableTarget.reset = emptied  # type: ignore[method-assign,assign]
-    spark = local_session("killed pipeline", config={"spark.log.level": "ERROR", "spark.sql.shuffle.partitions": "2"})
+    spark = local_session(
+        "killed pipeline", config={**PATIENT, "spark.log.level": "ERROR", "spark.sql.shuffle.partitions": "2"}
+    )
     run_pipeline(spark, load(file), warehouse, full_refresh=refreshed)
 
 

@@ -19,6 +19,7 @@ from lakelet.spark.stream.write import query, table_sink
 from lakelet.storage.decorated import DecoratedStore
 from lakelet.storage.store import ObjectStore
 from tests.spark.faults import OnDriver, opening_with
+from tests.spark.java import PATIENT
 from tests.spark.stream.sink_tables import file_stream, two_tables
 
 
@@ -70,7 +71,7 @@ def kill_around_calls(window: str, batch: int) -> None:
 
 
 def main(arguments: dict[str, Any]) -> None:
-    spark = ls.local_session(config={"spark.driver.memory": "768m", "spark.log.level": "ERROR"})
+    spark = ls.local_session(config={**PATIENT, "spark.driver.memory": "768m", "spark.log.level": "ERROR"})
     window, batch = arguments["window"], arguments["batch"]
     kill_around_calls(window, batch)
     table_sink.open_table = opening_with(lambda store: OnDriver(KilledAtSnapshot(store, window, batch), store))

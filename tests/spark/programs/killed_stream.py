@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import lakelet
 from lakelet.spark.session import local_session
 from lakelet.spark.stream.read.stream_frame import read_stream
+from tests.spark.java import PATIENT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,7 @@ def replay(
 
 
 def main(warehouse: str, source: str, target: str, checkpoint: str, batch: str, moment: str) -> None:
-    spark = local_session(config={"spark.driver.memory": "768m", "spark.log.level": "ERROR"})
+    spark = local_session(config={**PATIENT, "spark.driver.memory": "768m", "spark.log.level": "ERROR"})
     replay(spark, warehouse, source, target, checkpoint, (int(batch), moment))
 
 

@@ -1,4 +1,4 @@
-"""On a cluster of two executors, with Lakelet sent along: as a wheel under a name that Spark knows, and as an archive.
+"""On a cluster of one executor or two, with Lakelet sent along: as a wheel under a name that Spark knows, and as an archive.
 
 The driver and the executors start without PYTHONPATH and with a HOME in which nothing can be made.
 """
@@ -20,7 +20,8 @@ from tests.spark.programs import shipped_job
 # A cluster starts five processes, which a busy machine takes its time for.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-CLUSTER = "local-cluster[2,1,1024]"
+# One executor shows that the code arrives; the archive goes to two.
+ONE, TWO = "local-cluster[1,1,1024]", "local-cluster[2,1,1024]"
 PROGRAM = Path(shipped_job.__file__)
 
 
@@ -34,8 +35,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def reported(java: str, folder: Path, **options: Any) -> dict[str, Any]:
-    ended = submit(java, folder, master=CLUSTER, program=PROGRAM, arguments=[str(folder / "warehouse")], **options)
+def reported(java: str, folder: Path, cluster: str, **options: Any) -> dict[str, Any]:
+    ended = submit(java, folder, master=cluster, program=PROGRAM, arguments=[str(folder / "warehouse")], **options)
     assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
     report: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return report
@@ -53,7 +54,7 @@ def test_a_wheel_sent_with_py_files(java: str, wheel: Path, tmp_path: Path) -> N
     # Of what --py-files lists Spark puts zips on the path of executors, not wheels; a wheel is a zip.
     sent = tmp_path / "lakelet.zip"
     sent.write_bytes(wheel.read_bytes())
-    report = reported(java, tmp_path, flags=["--py-files", str(sent)])
+    report = reported(java, tmp_path, ONE, flags=["--py-files", str(sent)])
     check(report, tmp_path)
     assert report["driver"] == f"{sent}/lakelet/__init__.py"
     work = tmp_path / "spark-home" / "work"
@@ -75,6 +76,7 @@ def test_an_archive_of_packages_and_bounded_workers(java: str, wheel: Path, tmp_
     report = reported(
         java,
         tmp_path,
+        TWO,
         config=config,
         flags=["--archives", f"{tmp_path / 'packages.tar.gz'}#packages"],
         variables={"PYTHONPATH": str(packages)},

@@ -1,11 +1,13 @@
 """The examples of the pages about streams, change events and pipelines run as they are written."""
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from lakelet import connect
 from lakelet.pipeline import defined
@@ -14,8 +16,9 @@ from tests.spark.cdc.sample_events import debezium, text
 
 DOCS = Path(__file__).parents[3] / "docs"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-# A reader's session is in the folder of the example, and a test need not wait as long.
+# A reader waits for some seconds, in which a busy machine may not come to its first batch.
 _WAITS = re.compile(r"query\.awaitTermination\(\d+\)")
+_WAIT_SECONDS = 600
 # A loop that waits for ever, and the same with an end.
 _FOLLOWS = ("orders.follow(start=3)", "orders.follow(start=3, end=4)")
 
@@ -24,10 +27,19 @@ def blocks(page: str, language: str = "python") -> list[str]:
     return [body for kind, body in _BLOCK.findall((DOCS / page).read_text(encoding="utf-8")) if kind == language]
 
 
+def wait_for_a_batch(query: StreamingQuery) -> None:
+    """Until a batch with rows has ended; the failure of the query, if it has one."""
+    ends = time.monotonic() + _WAIT_SECONDS
+    while not any(progress.numInputRows for progress in query.recentProgress):
+        assert time.monotonic() < ends, "the query had no batch"
+        assert not query.awaitTermination(0.1), "the query ended without a batch"
+
+
 def run(page: str, folder: Path, known: dict[str, Any]) -> None:
     """Executes the blocks of a page one after the other, as a reader who is in the folder would."""
+    known["wait_for_a_batch"] = wait_for_a_batch
     for number, block in enumerate(blocks(page)):
-        body = _WAITS.sub("query.awaitTermination(6)", block).replace('"./', f'"{folder}/')
+        body = _WAITS.sub("wait_for_a_batch(query)", block).replace('"./', f'"{folder}/')
         exec(compile(body, f"{page}, block {number}", "exec"), known)
 
 
@@ -40,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_examples_of_streams_run(spark: SparkSession, folder: Path) -> None:
     known: dict[str, Any] = {}
     run("streaming-writes.md", folder, known)
-    assert len(known) > 3
+    assert len(known) > 4
 
 
 def test_the_examples_of_reads_run(spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +69,7 @@ def test_the_examples_of_reads_run(spark: SparkSession, folder: Path, capsys: py
         body = block.replace(*_FOLLOWS).replace('"./', f'"{folder}/')
         exec(compile(body, f"streaming-reads.md, block {number}", "exec"), known)
         if "query" in known:
-            known["query"].awaitTermination(60)
+            known["query"].awaitTermination(_WAIT_SECONDS)
     assert "+I" in capsys.readouterr().out
     assert known["lag"].snapshots_behind == 0
     assert known["appended"].isStreaming

@@ -98,5 +98,5 @@ def test_on_this_machine_the_drivers_python_runs_tasks_unless_one_was_chosen(
 
 def test_without_pyspark_the_extra_is_named() -> None:
     program = "import sys; sys.modules['pyspark'] = None; import lakelet.spark"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
     assert run.stderr.splitlines()[-1].endswith("pip install 'lakelet[spark]'")

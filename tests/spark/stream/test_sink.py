@@ -237,7 +237,7 @@ def test_files_are_compacted_in_the_background(spark: SparkSession, lake: lakele
     given: dict[str, Any] = {"commit_user": "job", "mode": "append", "compaction": "background", "compact_every": 2}
     for batch in range(4):
         ls.write_batch(frame(spark, rows_of(batch)), batch, lake.location, "shop.orders", **given)
-    ls.wait_for_compactions(60)
+    ls.wait_for_compactions(600)
     assert ls.compaction_failures() == {}
     assert "COMPACT" in {snapshot.commit_kind.value for snapshot in table.snapshots()}
     assert stored(table) == merged([rows_of(batch) for batch in range(4)], keyed=False)

@@ -52,7 +52,7 @@ def test_ten_are_loaded_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     load = loader.snapshot
 
     def wait(key: Any) -> Any:
-        together.wait(30)
+        together.wait(300)
         return load(key)
 
     monkeypatch.setattr(loader, "snapshot", wait)

@@ -14,7 +14,7 @@ def test_results_come_in_the_order_of_the_tasks() -> None:
 
     def do(number: int) -> int:
         if number == 0:
-            assert first.wait(60)
+            assert first.wait(300)
         elif number == 1:
             first.set()
         return number * 10

@@ -12,7 +12,7 @@ from lakelet.compact.background import BackgroundCompaction
 from lakelet.model.snapshot import CommitKind
 from tests.unit.compact.keyed_tables import keyed_table, rows, values
 
-_PATIENCE = 60
+_PATIENCE = 300
 
 
 def test_once() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.realtime.wal_file import WalFile
-from tests.unit.realtime.written_table import WrittenTable
+from tests.unit.realtime.written_table import WAIT_SECONDS, WrittenTable
 
 
 def test_rows_that_come_during_a_sync_share_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +16,7 @@ def test_rows_that_come_during_a_sync_share_the_next(tmp_path: Path, monkeypatch
 
         def slow(self: WalFile) -> None:
             begun.set()
-            go.wait(60)
+            go.wait(WAIT_SECONDS)
             sync(self)
 
         monkeypatch.setattr(WalFile, "sync", slow)
@@ -25,7 +25,7 @@ def test_rows_that_come_during_a_sync_share_the_next(tmp_path: Path, monkeypatch
             threading.Thread(target=writer.put, args=({"id": number, "v": "a", "x": None},)) for number in range(9)
         ]
         threads[0].start()
-        assert begun.wait(60)
+        assert begun.wait(WAIT_SECONDS)
         for thread in threads[1:]:
             thread.start()
         while len(writer._log._waiting) < 8:

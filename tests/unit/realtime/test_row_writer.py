@@ -11,7 +11,7 @@ from lakelet.errors import ConflictError, CorruptionError, InvalidError, Unavail
 from lakelet.model.schema import TableSchema
 from lakelet.realtime import flush_worker
 from lakelet.storage.home import TableHome
-from tests.unit.realtime.written_table import COLUMNS, WrittenTable, kill, sorted_rows
+from tests.unit.realtime.written_table import COLUMNS, WAIT_SECONDS, WrittenTable, kill, sorted_rows
 
 
 @pytest.fixture
@@ -70,17 +70,19 @@ def test_a_scan_takes_conditions_columns_and_a_limit(written: WrittenTable) -> N
 
 
 def test_the_newest_of_several_memtables_wins(written: WrittenTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    go = threading.Event()
+    begun, go = threading.Event(), threading.Event()
     flush = flush_worker.flush_memtable
 
     def late(*arguments: object) -> object:
-        go.wait(60)
+        begun.set()
+        go.wait(WAIT_SECONDS)
         return flush(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(flush_worker, "flush_memtable", late)
     with written.writer({"memtable.size": "300 b", "memtable.flush-threshold": "0.1"}) as writer:
         for text in ("one", "two", "three"):
             writer.put(row(1, text))
+        assert begun.wait(WAIT_SECONDS)
         states = [memtable.state for memtable in writer.status().memtables]
         assert states == ["flushing", "immutable", "active"]
         assert writer.get({"id": 1}) == row(1, "three")
@@ -102,6 +104,8 @@ def test_without_room_a_put_waits_and_is_refused(written: WrittenTable, monkeypa
         writer = written.writer(options)
         for number in range(3):
             writer.put(row(number))
+        with writer._memtables.changed:
+            assert writer._memtables.changed.wait_for(lambda: writer._worker.failures, WAIT_SECONDS)
         with pytest.raises(UnavailableError, match=r"3 memtables are full.*wait-timeout.*the store is away"):
             writer.put(row(9))
         with pytest.raises(UnavailableError):
@@ -453,13 +457,13 @@ def test_a_flush_that_is_committed_but_not_yet_told_counts_once(
     def told_late(*arguments: object) -> object:
         made = flush(*arguments)  # type: ignore[arg-type]
         committed.set()
-        go.wait(60)
+        go.wait(WAIT_SECONDS)
         return made
 
     monkeypatch.setattr(flush_worker, "flush_memtable", told_late)
     with written.writer({"memtable.size": "300 b", "memtable.flush-threshold": "0.1"}) as writer:
         writer.put(row(1))
-        assert committed.wait(60)
+        assert committed.wait(WAIT_SECONDS)
         seen = writer.scan().count()
         go.set()
     assert seen == 1

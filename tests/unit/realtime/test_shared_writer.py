@@ -1,5 +1,6 @@
 """One writer shared by threads that put, delete and read while memtables are flushed all the time."""
 
+import itertools
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from lakelet.errors import InvalidError
 from lakelet.realtime.row_writer import RowWriter
-from tests.unit.realtime.written_table import WrittenTable
+from tests.unit.realtime.written_table import WAIT_SECONDS, WrittenTable
 
 ROUNDS = 40
 SMALL = {"memtable.size": "1 kb", "wal.sync": "never"}
@@ -97,7 +98,7 @@ def test_a_close_waits_for_those_who_put(tmp_path: Path) -> None:
     begun = threading.Event()
 
     def puts() -> None:
-        for number in range(10_000):
+        for number in itertools.count():
             writer.put({"id": number, "v": None, "x": None})
             put.append(number)
             if number == 5:
@@ -108,7 +109,7 @@ def test_a_close_waits_for_those_who_put(tmp_path: Path) -> None:
             puts()
 
     def close() -> None:
-        assert begun.wait(60)
+        assert begun.wait(WAIT_SECONDS)
         writer.close()
 
     together(puts_until_closed, close)

@@ -12,6 +12,8 @@ from lakelet.realtime.row_writer import RowWriter
 from lakelet.table import Table
 
 COLUMNS = [("id", "BIGINT NOT NULL"), ("v", "STRING"), ("x", "DOUBLE")]
+# However busy the machine is: a thread that has not done it by then does not do it.
+WAIT_SECONDS = 300
 
 
 class WrittenTable:

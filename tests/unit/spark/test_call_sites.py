@@ -47,12 +47,12 @@ def test_the_last_of_several_threads_ends_it(before: bool | None) -> None:
     @UnrecordedCallSites()
     def other() -> None:
         entered.set()
-        leave.wait(10)
+        leave.wait(300)
 
     thread = threading.Thread(target=other)
     with UnrecordedCallSites():
         thread.start()
-        assert entered.wait(10)
+        assert entered.wait(300)
     assert is_recording() is False
     leave.set()
     thread.join()

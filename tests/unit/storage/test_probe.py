@@ -27,7 +27,7 @@ class ChecksThenWrites(MemoryStore):
     def put_if_absent(self, path: str, data: bytes, *, deferred: bool = False) -> bool:
         if self.head(path) is not None:
             return False
-        self._meet.wait(timeout=5)
+        self._meet.wait(timeout=300)
         self.put(path, data)
         return True
 

@@ -9,7 +9,7 @@ from lakelet.cache.upkeep.background_thread import BackgroundThread
 from lakelet.options.staleness import MANUAL
 from tests.unit.cache.fake_loader import TABLE, FakeTable, fake_cache
 
-WAIT = 30.0
+WAIT = 300.0
 
 
 class Owner:

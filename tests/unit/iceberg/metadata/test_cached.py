@@ -110,7 +110,7 @@ def test_of_a_new_snapshot_only_its_own_manifest_is_read(
 
 def test_a_commit_of_another_process_is_seen_at_once(lake: Lake, tmp_path: Path) -> None:
     assert ids(lake) == [0, 1, 2]
-    subprocess.run([sys.executable, "-c", _APPEND, str(tmp_path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", _APPEND, str(tmp_path)], check=True, timeout=600)
     assert ids(lake) == [0, 1, 2, 7]
 
 

@@ -103,11 +103,21 @@ def test_a_running_query_is_stopped() -> None:
 
     engine = Engine()
     query = "SELECT count(*) FROM range(100000000000) a"
-    timer = threading.Timer(0.3, engine.interrupt)
-    timer.start()
-    with pytest.raises(LakeletError, match="interrupted"):
-        engine.space().result(query, None, Placed(query)).rows()
-    timer.join()
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        # An interrupt that comes before the query has begun stops nothing.
+        while not ended.wait(0.1):
+            engine.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(LakeletError, match="interrupted"):
+            engine.space().result(query, None, Placed(query)).rows()
+    finally:
+        ended.set()
+        thread.join()
     with engine.space() as space:
         assert space.run("SELECT 1") == [(1,)]
 

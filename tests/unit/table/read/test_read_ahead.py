@@ -73,7 +73,7 @@ class MeetingStore(DecoratedStore):
             self.most = max(self.most, self._now)
             waits = self._started <= 2
         if waits:
-            self._barrier.wait(20)
+            self._barrier.wait(300)
         with self._lock:
             self._now -= 1
         return super().get(path)

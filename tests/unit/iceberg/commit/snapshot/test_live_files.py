@@ -31,7 +31,7 @@ class Watched:
             waits = path.endswith(".avro") and "-m" in path and self._waiting > 0
             self._waiting -= waits
         if waits:
-            self._barrier.wait(30)
+            self._barrier.wait(300)
         try:
             return self.io.new_input(path)
         finally:
