@@ -12,9 +12,12 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.metadata.table_identity import table_identity, table_uuid
 from lakelet.errors import ConflictError
+from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.options import TableOptions
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.memtable import Memtable, decode_values
+from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
 from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.committed_write import CommittedWrite
@@ -49,18 +52,21 @@ def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable
         return CommittedWrite(home, schema, commit, {}, table_uuid=uuid).run(rows, kinds)
 
 
-def is_in_snapshot(home: TableHome, user: str, memtable: Memtable, snapshot: Snapshot | None) -> bool:
-    """Whether a snapshot, read before this call, holds the rows of a memtable. A flush commits before it can say so: what was
-    committed since it began is looked at."""
+def is_in_snapshot(
+    home: TableHome, user: str, memtable: Memtable, snapshot: Snapshot | None, schema: TableSchema
+) -> bool:
+    """Whether a snapshot, read before this call, shows the rows of a memtable. A flush commits before it can say so: what was
+    committed since it began is looked at. Where level 0 is hidden, rows show by the compaction of their flush."""
     committed, base = memtable.committed_in, memtable.flush_base
     if snapshot is None or (committed is None and base is None):
         return False
     if committed is not None and committed <= snapshot.id:
         return True
+    hides = bool(schema.primary_keys) and hides_level0(TableOptions(schema.options))
     # The last snapshot of a flush may be that of a compaction, behind the one that has the rows.
     for number in range((base or 0) + 1, snapshot.id + 1):
         found = try_snapshot(home, number)
-        if found is None or found.commit_kind is CommitKind.COMPACT:
+        if found is None or (found.commit_kind is CommitKind.COMPACT) is not hides:
             continue
         if found.commit_user == user and found.commit_identifier == memtable.sequence_number:
             return True

@@ -20,7 +20,7 @@ from lakelet.errors import InvalidError, LakeletError, UnavailableError
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
 from lakelet.realtime.memtable import Memtable
-from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.memtables import Memtables, SeenKeys
 from lakelet.realtime.row_encoder import EncodedRows
 from lakelet.realtime.settings import ALWAYS, INTERVAL, RowWriterSettings
 from lakelet.realtime.wal_file import WalFile
@@ -32,10 +32,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Work:
-    """Rows to be written, or, without any, a memtable to be sealed."""
+    """Rows to be written, or, without any, a memtable to be sealed; with `seen`, only if that is still so."""
 
     rows: EncodedRows | None
     schema: TableSchema | None
+    seen: SeenKeys | None = None
     done: bool = False
     outdated: bool = False
     sealed: int = 0
@@ -80,9 +81,10 @@ class LogWriter:
         """How often a log with rows was synced."""
         return self._syncs + self._log.syncs
 
-    def write(self, rows: EncodedRows, schema: TableSchema) -> bool:
-        """Write rows and return when they are durable and visible; False where the memtables have a newer schema already."""
-        work = _Work(rows, schema)
+    def write(self, rows: EncodedRows, schema: TableSchema, seen: SeenKeys | None = None) -> bool:
+        """Write rows and return when they are durable and visible. False, and nothing is written, where the memtables have a
+        newer schema already, or keys have other values than were seen."""
+        work = _Work(rows, schema, seen)
         self._submit(work)
         return not work.outdated
 
@@ -174,6 +176,15 @@ class LogWriter:
             work.outdated = True
             work.finish()
             return group
+        if work.seen is not None:
+            if any(not one.rows.keys_are_apart(work.seen.keys) for one in group if one.rows is not None):
+                self._write(group)
+                group = []
+            with self._memtables.changed:
+                if not self._memtables.is_unchanged(work.seen):
+                    work.outdated = True
+                    work.finish()
+                    return group
         waits = sum(len(one.rows.records) for one in group if one.rows is not None)
         full = self._memtables.active.memory_size + waits >= self._settings.flush_bytes
         if full or work.schema.id > newest.id:

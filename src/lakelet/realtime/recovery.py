@@ -16,6 +16,7 @@ from lakelet.realtime.flush import flush_memtable
 from lakelet.realtime.memtable import Memtable, MemtableState
 from lakelet.realtime.wal_folder import WalFolder
 from lakelet.storage.home import TableHome
+from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.table_commit import TableCommit
 
 
@@ -67,8 +68,12 @@ def _recovered(home: TableHome, identity: str, folder: WalFolder, number: int, *
     count = len(contents.records)
     if not count:
         return RecoveredLog(path, number, 0, contents.torn_bytes, "empty", None)
-    _, done = TableCommit.of(home, header.commit_user, number, latest_schema(home)).look_back()
+    schema = latest_schema(home)
+    commit, done = TableCommit.of(home, header.commit_user, number, schema).look_back()
     if done is not None:
+        if not dry_run:
+            # Where level 0 is hidden, the crash may have come before the compaction that shows the rows.
+            AfterWrite(home, schema, commit).repeated(done)
         return RecoveredLog(path, number, count, contents.torn_bytes, "committed before", done.id)
     if dry_run:
         return RecoveredLog(path, number, count, contents.torn_bytes, "to commit", None)

@@ -5,7 +5,7 @@ Rows are cast and checked here as by a write, so that a row that was acknowledge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,10 @@ class EncodedRows:
     keys: list[bytes]
     values: list[bytes]
     records: bytes
+
+    def keys_are_apart(self, others: Sequence[bytes]) -> bool:
+        """Whether none of some keys is among these."""
+        return not any(key in self.keys for key in others)
 
 
 class RowEncoder:
