@@ -19,6 +19,7 @@ from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.format.wal.wal_record import DELETE
 from lakelet.model.schema import TableSchema
+from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
 from lakelet.realtime.flush_worker import FlushWorker
@@ -109,8 +110,7 @@ class RowWriter:
         while True:
             encoder = self._encoder()
             wanted = _one_key(key, encoder.schema, "delete")
-            if keeps_first(encoder.schema):
-                raise InvalidError("delete: the table keeps the first row of each key ('merge-engine' = 'first-row')")
+            _check_deletes(encoder.schema)
             found = self._lookup.find(wanted, encoder.schema)
             row = found.first()
             if row is None:
@@ -256,6 +256,13 @@ def _check_limit(limit: object) -> None:
 def _check_keyed(schema: TableSchema, what: str) -> None:
     if not schema.primary_keys:
         raise InvalidError(f"{what}: the table has no primary key, so that no row has a key to be found by")
+
+
+def _check_deletes(schema: TableSchema) -> None:
+    if keeps_first(schema):
+        raise InvalidError("delete: the table keeps the first row of each key ('merge-engine' = 'first-row')")
+    if TableOptions(schema.options).get(IGNORE_DELETE):
+        raise InvalidError("delete: the table drops deletes, for its option 'ignore-delete' is on")
 
 
 def _one_key(key: Mapping[str, object], schema: TableSchema, what: str) -> pa.Table:
