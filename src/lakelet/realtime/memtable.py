@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.format.rows.few_rows import MOST_ROWS, decode_few_rows
+from lakelet.format.rows.nested_columns import restored_columns, stored_types
 from lakelet.format.wal.wal_record import DELETE
 from lakelet.lsm.engine.merge_engine import FIRST_ROW
 from lakelet.model.arrow.arrow_types import arrow_schema
@@ -97,16 +98,17 @@ def keeps_first(schema: TableSchema) -> bool:
 
 def decode_values(values: Sequence[bytes], schema: TableSchema) -> tuple[pa.RecordBatch, Kinds | None]:
     """The rows of a memtable's values in the table's columns, and what each does; None where all are insertions."""
-    wanted = [field.type for field in schema.fields]
+    types = [field.type for field in schema.fields]
+    wanted = stored_types(types)
     few = decode_few_rows([value[1:] for value in values[: MOST_ROWS + 1]], wanted, where=_WHERE)
     if few is not None:
-        types, columns = np.frombuffer(b"".join(value[:1] for value in values), np.uint8), few
+        kinds, columns = np.frombuffer(b"".join(value[:1] for value in values), np.uint8), few
     else:
-        types, rows = _split(pa.array(values, pa.large_binary()))
-        columns = decode_rows(rows, wanted, where=_WHERE)
+        kinds, rows = _split(pa.array(values, pa.large_binary()))
+        columns = restored_columns(decode_rows(rows, wanted, where=_WHERE), types, where=_WHERE)
     target = pa.schema([field.with_nullable(True) for field in arrow_schema(schema.fields)])
     batch = pa.RecordBatch.from_arrays(columns, schema=target)
-    deletes = types == DELETE
+    deletes = kinds == DELETE
     if not deletes.any():
         return batch, None
     return batch, np.where(deletes, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT)).astype(np.int8)

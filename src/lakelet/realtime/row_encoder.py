@@ -16,6 +16,7 @@ from lakelet.errors import InvalidError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.format.rows.few_rows import MOST_ROWS
+from lakelet.format.rows.nested_columns import stored_columns, stored_types
 from lakelet.format.wal.wal_record import PUT, encode_record, encode_records, record_sizes
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
@@ -57,6 +58,7 @@ class RowEncoder:
         self._caster = RowCaster(schema.fields, self._defaults)
         self._arrow = arrow_schema(schema.fields)
         self._types = [field.type for field in schema.fields]
+        self._stored_types = stored_types(self._types)
         self._key_types = [schema.field(name).type for name in schema.primary_keys]
         self._folders = PartitionFolders(home.paths, schema)
 
@@ -91,7 +93,7 @@ class RowEncoder:
             keys = encode_key_bytes([rows.column(name) for name in names], self._key_types).cast(pa.large_binary())
         else:
             keys = pa.array([b""] * rows.num_rows, pa.large_binary())
-        encoded = encode_rows(rows.columns, self._types).cast(pa.large_binary())
+        encoded = self._encoded(rows).cast(pa.large_binary())
         self._check_size(int(record_sizes(keys, encoded).max()))
         prefix = pa.scalar(bytes((record_type,)), pa.large_binary())
         values = pc.binary_join_element_wise(prefix, encoded, pa.scalar(b"", pa.large_binary()))
@@ -102,11 +104,14 @@ class RowEncoder:
         """The same, row by row: for one row that takes a tenth of the time."""
         columns = [rows.column(name) for name in self.schema.primary_keys]
         keys = encode_key_bytes(columns, self._key_types).to_pylist() if columns else [b""] * rows.num_rows
-        encoded = encode_rows(rows.columns, self._types).to_pylist()
+        encoded = self._encoded(rows).to_pylist()
         records = [encode_record(record_type, key, row) for key, row in zip(keys, encoded, strict=True)]
         self._check_size(max(map(len, records)))
         prefix = bytes((record_type,))
         return EncodedRows(self.schema.id, keys, [prefix + row for row in encoded], b"".join(records))
+
+    def _encoded(self, rows: pa.RecordBatch) -> pa.Array:
+        return encode_rows(stored_columns(rows.columns, self._types), self._stored_types)
 
     def _check_size(self, greatest: int) -> None:
         if greatest > self._most_bytes:

@@ -6,7 +6,6 @@ from lakelet.errors import InvalidError
 from lakelet.lsm.engine.merge_engine import DEDUPLICATE, FIRST_ROW
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
-from lakelet.model.types import Atomic
 from lakelet.options import (
     BUCKET,
     DELETION_VECTORS_ENABLED,
@@ -30,9 +29,6 @@ def check_supported(schema: TableSchema) -> None:
         raise _refused(f"'{BUCKET.name}' = '-2': postponed rows cannot be read back before they have a bucket")
     if options.get(ROWKIND_FIELD) is not None:
         raise _refused(f"'{ROWKIND_FIELD.name}': put and delete say what a row does")
-    for field in schema.fields:
-        if not isinstance(field.type, Atomic):
-            raise _refused(f"column {field.name!r} of type {field.type}: logs hold no nested values yet")
     if not schema.primary_keys:
         return
     if options.get(MERGE_ENGINE) not in (DEDUPLICATE.name, FIRST_ROW.name):

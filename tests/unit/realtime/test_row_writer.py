@@ -305,10 +305,8 @@ def test_every_bucket_mode_is_written(tmp_path: Path, mode: str) -> None:
     ("options", "columns", "message"),
     [
         ({"bucket": "-2"}, COLUMNS, "'bucket' = '-2'"),
-        ({"bucket": "1", "merge-engine": "partial-update"}, COLUMNS, "partial-update"),
         ({"bucket": "1", "sequence.field": "x"}, COLUMNS, r"sequence\.field"),
         ({"bucket": "1", "rowkind.field": "v"}, COLUMNS, r"rowkind\.field"),
-        ({"bucket": "1"}, [*COLUMNS, ("l", "ARRAY<INT>")], "column 'l'"),
     ],
 )
 def test_tables_that_are_not_supported_are_refused_by_name(
