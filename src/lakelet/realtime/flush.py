@@ -44,6 +44,11 @@ def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable
             memtable.flush_base = 0 if latest is None else latest.id
         schema = latest_schema(home)
         check_writable(schema)
+        if schema.id == memtable.schema.id and schema.fields != memtable.schema.fields:
+            raise ConflictError(
+                f"{home.where(home.paths.root)}: its schema {schema.id} has other columns than the rows in the log were put "
+                "with: a branch was fast-forwarded over it"
+            )
         commit, done = TableCommit.of(home, user, memtable.sequence_number, schema).look_back()
         if done is not None:
             return AfterWrite(home, schema, commit).repeated(done)

@@ -22,6 +22,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.realtime.memtable import Memtable
 from lakelet.realtime.memtables import Memtables, SeenKeys
 from lakelet.realtime.row_encoder import EncodedRows
+from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.settings import ALWAYS, INTERVAL, RowWriterSettings
 from lakelet.realtime.wal_file import WalFile
 from lakelet.realtime.wal_folder import WalFolder
@@ -226,7 +227,7 @@ class LogWriter:
                 ) from self.late
             before = self._memtables.active
         number = before.sequence_number + 1
-        header = WalHeader(self._folder.identity, schema.id, number, self._user)
+        header = WalHeader(self._folder.identity, schema.id, number, self._user, schema_digest(schema))
         log = self._folder.create(header)
         old, self._log = self._log, log
         if self._settings.sync == INTERVAL:

@@ -21,10 +21,11 @@ from lakelet.format.wal.wal_record import PUT, encode_record, encode_records, re
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
+from lakelet.options import WRITE_MISSING_COLUMNS
 from lakelet.sink.rows.batch_slices import pieces
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.defaults import ColumnDefaults
-from lakelet.sink.rows.missing_columns import ERROR, KEEP, missing_columns, missing_error, missing_policy, rows_apart
+from lakelet.sink.rows.missing_columns import ERROR, KEEP, missing_columns, missing_policy, rows_apart
 from lakelet.sink.rows.row_input import batches_of
 from lakelet.storage.home import TableHome
 
@@ -132,7 +133,12 @@ class RowEncoder:
                 f"the data lacks {', '.join(lacking)}: a writer takes whole rows and cannot keep stored values (option "
                 "'write.missing-columns' = 'keep'); write() does"
             )
-        raise missing_error(lacking, first_row=first_row)
+        from_row = f" from row {first_row} on" if first_row else ""
+        named = f"{'column' if len(lacking) == 1 else 'columns'} {', '.join(map(repr, lacking))}"
+        raise InvalidError(
+            f"the data lacks {named}{from_row}, and a writer takes whole rows: give the values, or set the table option "
+            f"'{WRITE_MISSING_COLUMNS.name}' = 'default' (the column's default, else NULL)"
+        )
 
     def _check_partitions(self, rows: pa.RecordBatch) -> None:
         """Refuse values that no folder can be named after, which a flush would find too late."""
