@@ -8,6 +8,7 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
+from lakelet.realtime.async_writer import AsyncRowWriter
 from lakelet.realtime.log_owner import check_owner, set_owner
 from lakelet.realtime.memtable import Memtable
 from lakelet.realtime.memtables import Memtables
@@ -38,6 +39,11 @@ def open_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] 
         raise
     memtables = Memtables(Memtable(header.sequence_number, schema, home.clock.now_ms()))
     return RowWriter(home, identity, header.commit_user, settings, folder, memtables, log, recovered)
+
+
+def open_async_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] | None) -> AsyncRowWriter:
+    """A writer for asyncio, which is opened by `async with`."""
+    return AsyncRowWriter(lambda: open_writer(home, wal_folder, options))
 
 
 def recover_table(

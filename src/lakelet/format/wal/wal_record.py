@@ -183,7 +183,7 @@ def _crc32_of(data: Bytes, begins: Longs, ends: Longs) -> NDArray[np.uint32]:
         run(data, begins, np.ascontiguousarray(ends), _TABLES, found)
         return found
     for place, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
-        found[place] = zlib.crc32(data[begin:end])
+        found[place] = zlib.crc32(data[begin:end].tobytes())
     return found
 
 
