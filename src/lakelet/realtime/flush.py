@@ -1,17 +1,24 @@
 """Flush a memtable: its rows become level-0 files and one snapshot.
 
 The commit has the log's user, and the memtable's sequence number as identifier: a flush that is repeated, after a crash or an
-unknown outcome, finds its snapshot and applies nothing twice. Numbers rise, so memtables are flushed one after the other, oldest
-first. Rows get their sequence numbers when they are committed, like those of every write.
+unknown outcome, finds its snapshot and applies nothing twice. Numbers rise, so memtables are committed one after the other,
+oldest first. Rows get their place in history when they are committed, like those of every write.
+
+Files of several memtables are written at the same time where rows alone decide their bucket: each leaves room for the sequence
+numbers of those before it, so that nothing is written again at the commit. Elsewhere a flush begins when it is its turn.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from lakelet.commit.dropped_table import noticing_drop
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.metadata.table_identity import table_identity, table_uuid
 from lakelet.errors import ConflictError
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.options import TableOptions
@@ -25,12 +32,26 @@ from lakelet.table.write.table_commit import TableCommit
 from lakelet.table.write.writable import check_writable
 
 
-def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable) -> Snapshot | None:
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What a flush that is begun before older memtables are committed has to know: how to wait for its turn, and how many rows
+    they have."""
+
+    turn: Callable[[], None]
+    rows: int
+
+
+def flush_memtable(
+    home: TableHome, identity: str, user: str, memtable: Memtable, ahead: Ahead | None = None
+) -> Snapshot | None:
     """Commit the rows of a memtable under the newest schema, unless they are committed already; the last snapshot of the commit,
     None where there are no rows."""
     _, values = memtable.copy()
     if not values:
         return None
+    if ahead is not None and not _is_written_ahead(memtable.schema):
+        ahead.turn()
+        ahead = None
     with noticing_drop(home):
         # Read first: after the check it is known to be that of the right table, and the commit compares it.
         uuid = table_uuid(home)
@@ -54,7 +75,16 @@ def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable
             return AfterWrite(home, schema, commit).repeated(done)
         rows, kinds = decode_values(values, memtable.schema)
         rows = rows if schema.id == memtable.schema.id else evolve_batch(rows, memtable.schema.fields, schema.fields)
-        return CommittedWrite(home, schema, commit, {}, table_uuid=uuid).run(rows, kinds)
+        write = CommittedWrite(home, schema, commit, {}, table_uuid=uuid)
+        if ahead is not None:
+            write = replace(write, turn=ahead.turn, sequence_room=ahead.rows)
+        return write.run(rows, kinds)
+
+
+def _is_written_ahead(schema: TableSchema) -> bool:
+    """Whether files can be written before older rows are committed: not where the snapshot decides the buckets of keys, nor where
+    rows have no key and their order is that of their arrival."""
+    return bool(schema.primary_keys) and bucket_mode(schema) is BucketMode.HASH_FIXED
 
 
 def is_in_snapshot(

@@ -56,6 +56,8 @@ class Memtable:
         # The newest snapshot before the first attempt to flush, and the one that has the rows, once they are known.
         self.flush_base: int | None = None
         self.committed_in: int | None = None
+        # Whether a thread has taken it to flush it, until it is committed.
+        self.is_taken = False
         self._newest: dict[bytes, bytes] = {}
         self._arrivals: list[bytes] = []
         self._keyed = bool(schema.primary_keys)

@@ -35,9 +35,17 @@ class Memtables:
         """All of them, oldest first."""
         return tuple(self._tables)
 
-    def oldest_sealed(self) -> Memtable | None:
-        """The one to be flushed next, None where only the active one is left."""
-        return self._tables[0] if len(self._tables) > 1 else None
+    def next_sealed(self) -> Memtable | None:
+        """The oldest one to be flushed that nobody has taken yet."""
+        return next((table for table in self._tables[:-1] if not table.is_taken), None)
+
+    def is_oldest(self, memtable: Memtable) -> bool:
+        """Whether all before it are committed."""
+        return self._tables[0] is memtable
+
+    def rows_before(self, memtable: Memtable) -> int:
+        """The rows of all that are to be committed before one."""
+        return sum(len(table) for table in self._tables if table.sequence_number < memtable.sequence_number)
 
     def is_flushed(self, sequence_number: int) -> bool:
         """Whether all up to that number are gone."""

@@ -70,7 +70,7 @@ class RowWriter:
         self._closed = False
         self._lookup = PointLookup(home, user, memtables)
         self._log = LogWriter(home, folder, settings, memtables, log, user)
-        self._worker = FlushWorker(home, identity, user, folder, memtables, self._log)
+        self._worker = FlushWorker(home, identity, user, folder, memtables, self._log, settings.flushes)
 
     # ------------------------------------------------------------------ writing
 

@@ -78,7 +78,8 @@ def test_the_newest_of_several_memtables_wins(written: WrittenTable, monkeypatch
         return flush(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(flush_worker, "flush_memtable", late)
-    with written.writer({"memtable.size": "300 b", "memtable.flush-threshold": "0.1"}) as writer:
+    options = {"memtable.size": "300 b", "memtable.flush-threshold": "0.1", "memtable.concurrent-flushes": "1"}
+    with written.writer(options) as writer:
         for text in ("one", "two", "three"):
             writer.put(row(1, text))
         states = [memtable.state for memtable in writer.status().memtables]
