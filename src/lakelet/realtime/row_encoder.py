@@ -5,7 +5,7 @@ Rows are cast and checked here as by a write, so that a row that was acknowledge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.options import WRITE_MISSING_COLUMNS
+from lakelet.realtime.plain_row import PlainRows
 from lakelet.sink.rows.batch_slices import pieces
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.defaults import ColumnDefaults
@@ -62,6 +63,7 @@ class RowEncoder:
         self._stored_types = stored_types(self._types)
         self._key_types = [schema.field(name).type for name in schema.primary_keys]
         self._folders = PartitionFolders(home.paths, schema)
+        self.plain = PlainRows.of(schema)
 
     def batches(self, data: Any) -> Iterator[pa.RecordBatch]:
         """The rows in the table's columns, in pieces that fit a memtable; InvalidError for what does not fit the table."""
@@ -75,6 +77,16 @@ class RowEncoder:
                 rows += piece.num_rows
                 if piece.num_rows:
                     yield cast
+
+    def encode_plain(self, row: Mapping[str, object]) -> EncodedRows | None:
+        """One whole row of plain values, without Arrow; None for any other, which `batches` and `encode` take or refuse."""
+        found = None if self.plain is None else self.plain.encode(row)
+        if found is None:
+            return None
+        key, encoded = found
+        record = encode_record(PUT, key, encoded)
+        self._check_size(len(record))
+        return EncodedRows(self.schema.id, [key], [bytes((PUT,)) + encoded], record)
 
     @property
     def has_expressions(self) -> bool:

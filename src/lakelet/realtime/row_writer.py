@@ -78,7 +78,11 @@ class RowWriter:
         """Insert a row, or replace the one with its key."""
         if not isinstance(row, Mapping):
             raise InvalidError(f"row: expected a mapping of column to value, found {type(row).__name__}")
-        self.put_many([dict(row)])
+        self._log.check_usable()
+        encoder = self._encoder()
+        encoded = encoder.encode_plain(row)
+        if encoded is None or not self._log.write(encoded, encoder.schema):
+            self.put_many([dict(row)])
 
     def put_many(self, data: Any) -> None:
         """Put rows: anything that `Table.write` takes. All are durable when it returns; after an error some of them may be."""
@@ -153,6 +157,13 @@ class RowWriter:
         self._log.check_usable()
         schema = self._newest_schema()
         names = chosen_columns(columns, schema)
+        known = self._last_encoder
+        plain = known.plain if known is not None and known.schema.id == schema.id else None
+        encoded = plain.encode_key(key) if plain is not None and isinstance(key, Mapping) else None
+        recent = None if encoded is None else self._lookup.find_recent(encoded, schema)
+        if plain is not None and recent is not None:
+            row = None if recent[0] == DELETE else plain.decode(recent[1:])
+            return row if row is None or columns is None else {name: row[name] for name in names}
         found = self._lookup.find(_one_key(key, schema, "get"), schema).first()
         return None if found is None else found.select(list(names)).to_pylist()[0]
 

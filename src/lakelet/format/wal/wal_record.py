@@ -178,6 +178,8 @@ def _cut_at_damage(data: Bytes, begin: int, part: Longs, state: Longs) -> None:
 def _crc32_of(data: Bytes, begins: Longs, ends: Longs) -> NDArray[np.uint32]:
     """The CRC32 of each span."""
     found = np.empty(len(begins), np.uint32)
+    # Whoever asks has loaded the compiler.
+    _crc_loop.load_if_enabled()
     run = _crc_loop.for_bytes(len(data))
     if run is not None:
         run(data, begins, np.ascontiguousarray(ends), _TABLES, found)

@@ -71,6 +71,15 @@ class PointLookup:
             return FoundRows(self._first_rows(keys, schema, hits), seen)
         return FoundRows(self._newest_rows(keys, schema, hits), seen)
 
+    def find_recent(self, key: bytes, schema: TableSchema) -> bytes | None:
+        """The value of a key that is surely the newest row, and of that schema: one in memory whose flush has not begun; None
+        where the long way decides."""
+        with self.memtables.changed:
+            hit = self.memtables.find(key)
+        if hit is None or hit[0].schema.id != schema.id or hit[0].keeps_first or hit[0].flush_base is not None:
+            return None
+        return hit[1]
+
     def _newest_rows(
         self, keys: pa.Table, schema: TableSchema, hits: Sequence[Hit | None]
     ) -> tuple[tuple[Sequence[int], pa.RecordBatch], ...]:
