@@ -53,6 +53,7 @@ from benchmarks.spark.measure_spark_peers import measure_spark_peers
 from benchmarks.spark.measure_stream_read import measure_stream_read
 from benchmarks.spark.measure_stream_write import measure_stream_write
 from benchmarks.sql.measure_sql import measure_cli_start, measure_sql
+from benchmarks.writer.measure_writer import measure_writer
 
 BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "write": measure_write,
@@ -62,6 +63,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "cache_lookups": measure_cache_lookups,
     "commit": measure_commits,
     "small_write": measure_small_write,
+    "writer": measure_writer,
     "memory": measure_memory,
     "avro": measure_avro,
     "merge_read": measure_merge_read,

@@ -68,10 +68,11 @@ def _new_session(lake: object) -> object:
 provide_sessions(_new_session)
 
 
-def _new_writer(home: object, wal_folder: object, options: object) -> object:
+def _new_writer(for_asyncio: bool, home: object, wal_folder: object, options: object) -> object:
     from importlib import import_module  # noqa: PLC0415 - as above.
 
-    return import_module("lakelet.realtime.open").open_writer(home, wal_folder, options)
+    opened = import_module("lakelet.realtime.open")
+    return (opened.open_async_writer if for_asyncio else opened.open_writer)(home, wal_folder, options)
 
 
 provide_writers(_new_writer)

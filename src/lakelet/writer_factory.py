@@ -17,12 +17,14 @@ _FACTORY: list[Callable[..., Any]] = []
 
 
 def provide_writers(factory: Callable[..., Any]) -> None:
-    """Make a function of a table's home, a folder of logs and options the one that opens writers."""
+    """Make a function the one that opens writers: of whether it is for asyncio, a table's home, a folder of logs and options."""
     _FACTORY[:] = [factory]
 
 
-def open_row_writer(home: object, wal_folder: object, options: Mapping[str, str] | None) -> Any:
+def open_row_writer(
+    home: object, wal_folder: object, options: Mapping[str, str] | None, *, for_asyncio: bool = False
+) -> Any:
     """A new writer of a table."""
     if not _FACTORY:
         raise InternalError("no package provides row writers: expected lakelet.realtime, found none")
-    return _FACTORY[0](home, wal_folder, options)
+    return _FACTORY[0](for_asyncio, home, wal_folder, options)

@@ -37,11 +37,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 def test_the_demo_shows_every_step(demo: tuple[str, str]) -> None:
     warehouse, shown = demo
     steps = ["Ingest", "Upsert", "Compact", "Query", "Get", "Overwrite", "Delete", "Evolve", "Time travel", "Changes"]
-    steps += ["Merge", "Iceberg", "Stream", "Pipeline", "Check"]
+    steps += ["Merge", "Iceberg", "Writer", "Stream", "Pipeline", "Check"]
     places = [shown.index(f"{number}. {step}") for number, step in enumerate(steps, 1)]
     assert places == sorted(places)
     assert "records: 2000" in shown
+    assert "rows recovered: 3" in shown
     assert "Done." in shown
+    shipments = connect(warehouse).table("lakelet_demo.shipments").scan().to_arrow().sort_by("shipment")
+    assert shipments.column("item").to_pylist() == ["book", "desk", "chair"]
     orders = connect(warehouse).table(ORDERS)
     assert len(orders.snapshots()) == 7
     assert orders.scan(version=1).count() == 2000
@@ -69,7 +72,7 @@ def test_tables(demo: tuple[str, str]) -> None:
     for arguments in ((), ("lakelet_demo",)):
         (found,) = printed(lakelet("tables", *arguments, "--warehouse", warehouse, "--json"))
         assert found["rows"][0] == row
-        assert [other["table"] for other in found["rows"][1:]] == ["totals", "visits", "best"]
+        assert [other["table"] for other in found["rows"][1:]] == ["shipments", "totals", "visits", "best"]
     shown = lakelet("tables", "--warehouse", warehouse)
     assert shown.returncode == 0
     assert "orders" in shown.stdout

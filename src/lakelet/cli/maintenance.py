@@ -71,20 +71,21 @@ def remove_orphans(table: Table, output: Output, *, older_than: str, dry_run: bo
         output.rows("the first ones", ("path",), [(path,) for path in found.paths[:_SHOWN]])
 
 
-def recover_table_rows(table: Table, output: Output, *, wal_folder: str | None, dry_run: bool) -> None:
+def recover_table_rows(table: Table, output: Output, *, wal_folder: str | None, dry_run: bool, set_aside: bool) -> None:
     """Commits the rows of logs that a writer left behind."""
-    found = recover_rows(table, RecoverRows(wal_folder, dry_run))
-    waiting = [log for log in found if log.outcome in ("committed", "to commit")]
+    found = recover_rows(table, RecoverRows(wal_folder, dry_run, set_aside))
+    waiting = [log for log in found if log.outcome not in ("empty", "committed before")]
     output.values(
         f"{'would recover' if dry_run else 'recovered'} {table.name}",
         {
             "logs": len(waiting),
             "records": sum(log.records for log in waiting),
             "torn bytes": sum(log.torn_bytes for log in found),
+            "damaged bytes": sum(log.damaged_bytes for log in found),
         },
     )
     if found:
-        columns = ("path", "records", "torn_bytes", "outcome", "snapshot_id")
+        columns = ("path", "records", "torn_bytes", "damaged_bytes", "outcome", "snapshot_id")
         output.rows("logs", columns, [tuple(getattr(log, name) for name in columns) for log in found])
 
 

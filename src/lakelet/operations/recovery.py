@@ -11,12 +11,14 @@ from lakelet.table import Table
 
 @dataclass(frozen=True, slots=True)
 class RecoverRows:
-    """A request: where the logs are, and whether to only report them."""
+    """A request: where the logs are, whether to only report them, and whether to set damaged ones aside."""
 
     wal_folder: str | None = None
     dry_run: bool = False
+    set_aside: bool = False
 
 
 def recover_rows(table: Table, request: RecoverRows) -> tuple[RecoveredLog, ...]:
     """Commit the rows of a table's logs, oldest first; what each held, and what was done."""
-    return tuple(recover_table(table.home, request.wal_folder, dry_run=request.dry_run))
+    found = recover_table(table.home, request.wal_folder, dry_run=request.dry_run, set_aside=request.set_aside)
+    return tuple(found)

@@ -36,6 +36,13 @@ MEMTABLE_MAX_NUMBER = declare(
     "Memtables of a writer at the same time, the active one included; with all of them full, its callers wait.",
     ACTED,
 )
+MEMTABLE_CONCURRENT_FLUSHES = declare(
+    "memtable.concurrent-flushes",
+    integer(1),
+    "2",
+    "Memtables of a writer whose files are written at the same time; their commits are in the order of the rows.",
+    ACTED,
+)
 MEMTABLE_WAIT_TIMEOUT = declare(
     "memtable.wait-timeout",
     DURATION,
@@ -59,6 +66,7 @@ REALTIME_OPTIONS: tuple[Option[Any], ...] = (
     MEMTABLE_SIZE,
     MEMTABLE_FLUSH_THRESHOLD,
     MEMTABLE_MAX_NUMBER,
+    MEMTABLE_CONCURRENT_FLUSHES,
     MEMTABLE_WAIT_TIMEOUT,
     WAL_SYNC,
     WAL_SYNC_INTERVAL,

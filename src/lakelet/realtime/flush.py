@@ -1,20 +1,30 @@
 """Flush a memtable: its rows become level-0 files and one snapshot.
 
 The commit has the log's user, and the memtable's sequence number as identifier: a flush that is repeated, after a crash or an
-unknown outcome, finds its snapshot and applies nothing twice. Numbers rise, so memtables are flushed one after the other, oldest
-first. Rows get their sequence numbers when they are committed, like those of every write.
+unknown outcome, finds its snapshot and applies nothing twice. Numbers rise, so memtables are committed one after the other,
+oldest first. Rows get their place in history when they are committed, like those of every write.
+
+Files of several memtables are written at the same time where rows alone decide their bucket: each leaves room for the sequence
+numbers of those before it, so that nothing is written again at the commit. Elsewhere a flush begins when it is its turn.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from lakelet.commit.dropped_table import noticing_drop
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, try_snapshot
 from lakelet.commit.metadata.table_identity import table_identity, table_uuid
 from lakelet.errors import ConflictError
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
+from lakelet.options import TableOptions
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.memtable import Memtable, decode_values
+from lakelet.scan.tree import hides_level0
 from lakelet.storage.home import TableHome
 from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.committed_write import CommittedWrite
@@ -22,12 +32,26 @@ from lakelet.table.write.table_commit import TableCommit
 from lakelet.table.write.writable import check_writable
 
 
-def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable) -> Snapshot | None:
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What a flush that is begun before older memtables are committed has to know: how to wait for its turn, and how many rows
+    they have."""
+
+    turn: Callable[[], None]
+    rows: int
+
+
+def flush_memtable(
+    home: TableHome, identity: str, user: str, memtable: Memtable, ahead: Ahead | None = None
+) -> Snapshot | None:
     """Commit the rows of a memtable under the newest schema, unless they are committed already; the last snapshot of the commit,
     None where there are no rows."""
     _, values = memtable.copy()
     if not values:
         return None
+    if ahead is not None and not _is_written_ahead(memtable.schema):
+        ahead.turn()
+        ahead = None
     with noticing_drop(home):
         # Read first: after the check it is known to be that of the right table, and the commit compares it.
         uuid = table_uuid(home)
@@ -41,26 +65,43 @@ def flush_memtable(home: TableHome, identity: str, user: str, memtable: Memtable
             memtable.flush_base = 0 if latest is None else latest.id
         schema = latest_schema(home)
         check_writable(schema)
+        if schema.id == memtable.schema.id and schema.fields != memtable.schema.fields:
+            raise ConflictError(
+                f"{home.where(home.paths.root)}: its schema {schema.id} has other columns than the rows in the log were put "
+                "with: a branch was fast-forwarded over it"
+            )
         commit, done = TableCommit.of(home, user, memtable.sequence_number, schema).look_back()
         if done is not None:
             return AfterWrite(home, schema, commit).repeated(done)
         rows, kinds = decode_values(values, memtable.schema)
         rows = rows if schema.id == memtable.schema.id else evolve_batch(rows, memtable.schema.fields, schema.fields)
-        return CommittedWrite(home, schema, commit, {}, table_uuid=uuid).run(rows, kinds)
+        write = CommittedWrite(home, schema, commit, {}, table_uuid=uuid)
+        if ahead is not None:
+            write = replace(write, turn=ahead.turn, sequence_room=ahead.rows)
+        return write.run(rows, kinds)
 
 
-def is_in_snapshot(home: TableHome, user: str, memtable: Memtable, snapshot: Snapshot | None) -> bool:
-    """Whether a snapshot, read before this call, holds the rows of a memtable. A flush commits before it can say so: what was
-    committed since it began is looked at."""
+def _is_written_ahead(schema: TableSchema) -> bool:
+    """Whether files can be written before older rows are committed: not where the snapshot decides the buckets of keys, nor where
+    rows have no key and their order is that of their arrival."""
+    return bool(schema.primary_keys) and bucket_mode(schema) is BucketMode.HASH_FIXED
+
+
+def is_in_snapshot(
+    home: TableHome, user: str, memtable: Memtable, snapshot: Snapshot | None, schema: TableSchema
+) -> bool:
+    """Whether a snapshot, read before this call, shows the rows of a memtable. A flush commits before it can say so: what was
+    committed since it began is looked at. Where level 0 is hidden, rows show by the compaction of their flush."""
     committed, base = memtable.committed_in, memtable.flush_base
     if snapshot is None or (committed is None and base is None):
         return False
     if committed is not None and committed <= snapshot.id:
         return True
+    hides = bool(schema.primary_keys) and hides_level0(TableOptions(schema.options))
     # The last snapshot of a flush may be that of a compaction, behind the one that has the rows.
     for number in range((base or 0) + 1, snapshot.id + 1):
         found = try_snapshot(home, number)
-        if found is None or found.commit_kind is CommitKind.COMPACT:
+        if found is None or (found.commit_kind is CommitKind.COMPACT) is not hides:
             continue
         if found.commit_user == user and found.commit_identifier == memtable.sequence_number:
             return True

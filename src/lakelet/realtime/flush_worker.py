@@ -1,7 +1,10 @@
-"""The thread that flushes sealed memtables, oldest first, so that commits are in the order of the logs.
+"""The threads that flush sealed memtables: files of several at the same time, their commits in the order of the logs.
 
-A flush that fails keeps the memtable and its log, and is tried again after a pause that doubles up to half a minute. The log is
-deleted after the commit; if that fails, the next writer finds the commit in the table and deletes it then.
+    memtable 7   write files ───────────── commit ─ log deleted
+    memtable 8   write files ── its turn ────────── commit ─ log deleted
+
+A flush that fails keeps the memtable and its log, and is tried again after a pause that doubles up to half a minute; those behind
+it wait. The log is deleted after the commit; if that fails, the next writer finds the commit in the table and deletes it then.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import logging
 import threading
 
 from lakelet.errors import InternalError, LakeletError, UnavailableError
-from lakelet.realtime.flush import flush_memtable
+from lakelet.realtime.flush import Ahead, flush_memtable
 from lakelet.realtime.log_writer import LogWriter
 from lakelet.realtime.memtable import Memtable, MemtableState
 from lakelet.realtime.memtables import Memtables
@@ -22,11 +25,22 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 30.0
 
 
+class _StoppedError(Exception):
+    """The writer is closed: a flush whose turn has not come leaves its rows to the log."""
+
+
 class FlushWorker:
-    """One thread for a writer's memtables."""
+    """Some threads for a writer's memtables."""
 
     def __init__(
-        self, home: TableHome, identity: str, user: str, folder: WalFolder, memtables: Memtables, log: LogWriter
+        self,
+        home: TableHome,
+        identity: str,
+        user: str,
+        folder: WalFolder,
+        memtables: Memtables,
+        log: LogWriter,
+        flushes: int,
     ) -> None:
         self._home = home
         self._identity = identity
@@ -35,20 +49,23 @@ class FlushWorker:
         self._memtables = memtables
         self._log = log
         self._stopped = False
-        self._hurries = False
+        self._hurries = 0
         self.flushed = 0
         self.failures = 0
         self.failures_in_a_row = 0
         self.last_error: LakeletError | None = None
         self.last_snapshot: int | None = None
-        self._thread = threading.Thread(target=self._run, name="lakelet-flush", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"lakelet-flush-{number}", daemon=True) for number in range(flushes)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def wait_for(self, sequence_number: int) -> None:
         """Wait until all memtables up to a number are committed; the error of the next flush that fails."""
         changed = self._memtables.changed
         with changed:
-            self._hurries, before = True, self.failures
+            self._hurries, before = self._hurries + 1, self.failures
             changed.notify_all()
             changed.wait_for(
                 lambda: self._memtables.is_flushed(sequence_number) or self.failures > before or self._stopped
@@ -60,27 +77,52 @@ class FlushWorker:
                 ) from error
 
     def stop(self) -> None:
-        """Let the flush that is running finish, and start no other."""
+        """Let commits that are running finish, and start no other."""
         with self._memtables.changed:
             self._stopped = True
             self._memtables.changed.notify_all()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def _run(self) -> None:
         changed = self._memtables.changed
         while True:
             with changed:
-                changed.wait_for(lambda: self._stopped or self._memtables.oldest_sealed() is not None)
-                memtable = self._memtables.oldest_sealed()
+                changed.wait_for(lambda: self._stopped or self._memtables.next_sealed() is not None)
+                memtable = self._memtables.next_sealed()
                 if self._stopped or memtable is None:
                     return
+                memtable.is_taken = True
+            if not self._flush(memtable):
+                return
+
+    def _flush(self, memtable: Memtable) -> bool:
+        """Flush a memtable, as often as it takes; False where the writer was closed before."""
+        while True:
+            with self._memtables.changed:
+                if self._stopped:
+                    memtable.state = MemtableState.IMMUTABLE
+                    return False
                 memtable.state = MemtableState.FLUSHING
+                rows = self._memtables.rows_before(memtable)
             try:
-                made = flush_memtable(self._home, self._identity, self._user, memtable)
+                ahead = Ahead(lambda: self._wait_for_turn(memtable), rows) if rows else None
+                made = flush_memtable(self._home, self._identity, self._user, memtable, ahead)
+                self._wait_for_turn(memtable)
+            except _StoppedError:
+                continue
             except Exception as error:
                 self._failed(memtable, error)
                 continue
             self._finished(memtable, None if made is None else made.id)
+            return True
+
+    def _wait_for_turn(self, memtable: Memtable) -> None:
+        changed = self._memtables.changed
+        with changed:
+            changed.wait_for(lambda: self._stopped or self._memtables.is_oldest(memtable))
+            if not self._memtables.is_oldest(memtable):
+                raise _StoppedError
 
     def _finished(self, memtable: Memtable, snapshot: int | None) -> None:
         with self._memtables.changed:
@@ -103,7 +145,7 @@ class FlushWorker:
             self.failures += 1
             self.failures_in_a_row += 1
             self.last_error = self._log.late = known
-            self._hurries = False
+            hurries = self._hurries
             changed.notify_all()
             pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(self.failures_in_a_row - 1, 20), _LONGEST_PAUSE_SECONDS)
-            changed.wait_for(lambda: self._stopped or self._hurries, pause)
+            changed.wait_for(lambda: self._stopped or self._hurries != hurries, pause)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from lakelet.errors import ConflictError, NotFoundError
+from lakelet.errors import ConflictError, CorruptionError, NotFoundError
 from lakelet.realtime.wal_folder import WalFolder
 from lakelet.storage.disk.system_errors import SystemErrors
 from lakelet.storage.home import TableHome
@@ -65,4 +65,12 @@ def _is_there(location: str) -> bool:
 
 
 def _has_rows(folder: WalFolder) -> bool:
-    return any(len(folder.read(number).records) for number in folder.numbers())
+    return any(_log_has_rows(folder, number) for number in folder.numbers())
+
+
+def _log_has_rows(folder: WalFolder, number: int) -> bool:
+    try:
+        return bool(len(folder.read(number).records))
+    except CorruptionError:
+        # Nobody can tell; recovery says what is wrong with it.
+        return True

@@ -20,8 +20,9 @@ from lakelet.errors import InvalidError, LakeletError, UnavailableError
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
 from lakelet.realtime.memtable import Memtable
-from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.memtables import Memtables, SeenKeys
 from lakelet.realtime.row_encoder import EncodedRows
+from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.settings import ALWAYS, INTERVAL, RowWriterSettings
 from lakelet.realtime.wal_file import WalFile
 from lakelet.realtime.wal_folder import WalFolder
@@ -32,10 +33,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Work:
-    """Rows to be written, or, without any, a memtable to be sealed."""
+    """Rows to be written, or, without any, a memtable to be sealed; with `seen`, only if that is still so."""
 
     rows: EncodedRows | None
     schema: TableSchema | None
+    seen: SeenKeys | None = None
     done: bool = False
     outdated: bool = False
     sealed: int = 0
@@ -80,9 +82,10 @@ class LogWriter:
         """How often a log with rows was synced."""
         return self._syncs + self._log.syncs
 
-    def write(self, rows: EncodedRows, schema: TableSchema) -> bool:
-        """Write rows and return when they are durable and visible; False where the memtables have a newer schema already."""
-        work = _Work(rows, schema)
+    def write(self, rows: EncodedRows, schema: TableSchema, seen: SeenKeys | None = None) -> bool:
+        """Write rows and return when they are durable and visible. False, and nothing is written, where the memtables have a
+        newer schema already, or keys have other values than were seen."""
+        work = _Work(rows, schema, seen)
         self._submit(work)
         return not work.outdated
 
@@ -174,6 +177,15 @@ class LogWriter:
             work.outdated = True
             work.finish()
             return group
+        if work.seen is not None:
+            if any(not one.rows.keys_are_apart(work.seen.keys) for one in group if one.rows is not None):
+                self._write(group)
+                group = []
+            with self._memtables.changed:
+                if not self._memtables.is_unchanged(work.seen):
+                    work.outdated = True
+                    work.finish()
+                    return group
         waits = sum(len(one.rows.records) for one in group if one.rows is not None)
         full = self._memtables.active.memory_size + waits >= self._settings.flush_bytes
         if full or work.schema.id > newest.id:
@@ -215,7 +227,7 @@ class LogWriter:
                 ) from self.late
             before = self._memtables.active
         number = before.sequence_number + 1
-        header = WalHeader(self._folder.identity, schema.id, number, self._user)
+        header = WalHeader(self._folder.identity, schema.id, number, self._user, schema_digest(schema))
         log = self._folder.create(header)
         old, self._log = self._log, log
         if self._settings.sync == INTERVAL:

@@ -4,7 +4,8 @@
     puts      waits        commits     its log is deleted
 
 An entry is a key in bytes (`lsm/key_bytes`) and a value, the type of its log record followed by its row. Its size is that of key
-and row, of its metadata, and 40 bytes for its place in the map; a newer row of a key takes the place and the size of the older.
+and row, of its metadata, and 40 bytes for its place in the map; a newer row of a key takes the place and the size of the older,
+except in a `first-row` table, where the older one stays.
 A dict is sorted once, when it is flushed, which costs less than a structure that is in order at every put.
 """
 
@@ -19,11 +20,14 @@ from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.format.rows.few_rows import MOST_ROWS, decode_few_rows
+from lakelet.format.rows.nested_columns import restored_columns, stored_types
 from lakelet.format.wal.wal_record import DELETE
+from lakelet.lsm.engine.merge_engine import FIRST_ROW
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_arrays import Kinds
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
+from lakelet.options import MERGE_ENGINE, TableOptions
 
 ENTRY_BYTES = 40
 # The sequence number and the timestamp; the type of the record is counted with the value.
@@ -52,9 +56,12 @@ class Memtable:
         # The newest snapshot before the first attempt to flush, and the one that has the rows, once they are known.
         self.flush_base: int | None = None
         self.committed_in: int | None = None
+        # Whether a thread has taken it to flush it, until it is committed.
+        self.is_taken = False
         self._newest: dict[bytes, bytes] = {}
         self._arrivals: list[bytes] = []
         self._keyed = bool(schema.primary_keys)
+        self.keeps_first = keeps_first(schema)
 
     def __len__(self) -> int:
         return len(self._newest) if self._keyed else len(self._arrivals)
@@ -65,7 +72,11 @@ class Memtable:
             self._arrivals.extend(values)
             self.memory_size += _size(keys, values)
             return
-        fresh = dict(zip(keys, values, strict=True))
+        if self.keeps_first:
+            given = zip(reversed(keys), reversed(values), strict=True)
+            fresh = {key: value for key, value in given if key not in self._newest}
+        else:
+            fresh = dict(zip(keys, values, strict=True))
         replaced = self._newest.keys() & fresh.keys()
         self.memory_size += _size(fresh.keys(), fresh.values())
         self.memory_size -= _size(replaced, list(map(self._newest.__getitem__, replaced)))
@@ -82,18 +93,24 @@ class Memtable:
         return list(self._newest), list(self._newest.values())
 
 
+def keeps_first(schema: TableSchema) -> bool:
+    """Whether the first row of a key stays, whatever follows."""
+    return bool(schema.primary_keys) and TableOptions(schema.options).get(MERGE_ENGINE) == FIRST_ROW.name
+
+
 def decode_values(values: Sequence[bytes], schema: TableSchema) -> tuple[pa.RecordBatch, Kinds | None]:
     """The rows of a memtable's values in the table's columns, and what each does; None where all are insertions."""
-    wanted = [field.type for field in schema.fields]
+    types = [field.type for field in schema.fields]
+    wanted = stored_types(types)
     few = decode_few_rows([value[1:] for value in values[: MOST_ROWS + 1]], wanted, where=_WHERE)
     if few is not None:
-        types, columns = np.frombuffer(b"".join(value[:1] for value in values), np.uint8), few
+        kinds, columns = np.frombuffer(b"".join(value[:1] for value in values), np.uint8), few
     else:
-        types, rows = _split(pa.array(values, pa.large_binary()))
-        columns = decode_rows(rows, wanted, where=_WHERE)
+        kinds, rows = _split(pa.array(values, pa.large_binary()))
+        columns = restored_columns(decode_rows(rows, wanted, where=_WHERE), types, where=_WHERE)
     target = pa.schema([field.with_nullable(True) for field in arrow_schema(schema.fields)])
     batch = pa.RecordBatch.from_arrays(columns, schema=target)
-    deletes = types == DELETE
+    deletes = kinds == DELETE
     if not deletes.any():
         return batch, None
     return batch, np.where(deletes, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT)).astype(np.int8)

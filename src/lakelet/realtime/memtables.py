@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lakelet.realtime.memtable import Memtable, MemtableState
+
+
+@dataclass(frozen=True, slots=True)
+class SeenKeys:
+    """What memory held of keys at one moment: values, None where there was none, and the number of the oldest memtable."""
+
+    keys: tuple[bytes, ...]
+    values: tuple[bytes | None, ...]
+    oldest: int
 
 
 class Memtables:
@@ -24,9 +35,17 @@ class Memtables:
         """All of them, oldest first."""
         return tuple(self._tables)
 
-    def oldest_sealed(self) -> Memtable | None:
-        """The one to be flushed next, None where only the active one is left."""
-        return self._tables[0] if len(self._tables) > 1 else None
+    def next_sealed(self) -> Memtable | None:
+        """The oldest one to be flushed that nobody has taken yet."""
+        return next((table for table in self._tables[:-1] if not table.is_taken), None)
+
+    def is_oldest(self, memtable: Memtable) -> bool:
+        """Whether all before it are committed."""
+        return self._tables[0] is memtable
+
+    def rows_before(self, memtable: Memtable) -> int:
+        """The rows of all that are to be committed before one."""
+        return sum(len(table) for table in self._tables if table.sequence_number < memtable.sequence_number)
 
     def is_flushed(self, sequence_number: int) -> bool:
         """Whether all up to that number are gone."""
@@ -46,9 +65,22 @@ class Memtables:
         self.changed.notify_all()
 
     def find(self, key: bytes) -> tuple[Memtable, bytes] | None:
-        """The newest value of a key, and its memtable."""
-        for memtable in reversed(self._tables):
+        """The value of a key that counts, and its memtable: the newest, or the oldest where first rows stay."""
+        for memtable in self._tables if self.active.keeps_first else reversed(self._tables):
             value = memtable.get(key)
             if value is not None:
                 return memtable, value
         return None
+
+    def seen(self, keys: Sequence[bytes], hits: Sequence[tuple[Memtable, bytes] | None]) -> SeenKeys:
+        """What was just found of keys, to be compared later."""
+        values = tuple(None if hit is None else hit[1] for hit in hits)
+        return SeenKeys(tuple(keys), values, self._tables[0].sequence_number)
+
+    def is_unchanged(self, seen: SeenKeys) -> bool:
+        """Whether the keys still have the values that were seen. After a flush nobody can tell: rows may have gone through memory
+        into the table meanwhile."""
+        if self._tables[0].sequence_number != seen.oldest:
+            return False
+        hits = map(self.find, seen.keys)
+        return all((None if hit is None else hit[1]) == value for hit, value in zip(hits, seen.values, strict=True))

@@ -8,11 +8,13 @@ from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
+from lakelet.realtime.async_writer import AsyncRowWriter
 from lakelet.realtime.log_owner import check_owner, set_owner
 from lakelet.realtime.memtable import Memtable
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.recovery import RecoveredLog, recover_logs
 from lakelet.realtime.row_writer import RowWriter
+from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.settings import RowWriterSettings, wal_path
 from lakelet.realtime.supported import check_supported
 from lakelet.realtime.wal_file import WalFile
@@ -39,8 +41,16 @@ def open_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] 
     return RowWriter(home, identity, header.commit_user, settings, folder, memtables, log, recovered)
 
 
-def recover_table(home: TableHome, wal_folder: object = None, *, dry_run: bool = False) -> list[RecoveredLog]:
-    """Commit the rows that a writer of a table left in its logs, or only report them."""
+def open_async_writer(home: TableHome, wal_folder: object, options: Mapping[str, str] | None) -> AsyncRowWriter:
+    """A writer for asyncio, which is opened by `async with`."""
+    return AsyncRowWriter(lambda: open_writer(home, wal_folder, options))
+
+
+def recover_table(
+    home: TableHome, wal_folder: object = None, *, dry_run: bool = False, set_aside: bool = False
+) -> list[RecoveredLog]:
+    """Commit the rows that a writer of a table left in its logs, or only report them. With `set_aside` damaged logs are renamed,
+    and their rows before the damage committed."""
     schema = latest_schema(home)
     identity = table_identity(home)
     path = wal_path(wal_folder, identity)
@@ -49,7 +59,7 @@ def recover_table(home: TableHome, wal_folder: object = None, *, dry_run: bool =
     folder = WalFolder(path, identity)
     try:
         check_owner(home, folder)
-        found = recover_logs(home, identity, folder, dry_run=dry_run)
+        found = recover_logs(home, identity, folder, dry_run=dry_run, set_aside=set_aside)
         if not dry_run:
             _, log = _next_log(home, identity, folder, schema)
             log.close()
@@ -63,9 +73,10 @@ def _next_log(home: TableHome, identity: str, folder: WalFolder, schema: TableSc
     numbers = folder.numbers()
     if numbers:
         last = folder.header(numbers[-1])
-        header = WalHeader(identity, schema.id, last.sequence_number + 1, last.commit_user)
+        number, user = last.sequence_number + 1, last.commit_user
     else:
-        header = WalHeader(identity, schema.id, 1, f"writer-{home.ids.uuid()}")
+        number, user = 1, f"writer-{home.ids.uuid()}"
+    header = WalHeader(identity, schema.id, number, user, schema_digest(schema))
     log = folder.create(header)
     for number in numbers:
         folder.remove(number)

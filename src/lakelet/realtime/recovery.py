@@ -1,28 +1,32 @@
 """Replay of logs that a writer left behind: each becomes a memtable again and is committed, in the order of their numbers.
 
 A log whose commit happened before its deletion is found in the table and only deleted. A damaged log stops the replay before
-anything of it is committed; the logs before it are committed.
+anything of it is committed; the logs before it are committed. Who asks for it gets the rows before the damage committed, and the
+log renamed and kept.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from lakelet.commit.metadata.schemas import latest_schema, read_schema
 from lakelet.errors import CorruptionError, NotFoundError
-from lakelet.format.wal.wal_log import WalContents
+from lakelet.format.wal.wal_log import WalContents, WalHeader
 from lakelet.format.wal.wal_record import python_records
 from lakelet.realtime.flush import flush_memtable
 from lakelet.realtime.memtable import Memtable, MemtableState
+from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.wal_folder import WalFolder
 from lakelet.storage.home import TableHome
+from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.table_commit import TableCommit
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveredLog:
-    """What was found in a log, and what was done: `outcome` is "empty", "committed", "committed before" or, where nothing is
-    changed, "to commit"."""
+    """What was found in a log, and what was done: `outcome` is "empty", "committed", "committed before", "set aside" or, where
+    nothing is changed, "to commit" and "to set aside". `damaged_bytes` may have had acknowledged rows."""
 
     path: str
     sequence_number: int
@@ -30,15 +34,26 @@ class RecoveredLog:
     torn_bytes: int
     outcome: str
     snapshot_id: int | None
+    damaged_bytes: int = 0
 
 
-def recover_logs(home: TableHome, identity: str, folder: WalFolder, *, dry_run: bool = False) -> list[RecoveredLog]:
+def recover_logs(
+    home: TableHome, identity: str, folder: WalFolder, *, dry_run: bool = False, set_aside: bool = False
+) -> list[RecoveredLog]:
     """Commit the rows of all logs of a folder. Logs whose rows are committed are deleted, except the newest, which says how
-    numbers go on."""
+    numbers go on. With `set_aside` a damaged log gives the rows before the damage, and is renamed."""
     numbers = folder.numbers()
     found: list[RecoveredLog] = []
     for number in numbers:
-        found.append(_recovered(home, identity, folder, number, dry_run=dry_run))
+        try:
+            found.append(_recovered(home, identity, folder, number, dry_run=dry_run))
+        except CorruptionError as error:
+            if not set_aside:
+                raise CorruptionError(
+                    f"{error}. `lakelet recover --set-aside` commits the rows before the damage, and keeps the log aside"
+                ) from error
+            found.append(_set_aside(home, identity, folder, number, dry_run=dry_run, is_newest=number == numbers[-1]))
+            continue
         if not dry_run and number != numbers[-1]:
             folder.remove(number)
     return found
@@ -53,6 +68,11 @@ def replayed(home: TableHome, contents: WalContents, path: str) -> Memtable:
         raise CorruptionError(
             f"{path}: its rows are of schema {header.schema_id}, which the table does not have"
         ) from error
+    if header.schema_digest and header.schema_digest != schema_digest(schema):
+        raise CorruptionError(
+            f"{path}: its rows are of a schema {header.schema_id} with other columns than that schema of the table "
+            "has now: a branch was fast-forwarded over it"
+        )
     memtable = Memtable(header.sequence_number, schema, home.clock.now_ms())
     keys, rows = python_records(contents.data, contents.records)
     types = contents.records[:, 0].astype("u1").tobytes()
@@ -61,14 +81,47 @@ def replayed(home: TableHome, contents: WalContents, path: str) -> Memtable:
     return memtable
 
 
+def _set_aside(
+    home: TableHome, identity: str, folder: WalFolder, number: int, *, dry_run: bool, is_newest: bool
+) -> RecoveredLog:
+    """Commit what is intact of a damaged log, and rename it."""
+    path, contents = folder.log_path(number), folder.read_intact(number)
+    readable = None if contents is None or not len(contents.records) else _readable(home, contents, path)
+    count = 0 if contents is None or readable is None else len(contents.records)
+    size = os.path.getsize(path)
+    damaged = contents.damaged_bytes if contents is not None and contents.damaged_bytes else size
+    if dry_run:
+        return RecoveredLog(path, number, count, 0, "to set aside", None, damaged)
+    user = f"writer-{home.ids.uuid()}" if contents is None else contents.header.commit_user
+    made = None if readable is None else flush_memtable(home, identity, user, readable)
+    if is_newest:
+        # The next log says how numbers and user go on, before this one cannot any more.
+        schema = latest_schema(home)
+        folder.create(WalHeader(identity, schema.id, number + 1, user, schema_digest(schema))).close()
+    aside = folder.set_aside(number)
+    return RecoveredLog(aside, number, count, 0, "set aside", None if made is None else made.id, damaged)
+
+
+def _readable(home: TableHome, contents: WalContents, path: str) -> Memtable | None:
+    """The memtable of intact rows, None where their schema is gone."""
+    try:
+        return replayed(home, contents, path)
+    except CorruptionError:
+        return None
+
+
 def _recovered(home: TableHome, identity: str, folder: WalFolder, number: int, *, dry_run: bool) -> RecoveredLog:
     contents, path = folder.read(number), folder.log_path(number)
     header = contents.header
     count = len(contents.records)
     if not count:
         return RecoveredLog(path, number, 0, contents.torn_bytes, "empty", None)
-    _, done = TableCommit.of(home, header.commit_user, number, latest_schema(home)).look_back()
+    schema = latest_schema(home)
+    commit, done = TableCommit.of(home, header.commit_user, number, schema).look_back()
     if done is not None:
+        if not dry_run:
+            # Where level 0 is hidden, the crash may have come before the compaction that shows the rows.
+            AfterWrite(home, schema, commit).repeated(done)
         return RecoveredLog(path, number, count, contents.torn_bytes, "committed before", done.id)
     if dry_run:
         return RecoveredLog(path, number, count, contents.torn_bytes, "to commit", None)

@@ -5,7 +5,7 @@ Rows are cast and checked here as by a write, so that a row that was acknowledge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,17 @@ from lakelet.errors import InvalidError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.format.rows.few_rows import MOST_ROWS
+from lakelet.format.rows.nested_columns import stored_columns, stored_types
 from lakelet.format.wal.wal_record import PUT, encode_record, encode_records, record_sizes
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
+from lakelet.options import WRITE_MISSING_COLUMNS
+from lakelet.realtime.plain_row import PlainRows
 from lakelet.sink.rows.batch_slices import pieces
 from lakelet.sink.rows.cast import RowCaster
 from lakelet.sink.rows.defaults import ColumnDefaults
-from lakelet.sink.rows.missing_columns import ERROR, KEEP, missing_columns, missing_error, missing_policy, rows_apart
+from lakelet.sink.rows.missing_columns import ERROR, KEEP, missing_columns, missing_policy, rows_apart
 from lakelet.sink.rows.row_input import batches_of
 from lakelet.storage.home import TableHome
 
@@ -41,6 +44,10 @@ class EncodedRows:
     values: list[bytes]
     records: bytes
 
+    def keys_are_apart(self, others: Sequence[bytes]) -> bool:
+        """Whether none of some keys is among these."""
+        return not any(key in self.keys for key in others)
+
 
 class RowEncoder:
     """Encodes rows of one schema; used by one call at a time."""
@@ -53,8 +60,10 @@ class RowEncoder:
         self._caster = RowCaster(schema.fields, self._defaults)
         self._arrow = arrow_schema(schema.fields)
         self._types = [field.type for field in schema.fields]
+        self._stored_types = stored_types(self._types)
         self._key_types = [schema.field(name).type for name in schema.primary_keys]
         self._folders = PartitionFolders(home.paths, schema)
+        self.plain = PlainRows.of(schema)
 
     def batches(self, data: Any) -> Iterator[pa.RecordBatch]:
         """The rows in the table's columns, in pieces that fit a memtable; InvalidError for what does not fit the table."""
@@ -68,6 +77,16 @@ class RowEncoder:
                 rows += piece.num_rows
                 if piece.num_rows:
                     yield cast
+
+    def encode_plain(self, row: Mapping[str, object]) -> EncodedRows | None:
+        """One whole row of plain values, without Arrow; None for any other, which `batches` and `encode` take or refuse."""
+        found = None if self.plain is None else self.plain.encode(row)
+        if found is None:
+            return None
+        key, encoded = found
+        record = encode_record(PUT, key, encoded)
+        self._check_size(len(record))
+        return EncodedRows(self.schema.id, [key], [bytes((PUT,)) + encoded], record)
 
     @property
     def has_expressions(self) -> bool:
@@ -87,7 +106,7 @@ class RowEncoder:
             keys = encode_key_bytes([rows.column(name) for name in names], self._key_types).cast(pa.large_binary())
         else:
             keys = pa.array([b""] * rows.num_rows, pa.large_binary())
-        encoded = encode_rows(rows.columns, self._types).cast(pa.large_binary())
+        encoded = self._encoded(rows).cast(pa.large_binary())
         self._check_size(int(record_sizes(keys, encoded).max()))
         prefix = pa.scalar(bytes((record_type,)), pa.large_binary())
         values = pc.binary_join_element_wise(prefix, encoded, pa.scalar(b"", pa.large_binary()))
@@ -98,11 +117,14 @@ class RowEncoder:
         """The same, row by row: for one row that takes a tenth of the time."""
         columns = [rows.column(name) for name in self.schema.primary_keys]
         keys = encode_key_bytes(columns, self._key_types).to_pylist() if columns else [b""] * rows.num_rows
-        encoded = encode_rows(rows.columns, self._types).to_pylist()
+        encoded = self._encoded(rows).to_pylist()
         records = [encode_record(record_type, key, row) for key, row in zip(keys, encoded, strict=True)]
         self._check_size(max(map(len, records)))
         prefix = bytes((record_type,))
         return EncodedRows(self.schema.id, keys, [prefix + row for row in encoded], b"".join(records))
+
+    def _encoded(self, rows: pa.RecordBatch) -> pa.Array:
+        return encode_rows(stored_columns(rows.columns, self._types), self._stored_types)
 
     def _check_size(self, greatest: int) -> None:
         if greatest > self._most_bytes:
@@ -123,7 +145,12 @@ class RowEncoder:
                 f"the data lacks {', '.join(lacking)}: a writer takes whole rows and cannot keep stored values (option "
                 "'write.missing-columns' = 'keep'); write() does"
             )
-        raise missing_error(lacking, first_row=first_row)
+        from_row = f" from row {first_row} on" if first_row else ""
+        named = f"{'column' if len(lacking) == 1 else 'columns'} {', '.join(map(repr, lacking))}"
+        raise InvalidError(
+            f"the data lacks {named}{from_row}, and a writer takes whole rows: give the values, or set the table option "
+            f"'{WRITE_MISSING_COLUMNS.name}' = 'default' (the column's default, else NULL)"
+        )
 
     def _check_partitions(self, rows: pa.RecordBatch) -> None:
         """Refuse values that no folder can be named after, which a flush would find too late."""

@@ -10,7 +10,6 @@ get, scan ── memtables, newest first, over a snapshot │
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import pyarrow as pa
@@ -18,51 +17,29 @@ import pyarrow as pa
 from lakelet.commit.metadata.schemas import is_newest_schema, latest_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
-from lakelet.format.wal.wal_record import DELETE, PUT
-from lakelet.lsm.key_bytes import encode_key_bytes
+from lakelet.format.wal.wal_record import DELETE
 from lakelet.model.schema import TableSchema
+from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
 from lakelet.realtime.flush_worker import FlushWorker
 from lakelet.realtime.log_writer import LogWriter
-from lakelet.realtime.memtable import decode_values
+from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.read.key_range import key_range
+from lakelet.realtime.read.point_lookup import PointLookup
+from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
 from lakelet.realtime.recovery import RecoveredLog
 from lakelet.realtime.row_encoder import RowEncoder
 from lakelet.realtime.settings import RowWriterSettings
 from lakelet.realtime.supported import check_supported
 from lakelet.realtime.wal_file import WalFile
 from lakelet.realtime.wal_folder import WalFolder
-from lakelet.realtime.writer_scan import MemtableRows, WriterScan
+from lakelet.realtime.writer_status import MemtableStatus, WriterStatus
 from lakelet.storage.home import TableHome
 from lakelet.table.read.condition import Condition, check_condition, parsed_condition
-from lakelet.table.read.point_read import chosen_columns, find_rows, key_table
+from lakelet.table.read.point_read import chosen_columns, key_table
 from lakelet.table.read.table_scan import TableScan
-
-
-@dataclass(frozen=True, slots=True)
-class MemtableStatus:
-    """One memtable of a writer."""
-
-    sequence_number: int
-    state: str
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class WriterStatus:
-    """What a writer holds and has done: memtables from the oldest on, flushes, and the error of the last one if it failed."""
-
-    wal_folder: str
-    commit_user: str
-    memtables: tuple[MemtableStatus, ...]
-    flushed_memtables: int
-    failed_flushes: int
-    last_error: str | None
-    last_snapshot_id: int | None
-    syncs: int
-    closed: bool
 
 
 class RowWriter:
@@ -91,8 +68,9 @@ class RowWriter:
         self._last_schema: TableSchema | None = None
         self._last_encoder: RowEncoder | None = None
         self._closed = False
+        self._lookup = PointLookup(home, user, memtables)
         self._log = LogWriter(home, folder, settings, memtables, log, user)
-        self._worker = FlushWorker(home, identity, user, folder, memtables, self._log)
+        self._worker = FlushWorker(home, identity, user, folder, memtables, self._log, settings.flushes)
 
     # ------------------------------------------------------------------ writing
 
@@ -100,24 +78,50 @@ class RowWriter:
         """Insert a row, or replace the one with its key."""
         if not isinstance(row, Mapping):
             raise InvalidError(f"row: expected a mapping of column to value, found {type(row).__name__}")
-        self.put_many([dict(row)])
+        self._log.check_usable()
+        encoder = self._encoder()
+        encoded = encoder.encode_plain(row)
+        if encoded is None or not self._log.write(encoded, encoder.schema):
+            self.put_many([dict(row)])
 
     def put_many(self, data: Any) -> None:
         """Put rows: anything that `Table.write` takes. All are durable when it returns; after an error some of them may be."""
         self._log.check_usable()
         encoder = self._encoder()
         for rows in encoder.batches(data):
-            encoder = self._write(encoder, rows, PUT)
+            encoder = self._write(encoder, rows)
+
+    def put_if_absent(self, row: Mapping[str, object]) -> bool:
+        """Insert a row unless there is one with its key; whether it was inserted. No other call of this writer comes between the
+        look and the insertion."""
+        if not isinstance(row, Mapping):
+            raise InvalidError(f"row: expected a mapping of column to value, found {type(row).__name__}")
+        self._log.check_usable()
+        while True:
+            encoder = self._encoder()
+            _check_keyed(encoder.schema, "put_if_absent")
+            (rows,) = encoder.batches([dict(row)])
+            key = pa.Table.from_batches([rows.select(list(encoder.schema.primary_keys))])
+            found = self._lookup.find(key, encoder.schema)
+            if found.first() is not None:
+                return False
+            if self._log.write(encoder.encode(rows), encoder.schema, found.seen):
+                return True
 
     def delete(self, key: Mapping[str, object]) -> bool:
         """Delete the row with this primary key; False where there is none. The deletion carries the row (docs/decisions/0011)."""
         self._log.check_usable()
-        encoder = self._encoder()
-        row = self._find(key, encoder.schema, "delete")
-        if row is None:
-            return False
-        self._write(encoder, row, DELETE)
-        return True
+        while True:
+            encoder = self._encoder()
+            wanted = _one_key(key, encoder.schema, "delete")
+            _check_deletes(encoder.schema)
+            found = self._lookup.find(wanted, encoder.schema)
+            row = found.first()
+            if row is None:
+                return False
+            # The row that the deletion carries is the one that is deleted: another call may have come between.
+            if self._log.write(encoder.encode(row, DELETE), encoder.schema, found.seen):
+                return True
 
     def flush(self) -> None:
         """Commit all rows that were put so far; UnavailableError where that fails, and the rows stay in the log."""
@@ -153,13 +157,41 @@ class RowWriter:
         self._log.check_usable()
         schema = self._newest_schema()
         names = chosen_columns(columns, schema)
-        found = self._find(key, schema, "get")
+        known = self._last_encoder
+        plain = known.plain if known is not None and known.schema.id == schema.id else None
+        encoded = plain.encode_key(key) if plain is not None and isinstance(key, Mapping) else None
+        recent = None if encoded is None else self._lookup.find_recent(encoded, schema)
+        if plain is not None and recent is not None:
+            row = None if recent[0] == DELETE else plain.decode(recent[1:])
+            return row if row is None or columns is None else {name: row[name] for name in names}
+        found = self._lookup.find(_one_key(key, schema, "get"), schema).first()
         return None if found is None else found.select(list(names)).to_pylist()[0]
 
+    def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
+        """The newest row of each key, in the order of the keys, None where there is none. `keys` is anything that `Table.write`
+        takes; only its primary-key columns are used."""
+        self._log.check_usable()
+        schema = self._newest_schema()
+        names = chosen_columns(columns, schema)
+        _check_keyed(schema, "get_many")
+        wanted = key_table(keys, schema)
+        return self._lookup.find(wanted, schema).in_places(wanted.num_rows, names)
+
     def scan(
-        self, columns: Sequence[str] | None = None, where: Condition | None = None, limit: int | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        where: Condition | None = None,
+        limit: int | None = None,
+        *,
+        start: Mapping[str, object] | None = None,
+        end: Mapping[str, object] | None = None,
+        prefix: Mapping[str, object] | None = None,
     ) -> WriterScan:
-        """The rows of the table at this moment, with those that were put here and are not committed yet."""
+        """The rows of the table at this moment, with those that were put here and are not committed yet.
+
+        With `start` (included), `end` (excluded) or `prefix`, the rows with such keys in the order of their keys. Each names the
+        primary key or its first columns; of a prefix the last value may be the begin of a text.
+        """
         self._log.check_usable()
         _check_limit(limit)
         check_condition(where)
@@ -168,14 +200,16 @@ class RowWriter:
             held = [(memtable, memtable.copy()[1]) for memtable in self._memtables.all if len(memtable)]
         snapshot = latest_snapshot(self._home)
         schema = self._newest_schema()
+        keys = key_range(schema, start=start, end=end, prefix=prefix)
+        # What came first is in the snapshot, if it is in both.
         memory = tuple(
             MemtableRows(memtable.schema, values)
             for memtable, values in held
-            if not is_in_snapshot(self._home, self._user, memtable, snapshot)
+            if memtable.keeps_first or not is_in_snapshot(self._home, self._user, memtable, snapshot, schema)
         )
         names = chosen_columns(columns, schema)
         scan = TableScan(self._home, schema, snapshot, names, parsed_condition(where, schema), limit)
-        return WriterScan(scan, memory)
+        return WriterScan(scan, memory, keys)
 
     def status(self) -> WriterStatus:
         """What the writer holds and has done."""
@@ -216,41 +250,13 @@ class RowWriter:
             known = self._last_schema = latest_schema(self._home)
         return known
 
-    def _write(self, encoder: RowEncoder, rows: pa.RecordBatch, record_type: int) -> RowEncoder:
+    def _write(self, encoder: RowEncoder, rows: pa.RecordBatch) -> RowEncoder:
         """Write rows in the newest schema: an ALTER may have come between their encoding and their turn."""
-        while not self._log.write(encoder.encode(rows, record_type), encoder.schema):
+        while not self._log.write(encoder.encode(rows), encoder.schema):
             newer = self._encoder()
             rows = newer.cast(evolve_batch(rows, encoder.schema.fields, newer.schema.fields))
             encoder = newer
         return encoder
-
-    def _find(self, key: Mapping[str, object], schema: TableSchema, what: str) -> pa.RecordBatch | None:
-        """The newest row of a key in all columns."""
-        if not isinstance(key, Mapping):
-            raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
-        if not schema.primary_keys:
-            raise InvalidError(f"{what}: the table has no primary key, so that no row has a key to be found by")
-        keys = key_table([dict(key)], schema)
-        types = [schema.field(name).type for name in schema.primary_keys]
-        columns = [keys.column(name).combine_chunks() for name in schema.primary_keys]
-        (encoded,) = encode_key_bytes(columns, types).to_pylist()
-        with self._memtables.changed:
-            for memtable in self._memtables.all:
-                _check_key(memtable.schema, schema)
-            hit = self._memtables.find(encoded)
-        # A flush that has not begun is in no snapshot.
-        unflushed = hit is not None and hit[0].flush_base is None
-        snapshot = None if unflushed else latest_snapshot(self._home)
-        if hit is not None and not is_in_snapshot(self._home, self._user, hit[0], snapshot):
-            memtable, value = hit
-            if value[0] == DELETE:
-                return None
-            rows, _ = decode_values([value], memtable.schema)
-            return (
-                rows if memtable.schema.id == schema.id else evolve_batch(rows, memtable.schema.fields, schema.fields)
-            )
-        rows, _ = find_rows(self._home, schema, snapshot, keys, schema.names)
-        return rows.combine_chunks().to_batches()[0] if rows.num_rows else None
 
 
 def _check_limit(limit: object) -> None:
@@ -258,9 +264,20 @@ def _check_limit(limit: object) -> None:
         raise InvalidError(f"limit {limit!r}: expected a whole number from 0 on")
 
 
-def _check_key(held: TableSchema, schema: TableSchema) -> None:
-    if held.id == schema.id:
-        return
-    old = [held.field(name).type for name in held.primary_keys]
-    if old != [schema.field(name).type for name in schema.primary_keys]:
-        raise InvalidError("the type of the primary key was changed: flush the writer before it reads rows by key")
+def _check_keyed(schema: TableSchema, what: str) -> None:
+    if not schema.primary_keys:
+        raise InvalidError(f"{what}: the table has no primary key, so that no row has a key to be found by")
+
+
+def _check_deletes(schema: TableSchema) -> None:
+    if keeps_first(schema):
+        raise InvalidError("delete: the table keeps the first row of each key ('merge-engine' = 'first-row')")
+    if TableOptions(schema.options).get(IGNORE_DELETE):
+        raise InvalidError("delete: the table drops deletes, for its option 'ignore-delete' is on")
+
+
+def _one_key(key: Mapping[str, object], schema: TableSchema, what: str) -> pa.Table:
+    if not isinstance(key, Mapping):
+        raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
+    _check_keyed(schema, what)
+    return key_table([dict(key)], schema)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.options import (
+    MEMTABLE_CONCURRENT_FLUSHES,
     MEMTABLE_FLUSH_THRESHOLD,
     MEMTABLE_MAX_NUMBER,
     MEMTABLE_SIZE,
@@ -30,6 +31,7 @@ class RowWriterSettings:
     memtable_bytes: int
     flush_bytes: int
     memtables: int
+    flushes: int
     wait_seconds: float
     sync: str
     sync_interval_seconds: float
@@ -46,6 +48,7 @@ class RowWriterSettings:
             memtable_bytes=size,
             flush_bytes=max(1, int(size * options.get(MEMTABLE_FLUSH_THRESHOLD))),
             memtables=options.get(MEMTABLE_MAX_NUMBER),
+            flushes=options.get(MEMTABLE_CONCURRENT_FLUSHES),
             wait_seconds=options.get(MEMTABLE_WAIT_TIMEOUT).total_seconds(),
             sync=options.get(WAL_SYNC),
             sync_interval_seconds=max(0.001, options.get(WAL_SYNC_INTERVAL).total_seconds()),

@@ -4,6 +4,7 @@
                                                 TABLE         where the table of the last writer is (`log_owner`)
                                                 wal-N.log     the rows of memtable N
                                                 wal-N.tmp     a log that is being created
+                                                wal-N.log.damaged   a log that was set aside; nobody reads it
 
 The system releases the lock when its process dies. After a flush the newest log stays, with a header and no rows: it says which
 commit user and which number come next, so that numbers rise for as long as the folder exists.
@@ -17,7 +18,7 @@ import re
 from contextlib import suppress
 
 from lakelet.errors import ConflictError, CorruptionError, InvalidError
-from lakelet.format.wal.wal_log import WalContents, WalHeader, encode_wal_header, read_wal, read_wal_header
+from lakelet.format.wal.wal_log import WalContents, WalHeader, encode_wal_header, read_intact, read_wal, read_wal_header
 from lakelet.realtime.wal_file import WalFile
 from lakelet.storage.disk.system_errors import SystemErrors
 
@@ -55,6 +56,30 @@ class WalFolder:
         found = read_log(path)
         self._check(found.header, number, path)
         return found
+
+    def read_intact(self, number: int) -> WalContents | None:
+        """The rows of a damaged log that are before the damage; None where not even its header can be read."""
+        path = self.log_path(number)
+        with SystemErrors(path), open(path, "rb") as file:
+            data = file.read()
+        try:
+            found = read_intact(data, path=path)
+            self._check(found.header, number, path)
+        except CorruptionError:
+            return None
+        return found
+
+    def set_aside(self, number: int) -> str:
+        """Rename a damaged log so that nobody takes it for one; its new path."""
+        path = self.log_path(number)
+        aside, count = f"{path}.damaged", 1
+        while os.path.lexists(aside):
+            count += 1
+            aside = f"{path}.damaged-{count}"
+        with SystemErrors(path):
+            os.rename(path, aside)
+            _sync_folder(self.path)
+        return aside
 
     def header(self, number: int) -> WalHeader:
         """The header of a log."""

@@ -172,6 +172,12 @@ class Table(AlterableTable):
         """
         return open_row_writer(self._home, wal_folder, options)
 
+    def async_writer(
+        self, *, wal_folder: str | PathLike[str] | None = None, options: Mapping[str, str] | None = None
+    ) -> Any:
+        """The same for asyncio, an `AsyncRowWriter`: opened by `async with`, its calls are awaited, and tasks share syncs."""
+        return open_row_writer(self._home, wal_folder, options, for_asyncio=True)
+
     # ------------------------------------------------------------------ reading
 
     def scan(

@@ -6,4 +6,4 @@ from tests.crash.killing_rows import kill_rows_and_check
 
 
 def test_a_killed_row_writer_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
-    kill_rows_and_check(tmp_path, rounds=5, seed=20261118)
+    kill_rows_and_check(tmp_path, rounds=10, seed=20261118)

@@ -16,7 +16,11 @@ from tests.unit.realtime.written_table import WrittenTable, kill, sorted_rows
 KEYS = st.integers(0, 6)
 TEXTS = st.sampled_from([None, "", "a", "bb" * 20, "\x00é"])
 SMALL = {"memtable.size": "400 b", "memtable.flush-threshold": "0.5"}
-MODES: dict[str, dict[str, str]] = {"fixed": {"bucket": "2"}, "dynamic": {"dynamic-bucket.target-row-num": "2"}}
+MODES: dict[str, dict[str, str]] = {
+    "fixed": {"bucket": "2"},
+    "dynamic": {"dynamic-bucket.target-row-num": "2"},
+    "vectors": {"bucket": "2", "deletion-vectors.enabled": "true"},
+}
 
 
 class WriterMachine(RuleBasedStateMachine):
@@ -45,6 +49,11 @@ class WriterMachine(RuleBasedStateMachine):
         self.writer.put_many(pa.Table.from_pylist(rows, schema) if as_arrow else rows)
         self.model.update({key: (key, text, place / 4) for place, key in enumerate(keys)})
 
+    @rule(key=KEYS, text=TEXTS)
+    def put_if_absent(self, key: int, text: str | None) -> None:
+        assert self.writer.put_if_absent({"id": key, "v": text, "x": 0.5}) == (key not in self.model)
+        self.model.setdefault(key, (key, text, 0.5))
+
     @rule(key=KEYS)
     def delete(self, key: int) -> None:
         assert self.writer.delete({"id": key}) == (key in self.model)
@@ -55,6 +64,17 @@ class WriterMachine(RuleBasedStateMachine):
         found = self.writer.get({"id": key})
         expected: Any = self.model.get(key)
         assert found == (None if expected is None else dict(zip(("id", "v", "x"), expected, strict=True)))
+
+    @rule(keys=st.lists(KEYS, max_size=9))
+    def get_many(self, keys: list[int]) -> None:
+        found = self.writer.get_many([{"id": key} for key in keys])
+        assert [None if one is None else tuple(one.values()) for one in found] == [self.model.get(key) for key in keys]
+
+    @rule(least=KEYS, beyond=KEYS, limit=st.none() | st.integers(0, 3))
+    def range(self, least: int, beyond: int, limit: int | None) -> None:
+        found = self.writer.scan(start={"id": least}, end={"id": beyond}, limit=limit).to_arrow().to_pylist()
+        expected = [row for key, row in sorted(self.model.items()) if least <= key < beyond]
+        assert [tuple(row.values()) for row in found] == expected[:limit]
 
     @rule(least=KEYS)
     def scan(self, least: int) -> None:

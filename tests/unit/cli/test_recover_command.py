@@ -76,3 +76,21 @@ def test_inspect_tells_damage_and_what_is_no_log(run: Run, logs: Path, tmp_path:
     assert "the record at byte" in damaged.err
     for arguments in (("wal",), ("wal", str(log), "more"), ("wal", str(tmp_path / "none.log"))):
         assert run("inspect", *arguments).code != 0
+
+
+def test_a_damaged_log_is_set_aside_when_asked_to(run: Run, lake: Lake, logs: Path) -> None:
+    (folder,) = logs.iterdir()
+    log = folder / "wal-1.log"
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+    arguments = ("recover", TABLE, "--wal-folder", str(logs))
+    refused = run(*arguments)
+    assert refused.code != 0
+    assert "--set-aside" in refused.err
+    totals, logged = run(*arguments, "--set-aside", "--json").objects
+    assert (totals["logs"], totals["records"]) == (1, 2)
+    assert totals["damaged bytes"] > 0
+    assert [row["outcome"] for row in logged["rows"]] == ["set aside"]
+    assert (folder / "wal-1.log.damaged").read_bytes() == bytes(data)
+    assert sorted(row["id"] for row in lake.table(TABLE).scan().to_arrow().to_pylist()) == [1, 2]

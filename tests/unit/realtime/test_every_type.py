@@ -29,6 +29,10 @@ COLUMNS = [
     ("ts", "TIMESTAMP(6)"),
     ("short", "TIMESTAMP(3)"),
     ("ltz", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+    ("list", "ARRAY<STRING>"),
+    ("map", "MAP<INT, ARRAY<BIGINT>>"),
+    ("bag", "MULTISET<STRING>"),
+    ("row", "ROW<a INT, b ROW<c ARRAY<DOUBLE>>>"),
 ]
 LEAST: dict[str, Any] = {
     "k": -(2**63),
@@ -50,6 +54,10 @@ LEAST: dict[str, Any] = {
     "ts": datetime(1, 1, 1),
     "short": datetime(1969, 12, 31, 23, 59, 59, 999000),
     "ltz": datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    "list": [],
+    "map": {},
+    "bag": {},
+    "row": {"a": None, "b": None},
 }
 GREATEST: dict[str, Any] = {
     "k": 2**63 - 1,
@@ -71,6 +79,10 @@ GREATEST: dict[str, Any] = {
     "ts": datetime(9999, 12, 31, 23, 59, 59, 999999),
     "short": datetime(9999, 12, 31, 23, 59, 59, 999000),
     "ltz": datetime(2026, 11, 18, 5, 0, 0, 1, tzinfo=UTC),
+    "list": ["", None, "long" * 20],
+    "map": {1: [2, None], -1: []},
+    "bag": {"a": 2, "": 1},
+    "row": {"a": 1, "b": {"c": [-0.0, 5e-324]}},
 }
 EMPTY: dict[str, Any] = {name: 0 if name == "k" else None for name, _ in COLUMNS}
 ROWS = [LEAST, EMPTY, GREATEST]

@@ -91,8 +91,15 @@ def recover(
         typer.Option("--wal-folder", metavar="PATH", help="Where the writer had its logs, unless in the state folder."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be committed.")] = False,
+    set_aside: Annotated[
+        bool,
+        typer.Option(
+            "--set-aside",
+            help="Commit the rows before the damage of a damaged log, and rename it: what follows is given up.",
+        ),
+    ] = False,
 ) -> None:
     """Commit the rows that a writer left in its write-ahead logs when it was killed."""
     from lakelet.cli.maintenance import recover_table_rows  # noqa: PLC0415
 
-    recover_table_rows(call.table(table), call.output, wal_folder=wal_folder, dry_run=dry_run)
+    recover_table_rows(call.table(table), call.output, wal_folder=wal_folder, dry_run=dry_run, set_aside=set_aside)

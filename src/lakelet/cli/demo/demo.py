@@ -19,6 +19,7 @@ from lakelet.catalog.lake import Lake
 from lakelet.cli.demo.demo_engines import Engine, open_engine
 from lakelet.cli.demo.demo_pipeline import show_pipeline
 from lakelet.cli.demo.demo_stream import show_stream
+from lakelet.cli.demo.demo_writer import show_cache, show_writer
 from lakelet.cli.maintenance import compaction_bar
 from lakelet.cli.output.output import Output
 from lakelet.clock import SystemClock
@@ -45,7 +46,7 @@ class _Demo:
 
 def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
     """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, insert into Iceberg,
-    write and follow a stream, run a pipeline, check."""
+    put rows through a writer that is killed, write and follow a stream, run a pipeline, check."""
     with open_engine(engine, warehouse, options, output) as opened:
         _run(warehouse, options, output, rows, opened)
 
@@ -72,7 +73,7 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
     demo = _Demo(lake, orders, output, rows, engine)
     steps = (
         *(_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes),
-        *(_merge, _iceberg, _stream, _pipeline, _check),
+        *(_merge, _iceberg, _writer, _stream, _pipeline, _check),
     )
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
@@ -221,6 +222,14 @@ def _merge(demo: _Demo, number: int) -> str:
     return "merge"
 
 
+def _writer(demo: _Demo, number: int) -> str:
+    demo.output.note(
+        f"[bold]{number}. Writer[/bold]: rows one at a time, each durable at once; a killed process loses none"
+    )
+    show_writer(demo.lake, DATABASE, demo.output)
+    return "writer"
+
+
 def _stream(demo: _Demo, number: int) -> str:
     demo.output.note(
         f"[bold]{number}. Stream[/bold]: visits arrive and go into a table, each once; what changes comes out as a stream"
@@ -246,6 +255,7 @@ def _check(demo: _Demo, number: int) -> str:
     demo.output.values(
         "checked", {"versions": found.versions, "files": found.data_files, "damaged": len(found.damages)}
     )
+    show_cache(demo.lake, demo.output)
     return "check"
 
 

@@ -9,7 +9,9 @@
 
     schema id         8   the schema of the rows
     sequence number   8   of the memtable: that in the file's name, and the identifier of the commit of its rows
-    commit user           UTF-8, up to the end of the row
+    commit user           UTF-8, without a zero byte
+    zero byte         1   it and what follows may be absent: then nobody can tell whether the schema is still the same
+    digest                of the schema's columns and keys, in hexadecimal digits, up to the end of the row
 
 A log that a crash cut short ends inside of its last record: the tail is torn, and its rows were never acknowledged. Any other
 damage is an error, for acknowledged rows may be among what cannot be read:
@@ -52,12 +54,14 @@ _START = len(MAGIC) + _VERSION.size
 
 @dataclass(frozen=True, slots=True)
 class WalHeader:
-    """Whose rows a log holds: the table, the schema, and the identity of their commit."""
+    """Whose rows a log holds: the table, the schema, and the identity of their commit. The digest of the schema tells whether a
+    schema of that id is still the one that the rows were written with."""
 
     table_identity: str
     schema_id: int
     sequence_number: int
     commit_user: str
+    schema_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,13 @@ class WalContents:
     data: bytes
     records: Longs
     torn_bytes: int
+    damaged_bytes: int = 0
 
 
 def encode_wal_header(header: WalHeader) -> bytes:
     """The bytes that a log begins with."""
-    row = _NUMBERS.pack(header.schema_id, header.sequence_number) + header.commit_user.encode()
+    text = f"{header.commit_user}\0{header.schema_digest}" if header.schema_digest else header.commit_user
+    row = _NUMBERS.pack(header.schema_id, header.sequence_number) + text.encode()
     return MAGIC + _VERSION.pack(VERSION) + encode_record(HEADER, header.table_identity.encode(), row)
 
 
@@ -89,22 +95,31 @@ def read_wal_header(data: bytes, *, path: str) -> tuple[WalHeader, int]:
     _, key_begin, key_end, row_begin, row_end, end = record
     schema_id, sequence = _NUMBERS.unpack_from(data, row_begin)
     identity = data[key_begin:key_end].decode(errors="replace")
-    user = data[row_begin + _NUMBERS.size : row_end].decode(errors="replace")
-    return WalHeader(identity, schema_id, sequence, user), end
+    user, _, digest = data[row_begin + _NUMBERS.size : row_end].decode(errors="replace").partition("\0")
+    return WalHeader(identity, schema_id, sequence, user, digest), end
 
 
 def read_wal(data: bytes, *, path: str) -> WalContents:
     """All records of a log. CorruptionError where one is damaged that is no torn tail, for acknowledged rows may be behind it."""
+    found = read_intact(data, path=path)
+    if found.damaged_bytes:
+        end = len(data) - found.damaged_bytes
+        raise CorruptionError(
+            f"{path}: the record at byte {end} is damaged, {len(found.records)} intact ones are before it; acknowledged rows may "
+            f"be in the {found.damaged_bytes} bytes from there on"
+        )
+    return found
+
+
+def read_intact(data: bytes, *, path: str) -> WalContents:
+    """The records of a log up to the first that is damaged; CorruptionError where the header is."""
     header, start = read_wal_header(data, path=path)
     records, end = scan_records(data, start)
     if (records[:, 0] == HEADER).any():
         raise CorruptionError(f"{path}: expected one header record, found another among the rows")
-    if end < len(data) and not _is_torn(data, end):
-        raise CorruptionError(
-            f"{path}: the record at byte {end} is damaged, {len(records)} intact ones are before it; acknowledged rows may be in "
-            f"the {len(data) - end} bytes from there on"
-        )
-    return WalContents(header, data, records, len(data) - end)
+    left = len(data) - end
+    is_torn = not left or _is_torn(data, end)
+    return WalContents(header, data, records, left if is_torn else 0, 0 if is_torn else left)
 
 
 def _is_torn(data: bytes, at: int) -> bool:

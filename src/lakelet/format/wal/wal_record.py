@@ -90,7 +90,10 @@ def encode_records(record_type: int, keys: pa.Array, rows: pa.Array) -> bytes:
         pairs = zip(keys.to_pylist(), rows.to_pylist(), strict=True)
         return b"".join(encode_record(record_type, key, row) for key, row in pairs)
     out = np.empty(total, np.uint8)
-    run(np.uint8(record_type), _data(keys), _offsets(keys), _data(rows), _offsets(rows), _TABLES, out)
+    run(np.uint8(record_type), _data(keys), _offsets(keys), _data(rows), _offsets(rows), out)
+    places = ends - CRC_BYTES
+    sums = _crc32_of(out, np.concatenate([np.zeros(1, np.int64), ends])[:-1], places)
+    out[places[:, None] + np.arange(CRC_BYTES)] = sums.astype(">u4").view(np.uint8).reshape(-1, CRC_BYTES)
     return out.tobytes()
 
 
@@ -100,10 +103,15 @@ def scan_records(data: bytes, start: int) -> tuple[Longs, int]:
     found: list[Longs] = []
     state = np.array([start, 0], np.int64)
     buffer = np.frombuffer(data, np.uint8)
-    run = _scan_loop.for_bytes(len(data) - start) or _scan_python
+    run = _frame_loop.for_bytes(len(data) - start)
     while True:
         part = np.empty((1 << 16, 5), np.int64)
-        run(buffer, _TABLES, part, state)
+        begin = int(state[0])
+        if run is None:
+            _scan_python(buffer, part, state)
+        else:
+            run(buffer, part, state)
+            _cut_at_damage(buffer, begin, part, state)
         found.append(part[: state[1]])
         if state[1] < len(part):
             return np.concatenate(found), int(state[0])
@@ -155,7 +163,33 @@ def _varint_sizes(lengths: Longs) -> Longs:
     return np.searchsorted(bounds, lengths, side="right").astype(np.int64) + 1
 
 
-def _scan_python(data: Bytes, _tables: NDArray[np.uint32], out: Longs, state: Longs) -> None:
+def _cut_at_damage(data: Bytes, begin: int, part: Longs, state: Longs) -> None:
+    """End a part of framed records before the first whose CRC32 is another."""
+    ends = part[: state[1], 4]
+    if not len(ends):
+        return
+    begins = np.concatenate([np.full(1, begin, np.int64), ends[:-1] + CRC_BYTES])
+    stored = np.ascontiguousarray(data[ends[:, None] + np.arange(CRC_BYTES)]).view(">u4").reshape(-1)
+    wrong = np.flatnonzero(stored != _crc32_of(data, begins, ends))
+    if len(wrong):
+        state[:] = begins[wrong[0]], wrong[0]
+
+
+def _crc32_of(data: Bytes, begins: Longs, ends: Longs) -> NDArray[np.uint32]:
+    """The CRC32 of each span."""
+    found = np.empty(len(begins), np.uint32)
+    # Whoever asks has loaded the compiler.
+    _crc_loop.load_if_enabled()
+    run = _crc_loop.for_bytes(len(data))
+    if run is not None:
+        run(data, begins, np.ascontiguousarray(ends), _TABLES, found)
+        return found
+    for place, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        found[place] = zlib.crc32(data[begin:end].tobytes())
+    return found
+
+
+def _scan_python(data: Bytes, out: Longs, state: Longs) -> None:
     whole, at, count = data.tobytes(), int(state[0]), 0
     while count < len(out):
         record = record_at(whole, at)
@@ -166,12 +200,9 @@ def _scan_python(data: Bytes, _tables: NDArray[np.uint32], out: Longs, state: Lo
     state[:] = at, count
 
 
-@compiled_loop(
-    f"void(uint8, {_BYTES}, {_LONGS}, {_BYTES}, {_LONGS}, uint32[:, ::1], uint8[::1])", saved_ns_per_byte=40.0
-)
-def _encode_loop(
-    record_type: int, keys: Bytes, key_at: Longs, rows: Bytes, row_at: Longs, tables: NDArray[np.uint32], out: Bytes
-) -> None:
+@compiled_loop(f"void(uint8, {_BYTES}, {_LONGS}, {_BYTES}, {_LONGS}, uint8[::1])", saved_ns_per_byte=30.0)
+def _encode_loop(record_type: int, keys: Bytes, key_at: Longs, rows: Bytes, row_at: Longs, out: Bytes) -> None:
+    """Everything but the CRC32, which has a place behind each record."""
     to = 0
     for i in range(key_at.shape[0] - 1):
         begin = to
@@ -198,74 +229,45 @@ def _encode_loop(
         body = to - begin - 4
         for j in range(4):
             out[begin + j] = np.uint8(body >> (24 - 8 * j) & 255)
-        crc = np.uint32(0xFFFFFFFF)
-        at = begin
-        while at + 8 <= to:
+        to += 4
+
+
+@compiled_loop(f"void({_BYTES}, {_LONGS}, {_LONGS}, uint32[:, ::1], uint32[::1])", saved_ns_per_byte=1.0)
+def _crc_loop(data: Bytes, begins: Longs, ends: Longs, tables: NDArray[np.uint32], out: NDArray[np.uint32]) -> None:
+    for i in range(begins.shape[0]):
+        crc, at, end = np.uint32(0xFFFFFFFF), begins[i], ends[i]
+        while at + 8 <= end:
             low = crc ^ (
-                np.uint32(out[at])
-                | np.uint32(out[at + 1]) << np.uint32(8)
-                | np.uint32(out[at + 2]) << np.uint32(16)
-                | np.uint32(out[at + 3]) << np.uint32(24)
+                np.uint32(data[at])
+                | np.uint32(data[at + 1]) << np.uint32(8)
+                | np.uint32(data[at + 2]) << np.uint32(16)
+                | np.uint32(data[at + 3]) << np.uint32(24)
             )
             crc = np.uint32(
                 tables[7, low & np.uint32(255)]
                 ^ tables[6, low >> np.uint32(8) & np.uint32(255)]
                 ^ tables[5, low >> np.uint32(16) & np.uint32(255)]
                 ^ tables[4, low >> np.uint32(24)]
-                ^ tables[3, out[at + 4]]
-                ^ tables[2, out[at + 5]]
-                ^ tables[1, out[at + 6]]
-                ^ tables[0, out[at + 7]]
+                ^ tables[3, data[at + 4]]
+                ^ tables[2, data[at + 5]]
+                ^ tables[1, data[at + 6]]
+                ^ tables[0, data[at + 7]]
             )
             at += 8
-        while at < to:
-            crc = np.uint32(tables[0, (crc ^ np.uint32(out[at])) & np.uint32(255)] ^ crc >> np.uint32(8))
+        while at < end:
+            crc = np.uint32(tables[0, (crc ^ np.uint32(data[at])) & np.uint32(255)] ^ crc >> np.uint32(8))
             at += 1
-        crc = np.uint32(crc ^ np.uint32(0xFFFFFFFF))
-        for j in range(4):
-            out[to + j] = np.uint8(crc >> np.uint32(24 - 8 * j) & np.uint32(255))
-        to += 4
+        out[i] = np.uint32(crc ^ np.uint32(0xFFFFFFFF))
 
 
-@compiled_loop(f"void({_BYTES}, uint32[:, ::1], int64[:, ::1], int64[::1])", saved_ns_per_byte=40.0)
-def _scan_loop(data: Bytes, tables: NDArray[np.uint32], out: Longs, state: Longs) -> None:
+@compiled_loop(f"void({_BYTES}, int64[:, ::1], int64[::1])", saved_ns_per_byte=30.0)
+def _frame_loop(data: Bytes, out: Longs, state: Longs) -> None:
+    """The frames of records, whatever their CRC32 is."""
     at, count, size = state[0], 0, data.shape[0]
     while count < out.shape[0] and at + 11 <= size:
         length = np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8 | data[at + 3]
         end = at + 4 + length
         if length < 3 or end + 4 > size or data[at + 4] > 2:
-            break
-        crc = np.uint32(0xFFFFFFFF)
-        place = at
-        while place + 8 <= end:
-            low = crc ^ (
-                np.uint32(data[place])
-                | np.uint32(data[place + 1]) << np.uint32(8)
-                | np.uint32(data[place + 2]) << np.uint32(16)
-                | np.uint32(data[place + 3]) << np.uint32(24)
-            )
-            crc = np.uint32(
-                tables[7, low & np.uint32(255)]
-                ^ tables[6, low >> np.uint32(8) & np.uint32(255)]
-                ^ tables[5, low >> np.uint32(16) & np.uint32(255)]
-                ^ tables[4, low >> np.uint32(24)]
-                ^ tables[3, data[place + 4]]
-                ^ tables[2, data[place + 5]]
-                ^ tables[1, data[place + 6]]
-                ^ tables[0, data[place + 7]]
-            )
-            place += 8
-        while place < end:
-            crc = np.uint32(tables[0, (crc ^ np.uint32(data[place])) & np.uint32(255)] ^ crc >> np.uint32(8))
-            place += 1
-        crc = np.uint32(crc ^ np.uint32(0xFFFFFFFF))
-        stored = (
-            np.uint32(data[end]) << np.uint32(24)
-            | np.uint32(data[end + 1]) << np.uint32(16)
-            | np.uint32(data[end + 2]) << np.uint32(8)
-            | np.uint32(data[end + 3])
-        )
-        if crc != stored:
             break
         out[count, 0] = data[at + 4]
         place, whole = at + 5, True

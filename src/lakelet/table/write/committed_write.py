@@ -51,7 +51,8 @@ class CommittedWrite:
     """A write of rows in one commit. `fixed` are the partition columns that the data may leave out, `missing` says how
     other columns that it lacks are filled (by default what the table's option says). `looks` says whether it looks for files to
     compact afterwards, `one_row_per_key` that rows come in no order, so that several of one key are refused. `table_uuid`, where
-    it is known, is that of the table that the rows were taken for: another one of its name does not get them."""
+    it is known, is that of the table that the rows were taken for: another one of its name does not get them. With `turn`, files
+    are written ahead of a commit that waits until it returns; `sequence_room` are numbers that commits before it may take."""
 
     home: TableHome
     schema: TableSchema
@@ -61,6 +62,8 @@ class CommittedWrite:
     looks: bool | None = None
     one_row_per_key: bool = False
     table_uuid: str | None = None
+    turn: Callable[[], None] | None = None
+    sequence_room: int = 0
 
     def run(self, data: Any, kinds: Any = None) -> Snapshot | None:
         """Write and commit; the snapshot made, None where there was nothing to write."""
@@ -128,7 +131,7 @@ class CommittedWrite:
         return TableWrite(home, latest_schema(home), base=base, settings=self._settings(), missing=KEEP, now_ms=now_ms)
 
     def _settings(self) -> WriterSettings:
-        return WriterSettings(one_row_per_key=self.one_row_per_key)
+        return WriterSettings(one_row_per_key=self.one_row_per_key, sequence_room=self.sequence_room)
 
     def _naming_partitions(self, rows: RepeatableInput, now_ms: int | None) -> TableCommit:
         """Where rows may be moved out of partitions that stay, a dynamic overwrite names the ones it replaces."""
@@ -147,6 +150,8 @@ class CommittedWrite:
             write.write(rows.batches(), kinds)
             messages = write.prepare_commit()
             self._check_table(messages)
+            if self.turn is not None:
+                self.turn()
         except BaseException:
             write.discard()
             raise

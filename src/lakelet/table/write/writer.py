@@ -103,10 +103,12 @@ class PinnedVersion:
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """How a writer differs from the default one of its table: a placer with assignments made elsewhere, or one row per key."""
+    """How a writer differs from the default one of its table: a placer with assignments made elsewhere, one row per key, or room
+    for the sequence numbers of rows that are committed before its own."""
 
     placer: RowPlacer | None = None
     one_row_per_key: bool = False
+    sequence_room: int = 0
 
 
 def open_writer(
@@ -180,7 +182,7 @@ class _Keyed:
             home,
             schema,
             placer=self._placer,
-            first_sequence=sequences.first_free,
+            first_sequence=lambda place: sequences.first_free(place) + settings.sequence_room,
             one_row_per_key=settings.one_row_per_key,
         )
 

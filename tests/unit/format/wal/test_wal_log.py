@@ -1,9 +1,11 @@
 """Logs: their header, torn tails, and damage that must be told."""
 
+from dataclasses import replace
+
 import pytest
 
 from lakelet.errors import CorruptionError, InvalidError, LakeletError
-from lakelet.format.wal.wal_log import MAGIC, WalHeader, encode_wal_header, read_wal, read_wal_header
+from lakelet.format.wal.wal_log import MAGIC, WalHeader, encode_wal_header, read_intact, read_wal, read_wal_header
 from lakelet.format.wal.wal_record import DELETE, PUT, encode_record, python_records
 
 OWN = WalHeader("8f2c-table", 3, 7, "writer-é")
@@ -20,6 +22,21 @@ def rows_of(data: bytes) -> list[tuple[int, bytes, bytes]]:
 def test_the_bytes_of_a_log() -> None:
     row = bytes.fromhex("0000000000000003 0000000000000007".replace(" ", "")) + "writer-é".encode()
     assert b"LWAL" + b"\x00\x00\x00\x01" + encode_record(0, b"8f2c-table", row) == HEAD
+
+
+def test_the_digest_of_a_schema_follows_the_user() -> None:
+    named = replace(OWN, schema_digest="0a1b")
+    data = encode_wal_header(named)
+    assert read_wal_header(data, path="wal-7.log") == (named, len(data))
+    assert "writer-é\x000a1b".encode() in data
+
+
+def test_what_is_intact_before_the_damage_is_read() -> None:
+    end = len(HEAD) + len(encode_record(*ROWS[0]))
+    damaged = LOG[: end + 8] + b"?" + LOG[end + 9 :]
+    found = read_intact(damaged, path="wal-7.log")
+    assert (len(found.records), found.torn_bytes, found.damaged_bytes) == (1, 0, len(LOG) - end)
+    assert read_intact(LOG[:-1], path="wal-7.log").damaged_bytes == 0
 
 
 def test_what_was_written_is_read() -> None:

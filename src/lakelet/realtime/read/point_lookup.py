@@ -1,0 +1,136 @@
+"""Look up keys through a writer: the newest row in memory, else that of the snapshot.
+
+Memory is looked at before the snapshot: what is flushed in between is in both. A `first-row` table is the other way round: the
+snapshot's row of a key came first, and of the rows in memory the oldest one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakelet.commit.metadata.snapshots import latest_snapshot
+from lakelet.errors import InvalidError
+from lakelet.format.wal.wal_record import DELETE
+from lakelet.lsm.key_bytes import encode_key_bytes
+from lakelet.model.schema import TableSchema
+from lakelet.read.evolve import evolve_batch
+from lakelet.realtime.flush import is_in_snapshot
+from lakelet.realtime.memtable import Memtable, decode_values, keeps_first
+from lakelet.realtime.memtables import Memtables, SeenKeys
+from lakelet.storage.home import TableHome
+from lakelet.table.read.point_read import find_rows
+
+Hit = tuple[Memtable, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """Rows of keys in all columns of the table, in parts: the places of their keys, and the rows. `seen` is what memory held."""
+
+    parts: tuple[tuple[Sequence[int], pa.RecordBatch], ...]
+    seen: SeenKeys
+
+    def first(self) -> pa.RecordBatch | None:
+        """The row of the only key."""
+        return self.parts[0][1] if self.parts else None
+
+    def in_places(self, count: int, columns: Sequence[str]) -> list[dict[str, Any] | None]:
+        """Each key's row as a dict, None where there is none."""
+        found: list[dict[str, Any] | None] = [None] * count
+        for places, rows in self.parts:
+            for place, row in zip(places, rows.select(list(columns)).to_pylist(), strict=True):
+                found[place] = row
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PointLookup:
+    """Lookups in the memtables of a writer, and in the newest snapshot of its table."""
+
+    home: TableHome
+    user: str
+    memtables: Memtables
+
+    def find(self, keys: pa.Table, schema: TableSchema) -> FoundRows:
+        """The rows with these primary keys."""
+        types = [schema.field(name).type for name in schema.primary_keys]
+        columns = [keys.column(name).combine_chunks() for name in schema.primary_keys]
+        encoded = encode_key_bytes(columns, types).to_pylist()
+        with self.memtables.changed:
+            for memtable in self.memtables.all:
+                check_key(memtable.schema, schema)
+            hits = [self.memtables.find(key) for key in encoded]
+            seen = self.memtables.seen(encoded, hits)
+        if keeps_first(schema):
+            return FoundRows(self._first_rows(keys, schema, hits), seen)
+        return FoundRows(self._newest_rows(keys, schema, hits), seen)
+
+    def find_recent(self, key: bytes, schema: TableSchema) -> bytes | None:
+        """The value of a key that is surely the newest row, and of that schema: one in memory whose flush has not begun; None
+        where the long way decides."""
+        with self.memtables.changed:
+            hit = self.memtables.find(key)
+        if hit is None or hit[0].schema.id != schema.id or hit[0].keeps_first or hit[0].flush_base is not None:
+            return None
+        return hit[1]
+
+    def _newest_rows(
+        self, keys: pa.Table, schema: TableSchema, hits: Sequence[Hit | None]
+    ) -> tuple[tuple[Sequence[int], pa.RecordBatch], ...]:
+        # A flush that has not begun is in no snapshot.
+        settled = all(hit is not None and hit[0].flush_base is None for hit in hits)
+        snapshot = None if settled else latest_snapshot(self.home)
+        held = {hit[0].sequence_number: hit[0] for hit in hits if hit is not None}
+        committed = {
+            number for number, one in held.items() if is_in_snapshot(self.home, self.user, one, snapshot, schema)
+        }
+        recent = {
+            place: hit for place, hit in enumerate(hits) if hit is not None and hit[0].sequence_number not in committed
+        }
+        rest = np.array([place for place in range(len(hits)) if place not in recent], np.int64)
+        parts = _decoded(recent, schema)
+        if len(rest):
+            rows, places = find_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
+            parts += _parts(rows, rest[places])
+        return tuple(parts)
+
+    def _first_rows(
+        self, keys: pa.Table, schema: TableSchema, hits: Sequence[Hit | None]
+    ) -> tuple[tuple[Sequence[int], pa.RecordBatch], ...]:
+        rows, places = find_rows(self.home, schema, latest_snapshot(self.home), keys, schema.names)
+        stored = set(places.tolist())
+        recent = {place: hit for place, hit in enumerate(hits) if hit is not None and place not in stored}
+        return (*_parts(rows, places), *_decoded(recent, schema))
+
+
+def check_key(held: TableSchema, schema: TableSchema) -> None:
+    """InvalidError where rows in memory have another key than the newest schema."""
+    if held.id == schema.id:
+        return
+    old = [held.field(name).type for name in held.primary_keys]
+    if old != [schema.field(name).type for name in schema.primary_keys]:
+        raise InvalidError("the type of the primary key was changed: flush the writer before it reads rows by key")
+
+
+def _decoded(hits: dict[int, Hit], schema: TableSchema) -> list[tuple[Sequence[int], pa.RecordBatch]]:
+    """The rows of hits in the columns of a schema; those that delete are none."""
+    parts: list[tuple[Sequence[int], pa.RecordBatch]] = []
+    grouped: dict[int, list[int]] = {}
+    for place, (memtable, value) in hits.items():
+        if value[0] != DELETE:
+            grouped.setdefault(memtable.sequence_number, []).append(place)
+    for places in grouped.values():
+        held = hits[places[0]][0].schema
+        rows, _ = decode_values([hits[place][1] for place in places], held)
+        parts.append((places, rows if held.id == schema.id else evolve_batch(rows, held.fields, schema.fields)))
+    return parts
+
+
+def _parts(rows: pa.Table, places: NDArray[np.int64]) -> list[tuple[Sequence[int], pa.RecordBatch]]:
+    return [(places.tolist(), rows.combine_chunks().to_batches()[0])] if rows.num_rows else []
