@@ -116,7 +116,7 @@ def parse_loop(data: Bytes, spans: Longs, counted: bool, entries: Longs, state: 
     """Read the lengths of the entries of blocks: rows of shared, unshared, begin of the key suffix, end of the value and
     whether it is a restart point. If only `counted`, none of it is kept. `state` gets 1 where an entry reaches beyond its
     block, the number of entries, and the bytes of their keys."""
-    row, key_bytes = 0, 0
+    row, key_bytes = 0, np.int64(0)
     for block in range(spans.shape[0]):
         begin, end, at = spans[block, 0], spans[block, 1], spans[block, 0]
         points = np.int64(-1)

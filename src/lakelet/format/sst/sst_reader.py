@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -110,6 +110,10 @@ class SstRows:
         kinds: NDArray[np.int8] = self.cells.numbers[_KIND].astype(np.int8)
         return kinds
 
+    def kind(self, at: int) -> int:
+        """The row kind of one row."""
+        return int(self.cells.numbers[_KIND, at])
+
     def find(self, key: bytes) -> int:
         """The row with this key, -1 where there is none."""
         at = bisect_left(self.keys, key)
@@ -178,20 +182,22 @@ class SstReader:
     def rows(self, first: int, behind: int) -> SstRows:
         """The rows of neighbouring blocks, in one read."""
         if first >= behind:
-            return self._decode(b"", np.empty((0, 2), np.int64))
+            return self._decode([])
         places = self.index.places[first:behind]
         begin = places[0].offset
-        size = places[-1].offset + places[-1].size - begin
-        stored = self._source.read(begin, size)
-        contents = [
-            decode_block(
-                stored[place.offset - begin : place.offset - begin + place.size], path=self.path, at=place.offset
-            )
-            for place in places
-        ]
-        ends = np.cumsum([len(one) for one in contents])
-        spans = np.stack([np.append(0, ends[:-1]), ends], axis=1).astype(np.int64)
-        return self._decode(contents[0] if len(contents) == 1 else b"".join(contents), spans)
+        stored = self._source.read(begin, places[-1].offset + places[-1].size - begin)
+        return self._decode(
+            [
+                decode_block(
+                    stored[place.offset - begin : place.offset - begin + place.size], path=self.path, at=place.offset
+                )
+                for place in places
+            ]
+        )
+
+    def some_rows(self, blocks: Sequence[int]) -> SstRows:
+        """The rows of blocks anywhere in the file, whose numbers ascend."""
+        return self._decode([self._block(self.index.places[block]) for block in blocks])
 
     def scan(self, first: int = 0, behind: int | None = None) -> Iterator[SstRows]:
         """The rows of all blocks, or of a range of them, many blocks at a time."""
@@ -234,7 +240,10 @@ class SstReader:
     def _block(self, place: BlockPlace) -> bytes:
         return decode_block(self._source.read(place.offset, place.size), path=self.path, at=place.offset)
 
-    def _decode(self, data: bytes, spans: Longs) -> SstRows:
+    def _decode(self, contents: Sequence[bytes]) -> SstRows:
+        data = contents[0] if len(contents) == 1 else b"".join(contents)
+        ends = np.cumsum([0, *(len(one) for one in contents)])
+        spans = np.ascontiguousarray(np.stack([ends[:-1], ends[1:]], axis=1), np.int64)
         buffer, state = np.frombuffer(data, np.uint8), np.zeros(3, np.int64)
         parse = parse_loop.for_bytes_or_interpreted(len(data))
         nothing = np.empty((0, 5), np.int64)
