@@ -8,7 +8,6 @@ The position is what deletion vectors speak of. A lookup file that is gone or da
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,7 +17,7 @@ import pyarrow as pa
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.data.data_file_formats import format_of_file
-from lakelet.format.sst.sst_reader import SstReader, SstRows
+from lakelet.format.sst.sst_reader import FileSource, SstReader, SstRows
 from lakelet.format.sst.sst_writer import SstWriter
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
@@ -37,25 +36,6 @@ POSITION_FIELD = Field(2**31 - 4, "_ROW_POSITION", Atomic(Kind.BIGINT, nullable=
 _BATCH_ROWS = 65536
 _TRIES = 3
 Result = TypeVar("Result")
-
-
-class FileSource:
-    """A file on this machine's disk, open for reads by any number of threads."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.size = os.fstat(self._descriptor).st_size
-
-    def __del__(self) -> None:
-        # A file that could not be opened has no descriptor.
-        descriptor = getattr(self, "_descriptor", None)
-        if descriptor is not None:
-            os.close(descriptor)
-
-    def read(self, offset: int, size: int) -> bytes:
-        """A range; fewer bytes where the file ends before."""
-        return os.pread(self._descriptor, size, offset)
 
 
 @dataclass(frozen=True, slots=True)
