@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import CorruptionError
-from lakelet.format.sst.bloom_filter import BloomFilter
+from lakelet.format.sst.bloom_filter import BloomFilter, hash_keys
 from lakelet.format.sst.entry_loops import Longs, key_loop, parse_loop
 from lakelet.format.sst.record_columns import Cells, RecordLayout, columns_of, read_records
 from lakelet.format.sst.sst_block import decode_block
@@ -198,6 +198,16 @@ class SstReader:
     def may_hold(self, key: bytes) -> bool:
         """Whether the bloom filter lets a key through."""
         return self.bloom is None or self.bloom.may_hold(key)
+
+    def may_hold_each(self, keys: Sequence[bytes]) -> list[bool]:
+        """The same for many keys."""
+        if self.bloom is None or not keys:
+            return [True] * len(keys)
+        key_at = np.cumsum([0, *map(len, keys)])
+        found: list[bool] = self.bloom.may_hold_each(
+            hash_keys(np.frombuffer(b"".join(keys), np.uint8), key_at)
+        ).tolist()
+        return found
 
     def rows(self, first: int, behind: int) -> SstRows:
         """The rows of neighbouring blocks, in one read."""

@@ -170,22 +170,20 @@ class OpenLookup:
             number = reader.block_of(keys[place])
             if number < last:
                 by_block.setdefault(number, []).append(place)
-        joined: list[int] = []
+        joined: list[tuple[int, int]] = []
         for number, wanted in by_block.items():
             block = self.cache.get((self.file.path, number))
             if block is not None:
                 assert isinstance(block, SstRows), "the cache holds what was put under a name"
                 found.append(_found(block, keys, wanted))
                 continue
-            held = [place for place in wanted if reader.may_hold(keys[place])]
-            if held:
-                by_block[number] = held
-                joined.append(number)
+            joined += [(number, place) for place in wanted]
+        admitted = reader.may_hold_each([keys[place] for _, place in joined])
+        joined = [pair for pair, admits in zip(joined, admitted, strict=True) if admits]
         if joined:
             # Blocks of one call are decoded together, and not kept: a batch of keys at random would fill the cache.
-            block = reader.some_rows(sorted(joined))
-            wanted = [place for number in joined for place in by_block[number]]
-            found.append(_found(block, keys, wanted))
+            block = reader.some_rows(sorted({number for number, _ in joined}))
+            found.append(_found(block, keys, [place for _, place in joined]))
         return [one for one in found if one[1]]
 
 

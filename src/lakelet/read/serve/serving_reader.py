@@ -192,7 +192,7 @@ class ServingReader(PointReader):
             low = high
 
     def _cuts(self, bucket: BucketFiles, start: bytes | None, end: bytes | None) -> list[bytes]:
-        """Keys that cut a range into pieces of so many rows as memory easily holds."""
+        """Keys that cut a range into pieces of about 65,536 rows, which are merged one after the other."""
         firsts: list[tuple[bytes, int]] = []
         for lookup in bucket.files:
             firsts += self._files.use(
