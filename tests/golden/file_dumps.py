@@ -30,8 +30,13 @@ from lakelet.format.index.hash_index import decode_hash_index
 from lakelet.format.manifest.index_manifest import encode_index_manifest
 from lakelet.format.manifest.manifest_file import decode_manifest_list
 from lakelet.format.metadata.snapshot_json import encode_snapshot
+from lakelet.format.sst.sst_reader import BytesSource, SstReader
+from lakelet.format.sst.sst_writer import SstSettings, SstWriter
+from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.data_file import DeletionVectorRange, IndexFile
 from lakelet.model.manifest import EntryKind, IndexManifestEntry
+from lakelet.model.type_parser import parse_type
+from lakelet.model.types import Field
 from lakelet.storage.memory import MemoryStore
 
 _SYNC = b"S" * 16
@@ -54,6 +59,12 @@ _ROWS = [
     {"id": 2, "dt": dt.date(2024, 1, 1), "name": "longer than sixteen characters", "price": None, "place": None},
     {"id": 3, "dt": None, "name": None, "price": Decimal("-3.00"), "place": {"city": None, "at": []}},
 ]
+
+
+_SST = {
+    "sst-delta": SstSettings(block_bytes=512, restart_interval=2),
+    "sst-plain": SstSettings(bloom_bits_per_key=0, delta_encoding=False),
+}
 
 
 class CountingClock:
@@ -98,7 +109,29 @@ def dumps() -> dict[str, str]:
         if make is _avro_table:
             listing = [info.path for info in store.list("")]
             found["layout.txt"] = "\n".join(sorted(listing)) + "\n"
+    for name, settings in _SST.items():
+        found[f"{name}.txt"] = _sst(name, settings)
     return found
+
+
+def _sst(name: str, settings: SstSettings) -> str:
+    """Rows with one value of every type and one without, as an SST file."""
+    fields = [Field(number, name, parse_type(text)) for number, (name, text, _) in enumerate(_EVERY)]
+    schema = arrow_schema(fields)
+    rows = pa.RecordBatch.from_pylist([{name: value for name, _, value in _EVERY}, {}] * 2, schema)
+    sink = io.BytesIO()
+    writer = SstWriter(sink, 3, fields, settings, create_ms=CountingClock().now_ms())
+    keys = pa.array([b"shop-0001", b"shop-0002", b"shop-0002-\x00", b"shop-1"], pa.large_binary())
+    writer.write(keys, pa.array([700, 701, 5, 2**40]), pa.array([0, 1, 2, 3], pa.int8()), rows.columns)
+    writer.close()
+    lines = [f"# {name}.sst", *_hex(sink.getvalue()), ""]
+    reader = SstReader(BytesSource(f"{name}.sst", sink.getvalue()))
+    for part in reader.scan():
+        for at, key in enumerate(part.keys):
+            lines.append(f"key {key!r}, sequence number {part.sequences[at]}, row kind {part.kinds[at]}")
+            row = {field.name: part.column(place)[at].as_py() for place, field in enumerate(fields)}
+            lines += json.dumps(row, indent=1, default=_shown).splitlines()
+    return "\n".join(lines) + "\n"
 
 
 def _lake() -> tuple[MemoryStore, Lake]:

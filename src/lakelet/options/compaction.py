@@ -22,6 +22,33 @@ _HOUR = integer(-1, 23)
 LOOKUP_CACHE_MAX_MEMORY_SIZE = declare(
     "lookup.cache-max-memory-size", SIZE, "256 mb", "Memory that blocks of lookup files may take.", ACTED
 )
+LOOKUP_CACHE_FILE_RETENTION = declare(
+    "lookup.cache-file-retention", DURATION, "PT1H", "Time after which an unused lookup file is dropped.", ACTED
+)
+LOOKUP_CACHE_MAX_DISK_SIZE = declare(
+    "lookup.cache-max-disk-size",
+    SIZE,
+    "9223372036854775807 bytes",
+    "Local disk that lookup files of one process may take.",
+    ACTED,
+)
+LOOKUP_CACHE_SPILL_COMPRESSION = declare(
+    "lookup.cache-spill-compression",
+    STRING,
+    "zstd",
+    "Compression of lookup files: `none`, `snappy`, `lz4` or `zstd`.",
+    ACTED,
+)
+LOOKUP_BLOOM_FILTER_ENABLED = declare(
+    "lookup.cache.bloom.filter.enabled", BOOL, "true", "Whether lookup files have a bloom filter.", ACTED
+)
+LOOKUP_BLOOM_FILTER_FPP = declare(
+    "lookup.cache.bloom.filter.fpp",
+    FLOAT,
+    "0.05",
+    "Share of absent keys that the bloom filter of a lookup file lets through; if not set, `sst.bloom-bits-per-key` decides.",
+    ACTED,
+)
 NUM_SORTED_RUN_COMPACTION_TRIGGER = declare(
     "num-sorted-run.compaction-trigger", POSITIVE, "5", "Sorted runs in a bucket that start a compaction.", ACTED
 )
@@ -164,12 +191,12 @@ COMPACTION_OPTIONS: tuple[Option[Any], ...] = (
         "Whether a commit waits for compaction with lookups.",
         older_names=("changelog-producer.lookup-wait",),
     ),
-    declare("lookup.cache-file-retention", DURATION, "PT1H", "Time after which an unused lookup file is dropped."),
-    declare("lookup.cache-max-disk-size", SIZE, "9223372036854775807 bytes", "Local disk that lookup files may take."),
+    LOOKUP_CACHE_FILE_RETENTION,
+    LOOKUP_CACHE_MAX_DISK_SIZE,
     LOOKUP_CACHE_MAX_MEMORY_SIZE,
-    declare("lookup.cache-spill-compression", STRING, "zstd", "Compression of lookup files."),
-    declare("lookup.cache.bloom.filter.enabled", BOOL, "true", "Whether lookup files have a bloom filter."),
-    declare("lookup.cache.bloom.filter.fpp", FLOAT, "0.05", "Share of absent keys that the bloom filter lets through."),
+    LOOKUP_CACHE_SPILL_COMPRESSION,
+    LOOKUP_BLOOM_FILTER_ENABLED,
+    LOOKUP_BLOOM_FILTER_FPP,
     declare(
         "lookup.cache.high-priority-pool-ratio",
         FLOAT,

@@ -146,9 +146,11 @@ class Planner:
         `keys` has the columns of the primary key in the table's types, without NULL. What a snapshot's manifests say is kept
         in memory until a newer one is requested.
         """
-        if not keys.num_rows:
-            return ()
-        live = LIVE_FILES.at(
+        return lookups(self.visible_files(snapshot), self.schema, keys) if keys.num_rows else ()
+
+    def visible_files(self, snapshot: Snapshot) -> LiveFiles:
+        """The files of a snapshot that readers see, by bucket."""
+        return LIVE_FILES.at(
             self.home,
             snapshot,
             self.schema.id,
@@ -156,7 +158,6 @@ class Planner:
                 snapshot, manifests, self._looked_up, self._packer(), self.deletion_vectors(snapshot)
             ),
         )
-        return lookups(live, self.schema, keys)
 
     def committed_files(self, snapshot: Snapshot) -> LiveFiles:
         """The files of a snapshot by bucket, also those of level 0 that readers see only after compaction."""

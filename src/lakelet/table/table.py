@@ -46,6 +46,7 @@ from lakelet.table.read.description import described, live_data_files
 from lakelet.table.read.fallback import get_newest_row, get_newest_rows
 from lakelet.table.read.named_version import VersionLike, change_bound
 from lakelet.table.read.scan_arguments import NamedVersion, open_scan
+from lakelet.table.read.table_lookup import TableLookup
 from lakelet.table.read.table_scan import TableScan
 from lakelet.table.time_arguments import Age, Length, Moment
 from lakelet.table.upkeep.check import Progress as CheckedFiles
@@ -214,6 +215,14 @@ class Table(AlterableTable):
         `keys` is anything that `write` takes; only its primary-key columns are used.
         """
         return get_newest_rows(self._home.for_queries(), keys, columns)
+
+    def lookup(self, version: int | str | None = None, *, folder: str | PathLike[str] | None = None) -> TableLookup:
+        """Open a handle for serving reads by key, pinned to the newest snapshot or to the named version.
+
+        Rows are read from local lookup files, which are made on demand below `folder`, by default `lakelet/lookup` in the user's
+        cache folder.
+        """
+        return TableLookup(self._home.for_queries(), version, folder)
 
     def changes(self, start: VersionLike, end: VersionLike | None = None) -> pa.Table:
         """The changes of snapshots (start, end] as `_row_kind` and the columns; `start` 0 is before the first snapshot.

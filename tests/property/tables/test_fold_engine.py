@@ -21,6 +21,7 @@ from lakelet import Lake, Table
 from lakelet.lsm.engine.table_engine import ENGINES
 from lakelet.storage.disk.local_store import LocalStore
 from lakelet.storage.memory import MemoryStore
+from tests.property.served_rows import check_served
 from tests.tiers.examples import examples
 from tests.unit.lsm.engine.column_fold import ColumnFold, Values, folded_row, sums_by_name, zeros_by_name
 
@@ -149,6 +150,8 @@ def _check(lake: Lake, table: Table, wanted: list[Values]) -> None:
     assert sorted(texts, key=repr) == sorted([row["text"] for row in wanted], key=repr)
     keys = [{"part": part, "id": number} for part in ("p", "q") for number in range(6)]
     assert sorted(table.get_many(keys).to_pylist(), key=_by_key) == wanted
+    with tempfile.TemporaryDirectory() as folder, table.lookup(folder=folder) as lookup:
+        check_served(table, lookup, pa.Table.from_pylist(keys))
     conditions = {
         "sum_a > 1 AND text = 'x'": [row for row in wanted if (row["sum_a"] or 0) > 1 and row["text"] == "x"],
         "id = 3 AND sum_b = 0": [row for row in wanted if row["id"] == 3 and row["sum_b"] == 0],

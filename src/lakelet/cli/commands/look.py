@@ -25,12 +25,13 @@ ASPECTS = {
 }
 
 
-# A write-ahead log is found by its path, and belongs to no warehouse.
+# Write-ahead logs and SST files are found by their path, and belong to no warehouse.
 WAL = "wal"
+SST = "sst"
 
 
 def _aspects(ctx: typer.Context, incomplete: str) -> list[str]:
-    return [name for name in (*ASPECTS, WAL) if name.startswith(incomplete)] or table_names(ctx, incomplete)
+    return [name for name in (*ASPECTS, WAL, SST) if name.startswith(incomplete)] or table_names(ctx, incomplete)
 
 
 @command
@@ -57,14 +58,17 @@ def inspect(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WHAT", help=f"One of {', '.join(ASPECTS)}, {WAL}.", autocompletion=_aspects, show_default=False
+            metavar="WHAT",
+            help=f"One of {', '.join(ASPECTS)}, {WAL}, {SST}.",
+            autocompletion=_aspects,
+            show_default=False,
         ),
     ],
     table: Annotated[
         str | None,
         typer.Argument(
             metavar="DATABASE.TABLE",
-            help="The table; of a write-ahead log, its path.",
+            help="The table; of a write-ahead log or an SST file, its path.",
             autocompletion=table_names,
             show_default=False,
         ),
@@ -74,9 +78,9 @@ def inspect(
         typer.Argument(help="The id of a schema or snapshot, or the name of a manifest or file.", show_default=False),
     ] = None,
 ) -> None:
-    """Show the contents of a table's metadata files and data files, or of a write-ahead log."""
-    if what == WAL:
-        _inspect_wal(call, table, name)
+    """Show the contents of a table's metadata files and data files, or of a write-ahead log or an SST file."""
+    if what in (WAL, SST):
+        _inspect_path(call, what, table, name)
         return
     first = what
     if what not in ASPECTS:
@@ -103,14 +107,20 @@ def inspect(
     inspect_table(opened, call.output, what, name)
 
 
-def _inspect_wal(call: Call, path: str | None, name: str | None) -> None:
+def _inspect_path(call: Call, what: str, path: str | None, name: str | None) -> None:
     if path is None:
-        raise typer.BadParameter("the path of a log, or of a folder of logs, is missing", param_hint="'PATH'")
+        missing = "a log, or of a folder of logs," if what == WAL else "an SST file"
+        raise typer.BadParameter(f"the path of {missing} is missing", param_hint="'PATH'")
     if name is not None:
-        raise typer.BadParameter(f"inspect {WAL} takes a path alone, found {name!r}", param_hint="'NAME'")
-    from lakelet.cli.look.inspect_wal import inspect_wal  # noqa: PLC0415
+        raise typer.BadParameter(f"inspect {what} takes a path alone, found {name!r}", param_hint="'NAME'")
+    if what == WAL:
+        from lakelet.cli.look.inspect_wal import inspect_wal  # noqa: PLC0415
 
-    inspect_wal(call.output, path)
+        inspect_wal(call.output, path)
+    else:
+        from lakelet.cli.look.inspect_sst import inspect_sst  # noqa: PLC0415
+
+        inspect_sst(call.output, path)
 
 
 @command

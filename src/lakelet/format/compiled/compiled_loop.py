@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from lakelet.format.compiled.compile_cache import compiled
 
 LOAD_AFTER_SECONDS = 0.5
@@ -59,6 +61,15 @@ class CompiledLoop:
             if pays:
                 self.load()
         return self._compiled
+
+    def for_bytes_or_interpreted(self, count: int) -> Callable[..., None]:
+        """The same, and where that gives None the function itself: for a loop that is its own twin, run by the interpreter."""
+        return self.for_bytes(count) or self._interpreted
+
+    def _interpreted(self, *arguments: object) -> None:
+        # Machine words wrap around; numpy's scalars do so too, and warn.
+        with np.errstate(over="ignore"):
+            self._function(*arguments)
 
     def load_if_enabled(self) -> None:
         """Load the compiled function now, unless numba is absent or disabled."""

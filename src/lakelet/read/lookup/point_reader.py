@@ -140,13 +140,17 @@ class PointReader:
         files, beside = (split.split, split.runs) if isinstance(split, OverlaidSplit) else (split, ())
         found: list[Hits] = []
         if files is not None:
-            found += FileLookup(self._bucket(files), self._columns, self._counts_deletes).search(keys)
+            found += self._search_files(self._bucket(files), keys)
         for run in beside:
             found += run.search(keys)
         if not self._spec.ignore_delete:
             return found
         kept = [hits if (kinds := hits.kinds) is None else hits.keep(kinds & 1 == 0) for hits in found]
         return [hits for hits in kept if len(hits.places)]
+
+    def _search_files(self, bucket: BucketFiles, keys: WantedKeys) -> Sequence[Hits]:
+        """All rows of the keys in the files of a bucket."""
+        return FileLookup(bucket, self._columns, self._counts_deletes).search(keys)
 
     def _bucket(self, split: Split) -> BucketFiles:
         vectors = tuple(vector and (vector.index_path, vector.place.offset) for vector in split.deletion_vectors)

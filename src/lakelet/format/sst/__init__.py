@@ -1,0 +1,1 @@
+"""Sorted string tables: rows in key order, found by key."""

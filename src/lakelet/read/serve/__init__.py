@@ -1,0 +1,1 @@
+"""Serving reads: rows by key from local lookup files."""

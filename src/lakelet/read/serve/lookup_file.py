@@ -1,0 +1,205 @@
+"""Lookup files: SST files made of data files, and their blocks through the process's cache.
+
+    data file ─ all its rows, in order ─ SST with key, sequence number, row kind, columns and the row's position in the file
+    key ─ bloom filter ─ index ─ block cache ─ block
+
+The position is what deletion vectors speak of. A lookup file that is gone or damaged is made anew from its data file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from lakelet.errors import CorruptionError, InvalidError
+from lakelet.format.data.data_file_formats import format_of_file
+from lakelet.format.sst.sst_reader import FileSource, SstReader, SstRows
+from lakelet.format.sst.sst_writer import SstWriter
+from lakelet.lsm.key_bytes import encode_key_bytes
+from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
+from lakelet.model.schema import TableSchema
+from lakelet.model.types import Atomic, Field, Kind
+from lakelet.read.evolve import evolve_array
+from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
+from lakelet.read.lookup.lookup_blocks import LookupFile
+from lakelet.read.serve.lookup_folder import LocalFile, LookupFolder, lookup_folder
+from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.split_files import naming
+from lakelet.storage.home import TableHome
+
+POSITION_FIELD = Field(2**31 - 4, "_ROW_POSITION", Atomic(Kind.BIGINT, nullable=False))
+"""The column behind those of the table: the row's position in its data file."""
+_BATCH_ROWS = 65536
+_TRIES = 3
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class LookupFiles:
+    """Makes and reads the lookup files of one table."""
+
+    home: TableHome
+    schema_of: Callable[[int], TableSchema]
+    key: tuple[Field, ...]
+    settings: LookupSettings
+    folder: LookupFolder
+    # The key types and the layout, which a file is made for.
+    form: str
+    cache: BlockCache = BLOCKS
+
+    @staticmethod
+    def of(
+        home: TableHome,
+        schema_of: Callable[[int], TableSchema],
+        key: tuple[Field, ...],
+        settings: LookupSettings,
+        cache: BlockCache,
+    ) -> LookupFiles:
+        """The lookup files of a table with this key."""
+        form = f"{[str(field.type) for field in key]} {settings.sst}"
+        return LookupFiles(home, schema_of, key, settings, lookup_folder(settings.root), form, cache)
+
+    def use(self, lookup: LookupFile, read: Callable[[OpenLookup], Result]) -> Result:
+        """What `read` finds in the lookup file of a data file, which is made if need be; a damaged one is replaced."""
+        name = self._name(lookup)
+        for attempt in range(_TRIES):
+            file = self._file(name, lookup)
+            try:
+                return read(OpenLookup(self._reader(file), file, self.folder, self.cache, self.settings.memory_bytes))
+            except (CorruptionError, OSError):
+                self.folder.forget(name, file)
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("a try returns or raises")
+
+    def _name(self, lookup: LookupFile) -> tuple[object, ...]:
+        return (self.home.store.location, lookup.file.path, self.form)
+
+    def _file(self, name: tuple[object, ...], lookup: LookupFile) -> LocalFile:
+        return self.folder.file(
+            name,
+            lookup.file.data.level,
+            lambda path: self._make(lookup, path),
+            self.settings.disk,
+            self.home.clock,
+            self.home.ids,
+        )
+
+    def _reader(self, file: LocalFile) -> SstReader:
+        name = (file.path, "reader")
+        found = self.cache.get(name)
+        if found is None:
+            found, _ = self.folder.loads.load(name, lambda: _open(file.path))
+            self.cache.put(name, found, found.nbytes, limit=self.settings.memory_bytes)
+        assert isinstance(found, SstReader), "the cache holds what was put under a name"
+        return found
+
+    def _make(self, lookup: LookupFile, path: str) -> int:
+        data, store = lookup.file.data, self.home.store
+        stored = self.schema_of(data.schema_id).fields
+        asked = (SEQUENCE_FIELD, KIND_FIELD, *stored)
+        names = [field.name for field in asked]
+        fields = (*stored, POSITION_FIELD)
+        rows = 0
+        with open(path, "wb") as sink, naming(self.home, [lookup.file]):
+            writer = SstWriter(sink, data.schema_id, fields, self.settings.sst, create_ms=self.home.clock.now_ms())
+            for batch in format_of_file(data.name).read(store, lookup.file.path, asked, names, batch_rows=_BATCH_ROWS):
+                columns = [batch.column(name) for name in names]
+                position = pa.array(np.arange(rows, rows + batch.num_rows))
+                try:
+                    writer.write(self._keys(lookup, batch), columns[0], columns[1], [*columns[2:], position])
+                except InvalidError as error:
+                    raise CorruptionError(
+                        f"{self.home.where(lookup.file.path)} cannot be looked up: {error}"
+                    ) from error
+                rows += batch.num_rows
+            size = writer.close()
+        if rows != data.row_count:
+            raise CorruptionError(
+                f"{self.home.where(lookup.file.path)}: its manifest says {data.row_count} rows, found {rows}"
+            )
+        return size
+
+    def _keys(self, lookup: LookupFile, batch: pa.RecordBatch) -> pa.Array:
+        """The keys of rows in the types of the table now."""
+        columns = [
+            evolve_array(batch.column(old.name), old.type, new.type, new.name)
+            for old, new in zip(lookup.key, self.key, strict=True)
+        ]
+        return encode_key_bytes(columns, [field.type for field in self.key])
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLookup:
+    """An open lookup file, with its blocks in the cache."""
+
+    reader: SstReader
+    file: LocalFile
+    folder: LookupFolder
+    cache: BlockCache
+    limit_bytes: int
+
+    def find(self, key: bytes) -> tuple[SstRows, int] | None:
+        """The block that holds a key, and the place of its row; None where the key is not there."""
+        reader = self.reader
+        number = reader.block_of(key)
+        if number == len(reader.index.places):
+            return None
+        name = (self.file.path, number)
+        block = self.cache.get(name)
+        if block is None:
+            # The filter is only worth its time where a block would have to be read.
+            if not reader.may_hold(key):
+                return None
+            block, _ = self.folder.loads.load(name, lambda: reader.rows(number, number + 1))
+            self.cache.put(name, block, block.nbytes, limit=self.limit_bytes)
+        assert isinstance(block, SstRows), "the cache holds what was put under a name"
+        at = block.find(key)
+        return None if at < 0 else (block, at)
+
+    def find_many(self, keys: Sequence[bytes], places: Sequence[int]) -> list[tuple[SstRows, list[int], list[int]]]:
+        """Blocks that hold some of the keys at `places`, with the rows found in each and the places of their keys."""
+        reader, found = self.reader, []
+        by_block: dict[int, list[int]] = {}
+        last = len(reader.index.places)
+        for place in places:
+            number = reader.block_of(keys[place])
+            if number < last:
+                by_block.setdefault(number, []).append(place)
+        joined: list[tuple[int, int]] = []
+        for number, wanted in by_block.items():
+            block = self.cache.get((self.file.path, number))
+            if block is not None:
+                assert isinstance(block, SstRows), "the cache holds what was put under a name"
+                found.append(_found(block, keys, wanted))
+                continue
+            joined += [(number, place) for place in wanted]
+        admitted = reader.may_hold_each([keys[place] for _, place in joined])
+        joined = [pair for pair, admits in zip(joined, admitted, strict=True) if admits]
+        if joined:
+            # Blocks of one call are decoded together, and not kept: a batch of keys at random would fill the cache.
+            block = reader.some_rows(sorted({number for number, _ in joined}))
+            found.append(_found(block, keys, [place for _, place in joined]))
+        return [one for one in found if one[1]]
+
+
+def _open(path: str) -> SstReader:
+    try:
+        return SstReader(FileSource(path))
+    except InvalidError as error:
+        # This process wrote the file, and knows but one version.
+        raise CorruptionError(str(error)) from error
+
+
+def _found(block: SstRows, keys: Sequence[bytes], places: Sequence[int]) -> tuple[SstRows, list[int], list[int]]:
+    rows, at = [], []
+    for place in places:
+        row = block.find(keys[place])
+        if row >= 0:
+            rows.append(row)
+            at.append(place)
+    return block, rows, at

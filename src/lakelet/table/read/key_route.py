@@ -1,0 +1,120 @@
+"""Route one key to the files that can hold it, without arrays: the twin of `scan/key_plan` for low latency.
+
+It serves keys of whole numbers and text, given as Python's own; everything else goes the long way and finds the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lakelet.format.rows.binary_row import PREFIX, encode_row
+from lakelet.format.rows.murmur import murmur3_32
+from lakelet.model.bucket_mode import BucketMode, bucket_mode
+from lakelet.model.schema import TableSchema
+from lakelet.model.split import Split
+from lakelet.model.types import INTEGERS, MAX_LENGTH, STRINGS, Atomic, DataType, Kind
+from lakelet.scan.live_files import LiveFiles
+
+_BYTES = {Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.BIGINT: 8}
+Encoder = Callable[[Any], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRoute:
+    """The key columns with their encoders, and what decides partition and bucket. Without `hashed` all buckets are looked at."""
+
+    live: LiveFiles
+    encoders: Mapping[str, Encoder]
+    trimmed: tuple[str, ...]
+    partition: tuple[str, ...]
+    partition_types: tuple[DataType, ...]
+    hashed: tuple[str, ...] | None
+    hashed_types: tuple[DataType, ...]
+
+    @staticmethod
+    def of(schema: TableSchema, live: LiveFiles) -> KeyRoute | None:
+        """The route of a table's keys; None where they have to go the long way."""
+        trimmed = schema.trimmed_primary_keys
+        encoders: dict[str, Encoder] = {}
+        for name in schema.primary_keys:
+            data_type = schema.field(name).type
+            if not isinstance(data_type, Atomic):
+                return None
+            if data_type.kind in INTEGERS:
+                encoders[name] = _whole(_BYTES[data_type.kind])
+            elif data_type.kind in STRINGS and data_type.precision == MAX_LENGTH:
+                encoders[name] = _last_text if name == trimmed[-1] else _text
+            else:
+                return None
+        if schema.crosses_partitions:
+            return None
+        hashed: tuple[str, ...] | None = schema.bucket_keys
+        if bucket_mode(schema) is not BucketMode.HASH_FIXED or not set(schema.bucket_keys) <= set(schema.primary_keys):
+            hashed = None
+        return KeyRoute(
+            live,
+            encoders,
+            trimmed,
+            schema.partition_keys,
+            tuple(schema.partition_types),
+            hashed,
+            tuple(schema.field(name).type for name in hashed or ()),
+        )
+
+    def find(self, key: Mapping[str, Any]) -> tuple[bytes, Sequence[Split]] | None:
+        """The key in bytes, and all files of the buckets that can hold it; None where the key has to go the long way."""
+        if len(key) != len(self.encoders):
+            return None
+        encoded: dict[str, bytes] = {}
+        for name, encode in self.encoders.items():
+            part = encode(key.get(name))
+            if part is None:
+                return None
+            encoded[name] = part
+        partitions = self.live.partitions
+        if self.partition:
+            partitions = [encode_row([key[name] for name in self.partition], self.partition_types)]
+        splits: list[Split] = []
+        for partition in partitions:
+            for bucket in self._buckets(partition, key):
+                split = self.live.split(partition, bucket)
+                if split is not None:
+                    splits.append(split)
+        return b"".join([encoded[name] for name in self.trimmed]), splits
+
+    def _buckets(self, partition: bytes, key: Mapping[str, Any]) -> Sequence[int]:
+        totals = self.live.totals(partition)
+        if self.hashed is None or any(total < 1 for total in totals):
+            return self.live.buckets(partition)
+        if totals == {1}:
+            return (0,)
+        own = abs(murmur3_32(encode_row([key[name] for name in self.hashed], self.hashed_types)[PREFIX:]))
+        # After a rescale a partition can hold files of both numbers of buckets.
+        return list(dict.fromkeys(own % total for total in sorted(totals)))
+
+
+def _whole(size: int) -> Encoder:
+    half = 1 << 8 * size - 1
+
+    def encode(value: Any) -> bytes | None:
+        if type(value) is not int or not -half <= value < half:
+            return None
+        return (value + half).to_bytes(size, "big")
+
+    return encode
+
+
+def _last_text(value: Any) -> bytes | None:
+    if type(value) is not str:
+        return None
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _text(value: Any) -> bytes | None:
+    encoded = _last_text(value)
+    return None if encoded is None else encoded.replace(b"\x00", b"\x00\xff") + b"\x00\x00"

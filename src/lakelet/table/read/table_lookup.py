@@ -1,0 +1,217 @@
+"""Serve rows by key: a handle that is pinned to a snapshot and reads local lookup files.
+
+with orders.lookup() as lookup:
+    lookup.get({"id": 7})
+    lookup.get_many([{"id": 7}, {"id": 8}])
+    lookup.scan({"id": 0}, {"id": 100})
+    lookup.refresh()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.errors import InvalidError
+from lakelet.lsm.key_bytes import encode_key_bytes
+from lakelet.model.schema import TableSchema
+from lakelet.model.snapshot import Snapshot
+from lakelet.model.types import Atomic, Kind
+from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
+from lakelet.read.lookup.lookup_spec import nullable
+from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.serve.serving_reader import ServingReader
+from lakelet.scan.key_plan import lookups
+from lakelet.scan.live_files import LiveFiles
+from lakelet.scan.plan import Planner
+from lakelet.sink.rows.cast import RowCaster
+from lakelet.storage.home import TableHome
+from lakelet.table.read.key_route import KeyRoute
+from lakelet.table.read.named_version import named_version
+from lakelet.table.read.point_read import chosen_columns, key_table
+from lakelet.table.usable import check_usable
+
+_LAST = Atomic(Kind.BOOLEAN, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pinned:
+    """A version of the table: everything a lookup needs of it."""
+
+    schema: TableSchema
+    snapshot: Snapshot | None
+    live: LiveFiles | None
+    schema_of: SchemaVersions
+    settings: LookupSettings
+    route: KeyRoute | None
+    readers: dict[tuple[str, ...], ServingReader] = field(default_factory=dict)
+
+
+class TableLookup:
+    """Rows of one snapshot by key. Any number of threads may use a handle; `refresh` moves all of them to the newest snapshot."""
+
+    def __init__(self, home: TableHome, version: int | str | None, folder: object) -> None:
+        self._home = home
+        self._version = version
+        self._folder = folder
+        self._pinned: _Pinned | None = self._pin()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the snapshot. Lookup files stay for the next handle until they are dropped."""
+        self._pinned = None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that rows are read from; None for a table without any."""
+        return self._open.snapshot
+
+    def refresh(self) -> Snapshot | None:
+        """Read from the newest snapshot from now on, or from the named version as it is now; the snapshot."""
+        before = self._open
+        now = self._pin()
+        if now.snapshot != before.snapshot or now.schema != before.schema:
+            self._pinned = now
+        return now.snapshot
+
+    def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
+        """The row with this primary key as a dict, None where there is none."""
+        if not isinstance(key, Mapping):
+            raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
+        pinned = self._open
+        reader = self._reader(pinned, columns)
+        routed = None if pinned.route is None else pinned.route.find(key)
+        if routed is not None:
+            return reader.find(routed[1], routed[0])
+        keys = key_table([dict(key)], pinned.schema)
+        if pinned.live is None:
+            return None
+        splits = [split for split, _ in lookups(pinned.live, pinned.schema, keys)]
+        return reader.find(splits, reader.key_bytes(keys)) if splits else None
+
+    def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
+        """The rows with these primary keys, each at the place of its key; None where there is none.
+
+        `keys` is anything that `write` takes; only its primary-key columns are used.
+        """
+        pinned = self._open
+        reader = self._reader(pinned, columns)
+        wanted = key_table(keys, pinned.schema)
+        found: list[dict[str, Any] | None] = [None] * wanted.num_rows
+        if pinned.live is not None and wanted.num_rows:
+            rows, places = reader.get_many(lookups(pinned.live, pinned.schema, wanted), wanted)
+            for place, row in zip(places.tolist(), rows.to_pylist(), strict=True):
+                found[place] = row
+        return found
+
+    def scan(
+        self,
+        start: Mapping[str, object] | None = None,
+        end: Mapping[str, object] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """The rows whose primary keys are from `start` on and below `end`, in key order, in memory.
+
+        Each is a mapping of the columns of the primary key, or of the first ones of them; without it the range has no end there.
+        """
+        pinned = self._open
+        schema = pinned.schema
+        names = chosen_columns(columns, schema)
+        read = tuple(dict.fromkeys([*names, *schema.primary_keys]))
+        reader = self._reader(pinned, read)
+        low, high = _bound(start, schema, "start"), _bound(end, schema, "end")
+        batches: list[pa.RecordBatch] = []
+        if pinned.live is not None:
+            # Files are in the order of the key without the partition, which is another one where the key has more columns.
+            whole = schema.trimmed_primary_keys == schema.primary_keys
+            for partition in pinned.live.partitions:
+                for bucket in pinned.live.buckets(partition):
+                    split = pinned.live.split(partition, bucket)
+                    if split is not None:
+                        batches += reader.scan(split, *((low, high) if whole else (None, None)))
+        rows = pa.Table.from_batches(batches, reader.schema).combine_chunks()
+        fields = [schema.field(name) for name in schema.primary_keys]
+        columns_of_key = [_one_array(rows.column(field.name)) for field in fields]
+        keys = encode_key_bytes(columns_of_key, [field.type for field in fields])
+        order = pc.sort_indices(keys)
+        ordered = keys.take(order)
+        first = 0 if low is None else int(_search(ordered, low))
+        behind = len(ordered) if high is None else int(_search(ordered, high))
+        return rows.take(order.slice(first, max(0, behind - first))).select(list(names))
+
+    @property
+    def _open(self) -> _Pinned:
+        pinned = self._pinned
+        if pinned is None:
+            raise InvalidError("the lookup is closed")
+        return pinned
+
+    def _pin(self) -> _Pinned:
+        home = self._home
+        schema, snapshot = named_version(home, self._version, None, None)
+        check_usable(schema)
+        if not schema.primary_keys:
+            raise InvalidError(
+                f"{home.where(home.paths.root)} has no primary key, so that no row has a key to be found by"
+            )
+        options = TableOptions(schema.options)
+        if (options.get(SCAN_FALLBACK_BRANCH) or "").strip():
+            raise InvalidError(f"lookup() does not support a table with '{SCAN_FALLBACK_BRANCH.name}'; use get()")
+        schema_of = SchemaVersions(home, {schema.id: schema})
+        live = None if snapshot is None else Planner(home, schema, schema_of, options).visible_files(snapshot)
+        route = None if live is None else KeyRoute.of(schema, live)
+        return _Pinned(schema, snapshot, live, schema_of, LookupSettings.of(schema, self._folder), route)
+
+    def _reader(self, pinned: _Pinned, columns: Sequence[str] | None) -> ServingReader:
+        names = pinned.schema.names if columns is None else chosen_columns(columns, pinned.schema)
+        found = pinned.readers.get(names)
+        if found is None:
+            found = ServingReader(self._home, pinned.schema, names, pinned.schema_of, pinned.settings)
+            pinned.readers[names] = found
+        return found
+
+
+def _bound(key: Mapping[str, object] | None, schema: TableSchema, what: str) -> bytes | None:
+    """The bytes that all keys from this one on are not less than."""
+    if key is None:
+        return None
+    if not isinstance(key, Mapping):
+        raise InvalidError(f"{what}: expected a mapping of column to value, found {type(key).__name__}")
+    names = schema.primary_keys[: len(key)]
+    if set(names) != set(key):
+        raise InvalidError(
+            f"{what}: expected the first columns of the primary key ({', '.join(schema.primary_keys)}), found "
+            f"{', '.join(map(str, key)) or 'none'}"
+        )
+    if not names:
+        return None
+    fields = [schema.field(name) for name in names]
+    rows = RowCaster(fields).cast(pa.RecordBatch.from_pylist([{name: key[name] for name in names}], nullable(fields)))
+    columns, types = list(rows.columns), [field.type for field in fields]
+    if len(names) == len(schema.primary_keys):
+        return bytes(encode_key_bytes(columns, types)[0].as_py())
+    # The bytes of a column depend on whether it is the last one, so that another one follows, and is cut off again.
+    longer = encode_key_bytes([*columns, pa.array([False])], [*types, _LAST])
+    return bytes(longer[0].as_py()[:-1])
+
+
+def _search(ordered: pa.Array, key: bytes) -> int:
+    return int(np.count_nonzero(pc.less(ordered, pa.scalar(key, ordered.type)).to_numpy(zero_copy_only=False)))
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
