@@ -27,6 +27,7 @@ from lakelet.ids import Ids
 
 _LOCK = "LOCK"
 _UUID_CHARACTERS = 8
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +162,16 @@ class LookupFolder:
             return self._path
         os.makedirs(self.root, mode=0o700, exist_ok=True)
         self._remove_abandoned()
-        path = os.path.join(self.root, f"{os.getpid()}-{ids.uuid()}")
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        held = os.open(os.path.join(path, _LOCK), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for attempt in range(_TRIES):
+            path = os.path.join(self.root, f"{os.getpid()}-{ids.uuid()}")
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            try:
+                held = _locked(os.path.join(path, _LOCK))
+            except OSError:
+                if attempt == _TRIES - 1:
+                    raise
+                continue
+            break
         if self._held is not None:
             os.close(self._held)
         self._path, self._held = path, held
@@ -187,6 +194,19 @@ class LookupFolder:
                 pass
             finally:
                 os.close(held)
+
+
+def _locked(path: str) -> int:
+    """The descriptor of a lock file that this process holds; OSError where another one took the new folder for an abandoned one."""
+    held = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(held), os.stat(path)):
+            raise FileNotFoundError(path)
+    except OSError:
+        os.close(held)
+        raise
+    return held
 
 
 _FOLDERS: dict[str, LookupFolder] = {}
