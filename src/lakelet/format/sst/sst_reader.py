@@ -26,6 +26,7 @@ from lakelet.format.sst.bloom_filter import BloomFilter, hash_keys
 from lakelet.format.sst.entry_loops import Longs, key_loop, parse_loop
 from lakelet.format.sst.record_columns import Cells, RecordLayout, columns_of, read_records
 from lakelet.format.sst.sst_block import decode_block
+from lakelet.format.sst.sst_image import SstImage
 from lakelet.format.sst.sst_parts import (
     CHECKSUM_BYTES,
     FOOTER_BYTES,
@@ -177,6 +178,8 @@ class SstReader:
             )
         if any(place.offset + place.size > self.footer.meta.offset for place in self.index.places):
             raise CorruptionError(f"{path}: a data block reaches beyond byte {self.footer.meta.offset}")
+        # How many blocks were read for many keys at once: a file whose blocks were all read that way is worth an image.
+        self.blocks_asked = 0
         self._layout: RecordLayout = value_layout(self.meta.fields, delta_encoding=self.meta.delta_encoding)
 
     def __len__(self) -> int:
@@ -211,19 +214,21 @@ class SstReader:
 
     def rows(self, first: int, behind: int) -> SstRows:
         """The rows of neighbouring blocks, in one read."""
+        return self._decode(self._contents(first, behind))
+
+    def _contents(self, first: int, behind: int) -> list[bytes]:
+        """The contents of neighbouring blocks, in one read."""
         if first >= behind:
-            return self._decode([])
+            return []
         places = self.index.places[first:behind]
         begin = places[0].offset
         stored = self._source.read(begin, places[-1].offset + places[-1].size - begin)
-        return self._decode(
-            [
-                decode_block(
-                    stored[place.offset - begin : place.offset - begin + place.size], path=self.path, at=place.offset
-                )
-                for place in places
-            ]
-        )
+        return [
+            decode_block(
+                stored[place.offset - begin : place.offset - begin + place.size], path=self.path, at=place.offset
+            )
+            for place in places
+        ]
 
     def some_rows(self, blocks: Sequence[int]) -> SstRows:
         """The rows of blocks anywhere in the file, whose numbers ascend."""
@@ -231,14 +236,37 @@ class SstReader:
 
     def scan(self, first: int = 0, behind: int | None = None) -> Iterator[SstRows]:
         """The rows of all blocks, or of a range of them, many blocks at a time."""
-        behind = len(self.index.places) if behind is None else behind
+        for begin, end in self._pieces(first, len(self.index.places) if behind is None else behind):
+            yield self.rows(begin, end)
+
+    def _pieces(self, first: int, behind: int) -> Iterator[tuple[int, int]]:
+        """Ranges of blocks that are read at a time."""
         while first < behind:
             end, size = first, 0
             while end < behind and size < _READ_AHEAD_BYTES:
                 size += self.index.places[end].size
                 end += 1
-            yield self.rows(first, end)
+            yield first, end
             first = end
+
+    def image(self, most_bytes: int) -> SstImage | None:
+        """All blocks in memory, to find many keys at once; None where they take more bytes."""
+        blocks: list[bytes] = []
+        size = 0
+        for first, behind in self._pieces(0, len(self.index.places)):
+            read = self._contents(first, behind)
+            size += sum(map(len, read))
+            if size > most_bytes:
+                return None
+            blocks += read
+        return SstImage.of(blocks, self.index.separators, self._layout, path=self.path)
+
+    def find_in(self, image: SstImage, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
+        """The rows of keys in the image of this file, and the places of their keys; keys that are not there have none."""
+        cells, places = image.find(keys)
+        self._check_schema(cells)
+        rows = SstRows(b"", np.zeros(1, np.int64), cells, self._layout.types, self.path, [keys[at] for at in places])
+        return rows, places
 
     def get(self, key: bytes) -> tuple[SstRows, int] | None:
         """The block that holds a key, and the place of its row; None where the key is not there."""
@@ -287,11 +315,14 @@ class SstReader:
         begins, ends = entries[:, 2] + entries[:, 1], np.ascontiguousarray(entries[:, 3])
         restarts = entries[:, 4].astype(np.uint8)
         cells = read_records(buffer, begins, ends, restarts, self._layout, len(entries), where=self.path)
-        if (cells.numbers[0] != np.uint64(self.meta.schema_id)).any():
-            raise CorruptionError(f"{self.path}: expected rows of schema {self.meta.schema_id}, found another")
+        self._check_schema(cells)
         key_data, at = keys.tobytes(), key_at.tolist()
         listed = [key_data[begin:end] for begin, end in itertools.pairwise(at)]
         return SstRows(key_data, key_at, cells, self._layout.types, self.path, listed)
+
+    def _check_schema(self, cells: Cells) -> None:
+        if (cells.numbers[0] != np.uint64(self.meta.schema_id)).any():
+            raise CorruptionError(f"{self.path}: expected rows of schema {self.meta.schema_id}, found another")
 
 
 def first_blocks(reader: SstReader, start: bytes | None, end: bytes | None) -> tuple[int, int]:

@@ -197,7 +197,7 @@ class LookupFolder:
 
 
 def _locked(path: str) -> int:
-    """The descriptor of a lock file that this process holds; OSError where another one took the new folder for an abandoned one."""
+    """The descriptor of a lock file that this process holds; OSError where another one took its folder for an abandoned one."""
     held = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

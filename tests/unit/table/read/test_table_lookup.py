@@ -17,6 +17,7 @@ import pytest
 import lakelet
 from lakelet import InvalidError, Lake, Table
 from lakelet.errors import NotFoundError
+from lakelet.format.sst.sst_reader import SstReader
 from lakelet.read.lookup.block_cache import BLOCKS
 from lakelet.read.serve.lookup_folder import lookup_folder
 from lakelet.storage.memory import MemoryStore
@@ -152,6 +153,21 @@ def test_rows_marked_by_deletion_vectors(lake: Lake) -> None:
             "name 53",
         ]
         assert (lookup.get({"id": 50}), lookup.scan().num_rows) == (None, 98)
+
+
+def test_many_keys_again_and_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that calls have asked for all blocks of are held whole: no block is decoded any more, and rows are the same."""
+    table = make(lake)
+    table.write(rows(2000))
+    table.write([{"id": 5, "name": "newer", "v": None}])
+    table.delete([{"id": 7}])
+    wanted = [{"id": number} for number in range(-3, 2003)]
+    expected = [table.get(key) for key in wanted]
+    with table.lookup() as lookup:
+        assert lookup.get_many(wanted) == expected
+        monkeypatch.setattr(SstReader, "some_rows", lambda *_: pytest.fail("a block is decoded"))
+        assert lookup.get_many(wanted) == expected
+        assert lookup.get_many([{"id": 5}, {"id": 7}, {"id": 9999}]) == [expected[8], None, None]
 
 
 def test_lookup_files_that_are_gone_are_made_anew(lake: Lake, tmp_path: Path) -> None:
