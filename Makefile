@@ -114,6 +114,7 @@ test-all: setup ## Everything at full depth in both zones, random examples from 
 	TZ=$(SECOND_ZONE) scripts/step.sh "all tests in $(SECOND_ZONE)" $(PYTEST) --hypothesis-seed $(SEED) $(PYTEST_ARGS)
 
 bench: setup $(PYPAIMON_STAMP) ## Measure against peers in the same run; writes JSON results.
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirements benchmarks/requirements.txt
 	@$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
 
 soak: setup ## The long random runs at full length.

@@ -39,6 +39,7 @@ from benchmarks.keyed.measure_keyed import (
     measure_merge_read,
     measure_winners,
 )
+from benchmarks.keyed.measure_lookup import measure_lookup
 from benchmarks.keyed.measure_upsert import measure_upsert
 from benchmarks.metadata.measure_cache import measure_cache
 from benchmarks.metadata.measure_cache_lookups import measure_cache_lookups
@@ -70,6 +71,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "keyed_write": measure_keyed_write,
     "keyed_memory": measure_keyed_memory,
     "get": measure_get,
+    "lookup": measure_lookup,
     "upsert": measure_upsert,
     "winners": measure_winners,
     "compaction": measure_compaction,

@@ -1,0 +1,141 @@
+"""The tasks of `measure_lookup`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import lakelet
+from benchmarks.contender import serve, timed
+
+_KEYS = 20_000
+_MANY = 1_000
+_BATCH = 50_000
+_COLUMNS = [("k", "STRING NOT NULL"), ("v", "STRING")]
+_VALUE = "v" * 90
+
+
+def lookup_get(folder: str, rows: int) -> dict[str, Any]:
+    """Single keys by the handle."""
+    with _table(folder, rows).lookup(folder=Path(folder, "lookup")) as lookup:
+        return _timed(lookup.get, [{"k": key} for key in _chosen(rows)])
+
+
+def lookup_absent(folder: str, rows: int) -> dict[str, Any]:
+    """Keys that are not there, by the handle."""
+    with _table(folder, rows).lookup(folder=Path(folder, "lookup")) as lookup:
+        return _timed(lookup.get, [{"k": f"{key}x"} for key in _chosen(rows)])
+
+
+def lookup_many(folder: str, rows: int) -> dict[str, Any]:
+    """A thousand keys at a time by the handle."""
+    with _table(folder, rows).lookup(folder=Path(folder, "lookup")) as lookup:
+        return _timed_many(lambda keys: lookup.get_many([{"k": key} for key in keys]), _chosen(rows))
+
+
+def lookup_scan(folder: str, rows: int) -> dict[str, Any]:
+    """All rows in the order of their keys."""
+    with _table(folder, rows).lookup(folder=Path(folder, "lookup")) as lookup:
+        lookup.scan({"k": f"{rows // 2:016}"})
+        with timed() as timer:
+            found = lookup.scan()
+    return {**timer.taken, "rows": found.num_rows}
+
+
+def strict_get(folder: str, rows: int) -> dict[str, Any]:
+    """Single keys by the table, which looks for a newer snapshot every time."""
+    return _timed(_table(folder, rows).get, [{"k": key} for key in _chosen(rows)[:2_000]])
+
+
+def strict_many(folder: str, rows: int) -> dict[str, Any]:
+    """A thousand keys at a time by the table."""
+    table = _table(folder, rows)
+    return _timed_many(lambda keys: table.get_many([{"k": key} for key in keys]), _chosen(rows))
+
+
+def plyvel_get(folder: str, rows: int) -> dict[str, Any]:
+    """Single keys by LevelDB."""
+    database = _leveldb(folder, rows)
+    return _timed(database.get, [key.encode() for key in _chosen(rows)])
+
+
+def plyvel_absent(folder: str, rows: int) -> dict[str, Any]:
+    """Keys that are not there, by LevelDB."""
+    database = _leveldb(folder, rows)
+    return _timed(database.get, [f"{key}x".encode() for key in _chosen(rows)])
+
+
+def plyvel_many(folder: str, rows: int) -> dict[str, Any]:
+    """A thousand keys one after the other by LevelDB, which has no call for many."""
+    database = _leveldb(folder, rows)
+    return _timed_many(lambda keys: [database.get(key.encode()) for key in keys], _chosen(rows))
+
+
+def _timed(get: Callable[[Any], object], keys: Sequence[Any]) -> dict[str, Any]:
+    for key in keys:
+        get(key)
+    with timed() as timer:
+        for key in keys:
+            get(key)
+    return {**timer.taken, "keys": len(keys)}
+
+
+def _timed_many(get: Callable[[Sequence[str]], object], keys: Sequence[str]) -> dict[str, Any]:
+    parts = [keys[at : at + _MANY] for at in range(0, len(keys), _MANY)]
+    for _ in range(2):
+        for part in parts:
+            get(part)
+    with timed() as timer:
+        for part in parts:
+            get(part)
+    return {**timer.taken, "keys": len(keys)}
+
+
+def _chosen(rows: int) -> list[str]:
+    return [f"{number:016}" for number in np.random.default_rng(3).integers(0, rows, _KEYS).tolist()]
+
+
+def _batches(rows: int) -> Iterator[pa.Table]:
+    for begin in range(0, rows, _BATCH):
+        numbers = range(begin, min(rows, begin + _BATCH))
+        yield pa.table({"k": [f"{one:016}" for one in numbers], "v": [f"{one:010}{_VALUE}" for one in numbers]})
+
+
+def _table(folder: str, rows: int) -> lakelet.Table:
+    lake = lakelet.connect(str(Path(folder, "lake")))
+    lake.create_database("bench")
+    table = lake.create_table("bench.rows", _COLUMNS, primary_key=["k"], options={"bucket": "1"})
+    table.write(pa.concat_tables(_batches(rows)))
+    return table
+
+
+def _leveldb(folder: str, rows: int) -> Any:
+    # It has no types, and is installed by `make bench` alone.
+    database: Any = importlib.import_module("plyvel").DB(
+        str(Path(folder, "leveldb")), create_if_missing=True, lru_cache_size=256 << 20, bloom_filter_bits=10
+    )
+    for batch in _batches(rows):
+        with database.write_batch() as write:
+            for key, value in zip(batch["k"].to_pylist(), batch["v"].to_pylist(), strict=True):
+                write.put(key.encode(), value.encode())
+    database.compact_range()
+    return database
+
+
+if __name__ == "__main__":
+    serve(
+        lookup_get,
+        lookup_absent,
+        lookup_many,
+        lookup_scan,
+        strict_get,
+        strict_many,
+        plyvel_get,
+        plyvel_absent,
+        plyvel_many,
+    )
