@@ -114,7 +114,7 @@ def send(source: PostgresService, broker: KafkaService, file: Path, after: int, 
 
 
 def run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=400)
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=1500)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -183,7 +183,7 @@ def test_a_broker_that_is_gone_is_one_line(java: str, tmp_path: Path, broker: Ka
         text=True,
         env=ENVIRONMENT,
         check=False,
-        timeout=400,
+        timeout=1500,
     )
     assert done.returncode == 1
     assert "UnavailableError" in done.stderr + done.stdout

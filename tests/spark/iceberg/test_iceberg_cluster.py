@@ -8,7 +8,7 @@ from tests.spark.programs import faulty_iceberg_write
 from tests.spark.session.test_cluster_faults import struck_report
 
 # A cluster starts five processes, which a busy machine takes its time for.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.deep

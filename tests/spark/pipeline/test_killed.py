@@ -78,7 +78,7 @@ def test_a_killed_run_is_resumed(workshop: Workshop, tmp_path: Path, point: str)
         env={**os.environ, **spark_environment(home)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1500,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr[-2000:]
     workshop.run(SHOP)

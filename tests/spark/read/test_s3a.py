@@ -14,7 +14,7 @@ from tests.spark.clusters import submit
 from tests.spark.java import REPOSITORY
 from tests.spark.programs import s3a_read
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 COLUMNS = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
 
 

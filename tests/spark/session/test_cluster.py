@@ -18,7 +18,7 @@ from tests.spark.java import REPOSITORY
 from tests.spark.programs import shipped_job
 
 # A cluster starts five processes, which a busy machine takes its time for.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 # One executor shows that the code arrives; the archive goes to two.
 ONE, TWO = "local-cluster[1,1,1024]", "local-cluster[2,1,1024]"

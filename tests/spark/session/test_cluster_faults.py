@@ -12,7 +12,7 @@ from tests.spark.java import REPOSITORY
 from tests.spark.programs import faulty_write
 
 # A cluster starts five processes, which a busy machine takes its time for.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 PATH = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
 SPECULATING = {

@@ -13,7 +13,7 @@ import pytest
 
 from tests.spark.java import REPOSITORY, spark_environment
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def found(java: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=1700,
     )
     assert run.returncode == 0, run.stderr[-5000:]
     result: dict[str, Any] = json.loads(run.stdout.strip().splitlines()[-1])

@@ -30,7 +30,7 @@ def test_a_plain_script_in_an_environment_that_is_not_activated(tmp_path: Path) 
     variables = {name: value for name, value in {**os.environ, **spark_environment(home)}.items() if name not in unset}
     variables |= {"PATH": f"{other.parent}:/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY / "src")}
     run = subprocess.run(
-        [sys.executable, PROGRAM, str(tmp_path / "wh")], env=variables, capture_output=True, text=True, timeout=300
+        [sys.executable, PROGRAM, str(tmp_path / "wh")], env=variables, capture_output=True, text=True, timeout=1500
     )
     assert run.returncode == 0, run.stderr[-3000:]
     lines = dict(line.split(" ", 1) for line in run.stdout.splitlines() if " " in line)
@@ -98,5 +98,5 @@ def test_on_this_machine_the_drivers_python_runs_tasks_unless_one_was_chosen(
 
 def test_without_pyspark_the_extra_is_named() -> None:
     program = "import sys; sys.modules['pyspark'] = None; import lakelet.spark"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=1500)
     assert run.stderr.splitlines()[-1].endswith("pip install 'lakelet[spark]'")

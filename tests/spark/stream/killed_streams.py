@@ -95,7 +95,7 @@ def check_kill(spark: SparkSession, java: str, folder: Path, kill: Kill) -> None
         "batch": kill.batch,
     }
     command = [sys.executable, "-m", killed_sink.__name__, json.dumps(arguments)]
-    killed = subprocess.run(command, env={**os.environ, **spark_environment(java)}, capture_output=True, timeout=600)
+    killed = subprocess.run(command, env={**os.environ, **spark_environment(java)}, capture_output=True, timeout=1500)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     assert tuple(map(_applied, tables)) == kill.applied, f"the kill missed its window: {kill}"
     logged = [int(log.name) for log in (folder / "checkpoint" / "commits").glob("[0-9]*")]

@@ -17,7 +17,6 @@ KILLS = [
 ]
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("kill", KILLS, ids=str)
 def test_rule_30_a_killed_stream_goes_on_where_it_was(
     spark: SparkSession, java: str, tmp_path: Path, kill: Kill

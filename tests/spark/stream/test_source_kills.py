@@ -67,7 +67,7 @@ def test_a_killed_query_goes_on_where_it_was(
     source, target = made(lake, mode)
     arguments = (lake.location, "d.source", "d.target", str(tmp_path / "checkpoint"))
     command = [sys.executable, "-m", killed_stream.__name__, *arguments, "1", moment]
-    killed = subprocess.run(command, env={**os.environ, **spark_environment(java)}, capture_output=True, timeout=600)
+    killed = subprocess.run(command, env={**os.environ, **spark_environment(java)}, capture_output=True, timeout=1500)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     assert rows(target) != rows(source)
     seen: list[int] = []

@@ -189,7 +189,7 @@ def test_a_driver_killed_around_its_commit_is_run_again(
 ) -> None:
     table = keyed(lake)
     command = [sys.executable, "-m", killed_driver.__name__, lake.location, "d.t", moment]
-    killed = subprocess.run(command, env={**os.environ, **spark_environment(java)}, capture_output=True, timeout=600)
+    killed = subprocess.run(command, env={**os.environ, **spark_environment(java)}, capture_output=True, timeout=1500)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     assert len(table.snapshots()) == (moment == "after")
     snapshot = write(frame(spark), lake.location, "d.t", commit_user="job", commit_identifier=7)

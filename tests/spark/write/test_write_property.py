@@ -36,7 +36,7 @@ from tests.property.table_model import Column, Leaf, Row, Struct, plain, type_te
 from tests.spark.same_rows import assert_reads_like_scan
 from tests.tiers.examples import examples
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.spark
 
 SETTINGS = settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 # By what is added, no two names differ by case alone and none is taken twice.
