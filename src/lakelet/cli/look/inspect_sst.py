@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from lakelet.cli.output.output import Output
-from lakelet.errors import NotFoundError, UnavailableError
+from lakelet.errors import InvalidError, NotFoundError, UnavailableError
 from lakelet.format.sst.sst_reader import FileSource, SstReader
 from lakelet.model.row_kind import RowKind
 
@@ -17,12 +17,14 @@ def inspect_sst(output: Output, path: str) -> None:
     """A file: its meta block, columns, data blocks and first rows; CorruptionError for a damaged one."""
     try:
         source = FileSource(path)
+        reader = SstReader(source)
+        reader.verify()
     except FileNotFoundError as error:
         raise NotFoundError(f"{path}: expected an SST file, found none") from error
+    except IsADirectoryError as error:
+        raise InvalidError(f"{path}: expected an SST file, found a folder") from error
     except OSError as error:
         raise UnavailableError(f"{path}: {error}") from error
-    reader = SstReader(source)
-    reader.verify()
     meta, bloom = reader.meta, reader.bloom
     made = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=reader.create_ms)
     output.values(

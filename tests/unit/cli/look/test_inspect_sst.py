@@ -54,3 +54,8 @@ def test_damage_and_what_is_no_file(run: Run, file: Path, tmp_path: Path) -> Non
         ("sst", str(tmp_path)),
     ):
         assert run("inspect", *arguments).code != 0
+
+
+def test_a_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    refused = run("inspect", "sst", str(tmp_path))
+    assert (refused.code, "expected an SST file, found a folder" in refused.err) == (1, True)
