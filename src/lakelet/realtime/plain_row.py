@@ -1,7 +1,7 @@
 """Encode one row of plain Python values without Arrow: for a single put that takes a fraction of the time.
 
 Only what needs no cast is taken: whole numbers in their range, booleans, floats that are numbers, text and bytes without a limit
-of their own. The bytes are those of the columns (`binary_row_columns`, `lsm/key_bytes`); anything else is left to them, and so is
+of their own. The bytes are those of the columns (`binary_row_columns`, `lsm/plain_key`); anything else is left to them, and so is
 every error.
 """
 
@@ -12,32 +12,33 @@ from typing import Any
 
 from lakelet.errors import InvalidError
 from lakelet.format.rows.binary_row import decode_row, encode_row
+from lakelet.lsm.plain_key import INTEGER_BYTES, PlainKey, plain_key
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import MAX_LENGTH, Atomic, DataType, Kind
 
 _WHERE = "a memtable"
-_WIDTHS = {Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.BIGINT: 8}
 _TEXTS: dict[Kind, type] = {Kind.VARCHAR: str, Kind.VARBINARY: bytes}
 
 Fits = Callable[[Any], bool]
-KeyPart = Callable[[Any], bytes]
 
 
 class PlainRows:
     """Encodes rows of one schema; `of` gives None for a schema that has other columns."""
 
-    def __init__(self, schema: TableSchema, fits: list[Fits], key_parts: list[KeyPart]) -> None:
+    def __init__(self, schema: TableSchema, fits: list[Fits], key_parts: list[PlainKey]) -> None:
         self._names = schema.names
         self._types = [field.type for field in schema.fields]
         self._fits = fits
-        self._key = list(zip([schema.names.index(name) for name in schema.primary_keys], key_parts, strict=True))
+        self._key = list(zip(schema.primary_keys, key_parts, strict=True))
 
     @staticmethod
     def of(schema: TableSchema) -> PlainRows | None:
         """For a schema all of whose columns are plain, without partitions."""
         fits = [_fits(field.type) for field in schema.fields]
         last = len(schema.primary_keys) - 1
-        parts = [_key_part(schema.field(name).type, place == last) for place, name in enumerate(schema.primary_keys)]
+        parts = [
+            plain_key(schema.field(name).type, is_last=place == last) for place, name in enumerate(schema.primary_keys)
+        ]
         if schema.partition_keys or None in fits or None in parts:
             return None
         return PlainRows(schema, [one for one in fits if one], [one for one in parts if one])
@@ -53,8 +54,8 @@ class PlainRows:
                 if not fits(value):
                     return None
                 values.append(value)
-            key = b"".join([part(values[place]) for place, part in self._key])
-            return key, encode_row(values, self._types)
+            key = self._key_bytes(row)
+            return None if key is None else (key, encode_row(values, self._types))
         except (KeyError, UnicodeEncodeError, InvalidError):
             return None
 
@@ -63,16 +64,22 @@ class PlainRows:
         if not self._key or len(key) != len(self._key):
             return None
         try:
-            values = [(key[self._names[place]], place, part) for place, part in self._key]
-            if not all(self._fits[place](value) for value, place, _ in values):
-                return None
-            return b"".join([part(value) for value, _, part in values])
-        except (KeyError, UnicodeEncodeError):
+            return self._key_bytes(key)
+        except KeyError:
             return None
 
     def decode(self, row: bytes) -> dict[str, Any]:
         """The values of a row by column."""
         return dict(zip(self._names, decode_row(row, self._types, where=_WHERE), strict=True))
+
+    def _key_bytes(self, row: Mapping[str, object]) -> bytes | None:
+        parts: list[bytes] = []
+        for name, encode in self._key:
+            part = encode(row[name])
+            if part is None:
+                return None
+            parts.append(part)
+        return b"".join(parts)
 
 
 def _fits(data_type: DataType) -> Fits | None:
@@ -80,8 +87,8 @@ def _fits(data_type: DataType) -> Fits | None:
     if not isinstance(data_type, Atomic):
         return None
     kind, nullable = data_type.kind, data_type.nullable
-    if kind in _WIDTHS:
-        least, beyond = -(1 << 8 * _WIDTHS[kind] - 1), 1 << 8 * _WIDTHS[kind] - 1
+    if kind in INTEGER_BYTES:
+        least, beyond = -(1 << 8 * INTEGER_BYTES[kind] - 1), 1 << 8 * INTEGER_BYTES[kind] - 1
         return lambda value: least <= value < beyond if type(value) is int else value is None and nullable
     if kind is Kind.BOOLEAN:
         return lambda value: type(value) is bool or (value is None and nullable)
@@ -92,24 +99,3 @@ def _fits(data_type: DataType) -> Fits | None:
         wanted = _TEXTS[kind]
         return lambda value: type(value) is wanted or (value is None and nullable)
     return None
-
-
-def _key_part(data_type: DataType, is_last: bool) -> KeyPart | None:
-    """The bytes of a key column, as `lsm/key_bytes` has them."""
-    if not isinstance(data_type, Atomic):
-        return None
-    if data_type.kind in _WIDTHS:
-        width = _WIDTHS[data_type.kind]
-        shift = 1 << 8 * width - 1
-        return lambda value: (value + shift).to_bytes(width, "big")
-    if data_type.kind is Kind.BOOLEAN:
-        return lambda value: b"\x01" if value else b"\x00"
-    if data_type.kind is Kind.VARCHAR:
-        return str.encode if is_last else lambda value: _ended(value.encode())
-    if data_type.kind is Kind.VARBINARY:
-        return bytes if is_last else _ended
-    return None
-
-
-def _ended(text: bytes) -> bytes:
-    return text.replace(b"\x00", b"\x00\xff") + b"\x00\x00"

@@ -1,24 +1,22 @@
 """Route one key to the files that can hold it, without arrays: the twin of `scan/key_plan` for low latency.
 
-It serves keys of whole numbers and text, given as Python's own; everything else goes the long way and finds the same files.
+It serves keys that are encoded without Arrow (`lsm/plain_key`); everything else goes the long way and finds the same files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lakelet.format.rows.binary_row import PREFIX, encode_row
 from lakelet.format.rows.murmur import murmur3_32
+from lakelet.lsm.plain_key import PlainKey, plain_key
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.model.types import INTEGERS, MAX_LENGTH, STRINGS, Atomic, DataType, Kind
+from lakelet.model.types import DataType
 from lakelet.scan.live_files import LiveFiles
-
-_BYTES = {Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.BIGINT: 8}
-Encoder = Callable[[Any], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class KeyRoute:
     """The key columns with their encoders, and what decides partition and bucket. Without `hashed` all buckets are looked at."""
 
     live: LiveFiles
-    encoders: Mapping[str, Encoder]
+    encoders: Mapping[str, PlainKey]
     trimmed: tuple[str, ...]
     partition: tuple[str, ...]
     partition_types: tuple[DataType, ...]
@@ -37,17 +35,12 @@ class KeyRoute:
     def of(schema: TableSchema, live: LiveFiles) -> KeyRoute | None:
         """The route of a table's keys; None where they have to go the long way."""
         trimmed = schema.trimmed_primary_keys
-        encoders: dict[str, Encoder] = {}
+        encoders: dict[str, PlainKey] = {}
         for name in schema.primary_keys:
-            data_type = schema.field(name).type
-            if not isinstance(data_type, Atomic):
+            encoder = plain_key(schema.field(name).type, is_last=name == trimmed[-1])
+            if encoder is None:
                 return None
-            if data_type.kind in INTEGERS:
-                encoders[name] = _whole(_BYTES[data_type.kind])
-            elif data_type.kind in STRINGS and data_type.precision == MAX_LENGTH:
-                encoders[name] = _last_text if name == trimmed[-1] else _text
-            else:
-                return None
+            encoders[name] = encoder
         if schema.crosses_partitions:
             return None
         hashed: tuple[str, ...] | None = schema.bucket_keys
@@ -93,28 +86,3 @@ class KeyRoute:
         own = abs(murmur3_32(encode_row([key[name] for name in self.hashed], self.hashed_types)[PREFIX:]))
         # After a rescale a partition can hold files of both numbers of buckets.
         return list(dict.fromkeys(own % total for total in sorted(totals)))
-
-
-def _whole(size: int) -> Encoder:
-    half = 1 << 8 * size - 1
-
-    def encode(value: Any) -> bytes | None:
-        if type(value) is not int or not -half <= value < half:
-            return None
-        return (value + half).to_bytes(size, "big")
-
-    return encode
-
-
-def _last_text(value: Any) -> bytes | None:
-    if type(value) is not str:
-        return None
-    try:
-        return value.encode()
-    except UnicodeEncodeError:
-        return None
-
-
-def _text(value: Any) -> bytes | None:
-    encoded = _last_text(value)
-    return None if encoded is None else encoded.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
