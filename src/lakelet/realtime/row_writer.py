@@ -26,7 +26,6 @@ from lakelet.realtime.flush_worker import FlushWorker
 from lakelet.realtime.log_writer import LogWriter
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.memtables import Memtables
-from lakelet.realtime.read.key_range import key_range
 from lakelet.realtime.read.point_lookup import PointLookup
 from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
 from lakelet.realtime.recovery import RecoveredLog
@@ -38,6 +37,7 @@ from lakelet.realtime.wal_folder import WalFolder
 from lakelet.realtime.writer_status import MemtableStatus, WriterStatus
 from lakelet.storage.home import TableHome
 from lakelet.table.read.condition import Condition, check_condition, parsed_condition
+from lakelet.table.read.key_range import key_range
 from lakelet.table.read.point_read import chosen_columns, key_table
 from lakelet.table.read.table_scan import TableScan
 

@@ -24,8 +24,8 @@ from lakelet.predicate.tree import Predicate, conjunction
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.memtable import decode_values, keeps_first
 from lakelet.realtime.read.key_order import merge_in_order
-from lakelet.realtime.read.key_range import KeyRange
 from lakelet.scan.plan import Where
+from lakelet.table.read.key_range import KeyRange
 from lakelet.table.read.point_read import find_rows
 from lakelet.table.read.table_scan import TableScan
 

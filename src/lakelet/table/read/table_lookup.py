@@ -23,22 +23,18 @@ from lakelet.errors import InvalidError
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
-from lakelet.model.types import Atomic, Kind
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
-from lakelet.read.lookup.lookup_spec import nullable
 from lakelet.read.serve.lookup_settings import LookupSettings
 from lakelet.read.serve.serving_reader import ServingReader
 from lakelet.scan.key_plan import lookups
 from lakelet.scan.live_files import LiveFiles
 from lakelet.scan.plan import Planner
-from lakelet.sink.rows.cast import RowCaster
 from lakelet.storage.home import TableHome
+from lakelet.table.read.key_range import key_range
 from lakelet.table.read.key_route import KeyRoute
 from lakelet.table.read.named_version import named_version
 from lakelet.table.read.point_read import chosen_columns, key_table
 from lakelet.table.usable import check_usable
-
-_LAST = Atomic(Kind.BOOLEAN, nullable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +119,20 @@ class TableLookup:
         start: Mapping[str, object] | None = None,
         end: Mapping[str, object] | None = None,
         columns: Sequence[str] | None = None,
+        *,
+        prefix: Mapping[str, object] | None = None,
     ) -> pa.Table:
-        """The rows whose primary keys are from `start` on and below `end`, in key order, in memory.
+        """The rows whose primary keys are from `start` on, below `end` and within `prefix`, in key order, in memory.
 
-        Each is a mapping of the columns of the primary key, or of the first ones of them; without it the range has no end there.
+        Each is a mapping of the columns of the primary key, or of the first ones of them (`table/read/key_range`).
         """
         pinned = self._open
         schema = pinned.schema
         names = chosen_columns(columns, schema)
         read = tuple(dict.fromkeys([*names, *schema.primary_keys]))
         reader = self._reader(pinned, read)
-        low, high = _bound(start, schema, "start"), _bound(end, schema, "end")
+        wanted = key_range(schema, start=start, end=end, prefix=prefix)
+        low, high = (None, None) if wanted is None else (wanted.low, wanted.high)
         batches: list[pa.RecordBatch] = []
         if pinned.live is not None:
             # Files are in the order of the key without the partition, which is another one where the key has more columns.
@@ -183,30 +182,6 @@ class TableLookup:
             found = ServingReader(self._home, pinned.schema, names, pinned.schema_of, pinned.settings)
             pinned.readers[names] = found
         return found
-
-
-def _bound(key: Mapping[str, object] | None, schema: TableSchema, what: str) -> bytes | None:
-    """The bytes that all keys from this one on are not less than."""
-    if key is None:
-        return None
-    if not isinstance(key, Mapping):
-        raise InvalidError(f"{what}: expected a mapping of column to value, found {type(key).__name__}")
-    names = schema.primary_keys[: len(key)]
-    if set(names) != set(key):
-        raise InvalidError(
-            f"{what}: expected the first columns of the primary key ({', '.join(schema.primary_keys)}), found "
-            f"{', '.join(map(str, key)) or 'none'}"
-        )
-    if not names:
-        return None
-    fields = [schema.field(name) for name in names]
-    rows = RowCaster(fields).cast(pa.RecordBatch.from_pylist([{name: key[name] for name in names}], nullable(fields)))
-    columns, types = list(rows.columns), [field.type for field in fields]
-    if len(names) == len(schema.primary_keys):
-        return bytes(encode_key_bytes(columns, types)[0].as_py())
-    # The bytes of a column depend on whether it is the last one, so that another one follows, and is cut off again.
-    longer = encode_key_bytes([*columns, pa.array([False])], [*types, _LAST])
-    return bytes(longer[0].as_py()[:-1])
 
 
 def _search(ordered: pa.Array, key: bytes) -> int:

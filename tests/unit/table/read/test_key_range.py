@@ -15,7 +15,7 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field
 from lakelet.predicate.row_mask import row_mask
-from lakelet.realtime.read.key_range import KeyRange, key_range
+from lakelet.table.read.key_range import KeyRange, key_range
 
 TEXTS = st.text(alphabet="\x00\x01ab\U0010ffff", max_size=3)
 NUMBERS = st.integers(-2, 2)

@@ -134,6 +134,7 @@ def test_partitions_in_the_key(lake: Lake) -> None:
         assert lookup.get({"dt": "d1", "id": 4}) is None
         assert lookup.scan({"dt": "d1"}, {"dt": "d2"}).column("id").to_pylist() == [1, 7, 10, 13, 16, 19, 22, 25, 28]
         assert lookup.scan({"dt": "d2", "id": 20}).column("id").to_pylist() == [20, 23, 26, 29]
+        assert lookup.scan(prefix={"dt": "d"}, end={"dt": "d0", "id": 7}).column("id").to_pylist() == [0, 3, 6]
 
 
 def test_rows_marked_by_deletion_vectors(lake: Lake) -> None:
@@ -335,10 +336,12 @@ def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
         lookup.get({"name": "x"})
     with pytest.raises(InvalidError, match="id"):
         lookup.get({"id": None})
-    with pytest.raises(InvalidError, match="first columns of the primary key"):
+    with pytest.raises(InvalidError, match="first columns of the key"):
         lookup.scan({"v": 1})
     with pytest.raises(InvalidError, match="end: expected a mapping"):
         lookup.scan(end=3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidError, match="id"):
+        lookup.scan({"id": "no number"})
     with pytest.raises(lakelet.LakeletError, match="nothing"):
         lookup.get({"id": 1}, columns=["nothing"])
     lookup.close()
