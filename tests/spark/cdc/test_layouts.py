@@ -10,10 +10,10 @@ from lakelet import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.type_parser import parse_type
 from lakelet.model.types import Field, with_nullable
-from lakelet.spark.cdc.column_rule import computed_columns, metadata_columns
 from lakelet.spark.cdc.envelope import debezium
 from lakelet.spark.cdc.evolution import EvolutionPolicy, evolved
 from lakelet.spark.cdc.route import Route, SourceTable
+from lakelet.spark.cdc.rows.column_rule import computed_columns, metadata_columns
 from lakelet.spark.cdc.value.debezium_types import debezium_field
 from lakelet.spark.cdc.value.mysql_types import mysql_field
 from lakelet.spark.cdc.value.type_rules import TypeRules

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack
 
 from lakelet.errors import InvalidError
-from lakelet.spark.cdc.column_rule import computed_columns, metadata_columns
 from lakelet.spark.cdc.evolution import EvolutionPolicy
 from lakelet.spark.cdc.route import Route
+from lakelet.spark.cdc.rows.column_rule import computed_columns, metadata_columns
 from lakelet.spark.cdc.settings import CdcSettings
 from lakelet.spark.cdc.value.type_rules import TypeRules
 

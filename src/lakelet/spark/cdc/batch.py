@@ -29,12 +29,12 @@ from lakelet.spark.cdc.discovery import Discovery, EventGroup
 from lakelet.spark.cdc.earlier_attempt import has_batch, put_aside
 from lakelet.spark.cdc.envelope.event_columns import origin_of
 from lakelet.spark.cdc.kept_events import RECORDED, Chosen, KeptEvents, kept_events
-from lakelet.spark.cdc.newest import newest
 from lakelet.spark.cdc.quarantine import batch_tag, create_quarantine, quarantined
+from lakelet.spark.cdc.rows.newest import newest
+from lakelet.spark.cdc.rows.table_rows import KeptRows, table_rows
+from lakelet.spark.cdc.rows.typed_rows import EVENT, PLACE, REASON, RowShape, order
 from lakelet.spark.cdc.settings import CdcSettings
-from lakelet.spark.cdc.table_rows import KeptRows, table_rows
 from lakelet.spark.cdc.target import NoKeyError, lake_of, prepared
-from lakelet.spark.cdc.typed_rows import EVENT, PLACE, REASON, RowShape, order
 from lakelet.spark.opened_table import OpenedTable, open_table
 
 

@@ -18,11 +18,11 @@ from pyspark.sql import functions as F
 from lakelet.spark.cdc.discovery import Discovery, discovered, together, told
 from lakelet.spark.cdc.envelope.debezium import CutError
 from lakelet.spark.cdc.envelope.event_columns import HASH, lean_columns, origin_of
-from lakelet.spark.cdc.kept_rows import forget_rows, keep_rows
 from lakelet.spark.cdc.quarantine import EVENT_KEY
+from lakelet.spark.cdc.rows.kept_rows import forget_rows, keep_rows
+from lakelet.spark.cdc.rows.typed_rows import EVENT
 from lakelet.spark.cdc.scan.scanned_events import can_scan, scanned_events, scanned_groups, unsure_frame
 from lakelet.spark.cdc.settings import CdcSettings
-from lakelet.spark.cdc.typed_rows import EVENT
 
 # Where an event of a quarantine was to go.
 RECORDED = "recorded"

@@ -29,9 +29,9 @@ from lakelet.spark.cdc.batch import PlannedBatch, planned_batch, write_targets
 from lakelet.spark.cdc.commit import CdcIdentity, upsert_named, upsert_rows
 from lakelet.spark.cdc.earlier_attempt import has_batch
 from lakelet.spark.cdc.quarantine import COLUMNS, EVENT_KEY, check_quarantine, replayed_frame
+from lakelet.spark.cdc.rows.typed_rows import REASON
 from lakelet.spark.cdc.settings import CdcSettings
 from lakelet.spark.cdc.target import lake_of
-from lakelet.spark.cdc.typed_rows import REASON
 from lakelet.spark.opened_table import OpenedTable, open_table
 from lakelet.spark.read.table_frame import table as table_frame
 from lakelet.spark.stream.write.batch_identity import last_batch

@@ -11,11 +11,11 @@ from pyspark.sql import types as T
 
 from lakelet.errors import InvalidError
 from lakelet.spark.cdc.batch_memory import BatchMemory
-from lakelet.spark.cdc.column_rule import ColumnRule
 from lakelet.spark.cdc.envelope import canal, debezium, maxwell
 from lakelet.spark.cdc.envelope.event_columns import HASH, Steps, group_hash
 from lakelet.spark.cdc.evolution import EvolutionPolicy
 from lakelet.spark.cdc.route import Route
+from lakelet.spark.cdc.rows.column_rule import ColumnRule
 from lakelet.spark.cdc.value.type_rules import TypeRules
 from lakelet.spark.cdc.value.wire_field import WireField
 

@@ -20,8 +20,8 @@ from lakelet.options import SEQUENCE_FIELD, TableOptions
 from lakelet.spark.cdc.batch_memory import BatchMemory
 from lakelet.spark.cdc.discovery import EventGroup
 from lakelet.spark.cdc.envelope.event_columns import HASH
+from lakelet.spark.cdc.rows.typed_rows import BYTES, EVENT, KIND, PLACE, REASON, UTC, RowShape, found_value, order, zero
 from lakelet.spark.cdc.scan.row_cells import RowReader, cell_plan
-from lakelet.spark.cdc.typed_rows import BYTES, EVENT, KIND, PLACE, REASON, UTC, RowShape, found_value, order, zero
 from lakelet.spark.session import settings as session_settings
 from lakelet.spark.types import spark_type
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.options import SEQUENCE_FIELD, SEQUENCE_FIELD_SORT_ORDER, TableOptions
-from lakelet.spark.cdc.typed_rows import KIND, PLACE
+from lakelet.spark.cdc.rows.typed_rows import KIND, PLACE
 
 
 def newest(rows: DataFrame, schema: TableSchema, columns: Sequence[Field]) -> DataFrame:

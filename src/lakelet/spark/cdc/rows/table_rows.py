@@ -13,9 +13,9 @@ from lakelet.spark.cdc.batch_memory import BatchMemory
 from lakelet.spark.cdc.discovery import EventGroup
 from lakelet.spark.cdc.envelope.event_columns import HASH
 from lakelet.spark.cdc.kept_events import KeptEvents
-from lakelet.spark.cdc.kept_rows import forget_rows, keep_rows
+from lakelet.spark.cdc.rows.kept_rows import forget_rows, keep_rows
+from lakelet.spark.cdc.rows.typed_rows import EVENT, KIND, PLACE, REASON, RowShape, typed_rows
 from lakelet.spark.cdc.scan.scanned_rows import scanned_rows, unsure_events
-from lakelet.spark.cdc.typed_rows import EVENT, KIND, PLACE, REASON, RowShape, typed_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.types import Field
 from lakelet.options import SEQUENCE_FIELD, TableOptions
 from lakelet.spark.cdc.batch_memory import BatchMemory
-from lakelet.spark.cdc.column_rule import ColumnRule, Values
 from lakelet.spark.cdc.envelope.debezium import UNAVAILABLE
 from lakelet.spark.cdc.envelope.event_columns import Steps
+from lakelet.spark.cdc.rows.column_rule import ColumnRule, Values
 from lakelet.spark.cdc.value.value_expression import value_expression
 from lakelet.spark.cdc.value.wire_field import WireField
 from lakelet.spark.column_names import quoted
