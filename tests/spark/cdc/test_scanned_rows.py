@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakelet
+from lakelet.format.compiled.compile_cache import has_numba
 from lakelet.spark.cdc.arguments import settings_of
 from lakelet.spark.cdc.batch import planned_batch
-from lakelet.spark.cdc.scan import event_scan
 from tests.spark.cdc.cdc_frames import frame, rows, synced
 from tests.spark.cdc.sample_events import DECIMAL, canal, debezium, maxwell, text
 
@@ -230,7 +230,7 @@ def found(spark: SparkSession, warehouse: str, format: str, given: list[object])
 def test_rows_are_those_of_expressions(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
 ) -> None:
-    if not event_scan.has_numba():
+    if not has_numba():
         pytest.skip("no numba")
     chosen = random.Random(f"{format}{SEED}")
     kind, given = format.rsplit(maxsplit=1)[-1], events(format, chosen)

@@ -98,5 +98,4 @@ def _compile(name: str) -> Kernel:
         "encode_rows": types.UniTuple(i64, 4)(v64, i64, i64, u8, i64, u8, v32, v64, v64, v64, v64),
     }
     # Kernels allocate nothing, so the reference counting of arrays is switched off: it would take half of the time.
-    options = {"nogil": True, "_nrt": False}
-    return compile_cache.compiled(getattr(kernels, name), signatures[name], **options)
+    return compile_cache.compiled(getattr(kernels, name), signatures[name], nogil=True, _nrt=False)

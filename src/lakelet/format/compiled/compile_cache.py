@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -28,9 +29,19 @@ from typing import Any
 Function = Callable[..., Any]
 
 
-def compiled(function: Function, signature: Any, **options: Any) -> Function:
-    """The machine code of a function for one signature; `options` are numba's."""
+def has_numba() -> bool:
+    """Whether loops can be compiled here: numba is installed, and LAKELET_NO_NUMBA does not turn it off."""
+    return os.environ.get("LAKELET_NO_NUMBA", "") in ("", "0") and importlib.util.find_spec("numba") is not None
+
+
+def compiled(function: Function, signature: Any, *, inner: Sequence[Function] = (), **options: Any) -> Function:
+    """The machine code of a function for one signature; `options` are numba's, `inner` the functions that it calls.
+
+    Those are inlined, or every call would count references.
+    """
     numba: Any = importlib.import_module("numba")
+    for called in inner:
+        importlib.import_module("numba.extending").register_jitable(forceinline=True)(called)
     for candidate in _candidates(function):
         try:
             kept: Function = numba.njit(signature, cache=True, **options)(candidate)

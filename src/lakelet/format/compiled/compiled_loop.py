@@ -8,8 +8,6 @@ little never pays for the compiler.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lakelet.format.compiled.compile_cache import compiled
+from lakelet.format.compiled.compile_cache import compiled, has_numba
 
 LOAD_AFTER_SECONDS = 0.5
 LOADED_AFTER_SECONDS = 0.05
@@ -44,7 +42,7 @@ class CompiledLoop:
         self._compiled: Callable[..., None] | None = None
         self._lost_seconds = 0.0
         self._lock = threading.Lock()
-        self.enabled = os.environ.get("LAKELET_NO_NUMBA") != "1" and importlib.util.find_spec("numba") is not None
+        self.enabled = has_numba()
 
     def for_bytes(self, count: int) -> Callable[..., None] | None:
         """The compiled function if it is loaded or pays off by now, with the next `count` bytes; else None."""

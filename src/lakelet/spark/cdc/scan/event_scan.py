@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lakelet.format.compiled import compile_cache
+from lakelet.format.compiled.compile_cache import compiled, has_numba
 from lakelet.spark.cdc.scan import event_kernel as kernel
 
 INTERPRETED_BYTES = 1 << 15
@@ -52,11 +49,6 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def has_numba() -> bool:
-    """Whether loops can be compiled here; without, expressions are faster."""
-    return os.environ.get("LAKELET_NO_NUMBA", "") in ("", "0") and importlib.util.find_spec("numba") is not None
-
-
 class Kernel:
     """A loop that is compiled once it has seen enough bytes for that to pay."""
 
@@ -79,11 +71,8 @@ class Kernel:
             return self._compiled
 
     def _load(self) -> Callable[..., Any]:
-        extending: Any = importlib.import_module("numba.extending")
-        for one in self._inner:
-            extending.register_jitable(forceinline=True)(one)
         # Loops make no arrays: counting references to those that they get is left out.
-        return compile_cache.compiled(self._function, self._signature, nogil=True, _nrt=False)
+        return compiled(self._function, self._signature, inner=self._inner, nogil=True, _nrt=False)
 
 
 _scan = Kernel(kernel.scan_events, _SIGNATURE, _INNER)

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelet.errors import InternalError, InvalidError
+from lakelet.format.compiled.compile_cache import has_numba
 from lakelet.spark.cdc.batch_memory import BatchMemory
 from lakelet.spark.cdc.envelope.event_columns import ARRIVAL, arrived
 from lakelet.spark.cdc.scan.event_batch import event_batches
-from lakelet.spark.cdc.scan.event_scan import has_numba
 from lakelet.spark.workers import prepare_workers
 
 _GIVEN = ("raw", "message_key", "topic", "partition", "offset", "kafka_timestamp")

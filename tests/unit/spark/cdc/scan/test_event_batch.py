@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelet.format.compiled.compile_cache import has_numba
 from lakelet.spark.cdc.scan import event_scan
 from lakelet.spark.cdc.scan.event_batch import event_batches
 from tests.spark.cdc.sample_events import FIELDS, canal, debezium, maxwell, text
@@ -185,7 +186,7 @@ def test_machine_code_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKELET_NO_NUMBA", "1")
     expected = scanned("debezium", events)
     monkeypatch.delenv("LAKELET_NO_NUMBA")
-    if not event_scan.has_numba():
+    if not has_numba():
         pytest.skip("no numba")
     monkeypatch.setattr(event_scan, "INTERPRETED_BYTES", 0)
     assert scanned("debezium", events) == expected

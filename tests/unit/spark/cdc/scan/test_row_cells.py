@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelet.format.compiled.compile_cache import has_numba
 from lakelet.model.type_parser import parse_type
 from lakelet.spark.cdc.scan import event_scan
 from lakelet.spark.cdc.scan.row_cells import RowReader, cell_plan
@@ -185,7 +186,7 @@ def test_machine_code_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     expected = [read(codec, kind, values) for codec, kind in kinds]
     monkeypatch.delenv("LAKELET_NO_NUMBA")
-    if not event_scan.has_numba():
+    if not has_numba():
         pytest.skip("no numba")
     monkeypatch.setattr(event_scan, "INTERPRETED_BYTES", 0)
     assert [read(codec, kind, values) for codec, kind in kinds] == expected
