@@ -26,11 +26,14 @@ class TableValues:
         """The size from which on a value is not kept."""
         return min(self.cache.tiers[CacheLevel.PARTITION].limits.max_bytes, self.cache.tiers.max_bytes) // 2
 
-    def get(self, name: tuple[object, ...]) -> Any | None:
-        """The value, None where there is none."""
+    def get(self, name: tuple[object, ...], *, to_continue: bool = False) -> Any | None:
+        """The value, None where there is none. With `to_continue` it is needed for the one of a later version."""
         found = self.cache.tiers[CacheLevel.PARTITION].get(DerivedCacheKey(self.table, name))
         if self.trace is not None and name[0] in ("plan", "view"):
-            self.trace.note("plan made" if found is None else "plan kept")
+            if not to_continue:
+                self.trace.note("plan made" if found is None else "plan kept")
+            elif found is not None:
+                self.trace.note("plan continued")
         return found
 
     def put(self, name: tuple[object, ...], value: object, nbytes: int) -> None:

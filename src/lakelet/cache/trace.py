@@ -32,5 +32,7 @@ class CacheTrace:
         else:
             pointer = "pointer kept" if self.count("pointer kept") else "version looked up"
         plan = "plan kept" if self.count("plan kept") or not self.count("plan made") else "plan made"
+        if plan == "plan made" and self.count("plan continued"):
+            plan = "plan continued"
         kept, read = self.count("manifest kept"), self.count("manifest read")
         return f"{pointer}, manifests: {kept} from the cache, {read} read, {plan}"

@@ -43,6 +43,7 @@ _MARKER_BYTES = 200
 _NAME_BYTES = 120
 # Versions that continue one another by more than this are indexed anew.
 _MOST_PARTS = 16
+_VERSION_PARTS = 4
 # A condition of more bytes than this is not looked up.
 _LONGEST_CONDITION = 4000
 
@@ -190,6 +191,7 @@ class PlanName:
 
     home: TableHome
     name: Name
+    index_manifest: str | None
 
     @staticmethod
     def of(
@@ -214,18 +216,46 @@ class PlanName:
         # The columns too: a branch that replaces another has schemas of its own under the same ids.
         read_in = (schema.id, schema.fields, schema.primary_keys, schema.partition_keys)
         settings = (tuple(sorted(schema.options.items())), tuple(sorted(options.raw.items())))
-        return PlanName(home, ("plan", *_version(snapshot), read_in, settings, condition, rest))
+        name = ("plan", *_version(snapshot), read_in, settings, condition, rest)
+        return PlanName(home, name, snapshot.index_manifest)
 
     def find(self) -> object | None:
         """The plan, if it is kept."""
         kept = metadata(self.home).kept(self.home)
         return None if kept is None else kept.get(self.name)
 
-    def keep(self, plan: object, files: int) -> None:
-        """Keep a plan of this many files."""
+    def earlier(self, deletes_rows: Callable[[], bool]) -> tuple[object, tuple[str, ...]] | None:
+        """The plan of the version that was kept last, and the names of its manifests; None where it may have other deletion
+        vectors. `deletes_rows` says whether this version has any."""
+        kept = metadata(self.home).kept(self.home)
+        newest: _NewestPlan | None = None if kept is None else kept.get(self._newest)
+        if kept is None or newest is None:
+            return None
+        if newest.index_manifest != self.index_manifest and (newest.deletes_rows or deletes_rows()):
+            return None
+        plan = kept.get(newest.name, to_continue=True)
+        return None if plan is None else (plan, newest.manifests)
+
+    def keep(self, plan: object, files: int, manifests: Sequence[ManifestFile], *, deletes_rows: bool) -> None:
+        """Keep a plan of this many files, and whether there are deletion vectors."""
         kept = metadata(self.home).kept(self.home)
         if kept is not None:
             kept.put(self.name, plan, _PLAN_BYTES + _FILE_BYTES * files)
+            names = tuple(one.name for one in manifests)
+            newest = _NewestPlan(self.name, self.index_manifest, deletes_rows, names)
+            kept.put(self._newest, newest, _MARKER_BYTES + _NAME_BYTES * len(names))
+
+    @property
+    def _newest(self) -> Name:
+        return ("newest plan", self.home.paths.branch_root, *self.name[_VERSION_PARTS + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class _NewestPlan:
+    name: Name
+    index_manifest: str | None
+    deletes_rows: bool
+    manifests: tuple[str, ...]
 
 
 def _version(snapshot: Snapshot) -> Name:

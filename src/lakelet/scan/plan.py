@@ -27,7 +27,13 @@ from lakelet.commit.metadata.manifests import (
     snapshot_manifests,
 )
 from lakelet.errors import InvalidError
-from lakelet.format.manifest.manifest_columns import KEY_COLUMNS, KEY_STATS_COLUMN, READ_COLUMNS, STATS_COLUMNS
+from lakelet.format.manifest.manifest_columns import (
+    IDENTITY_COLUMNS,
+    KEY_COLUMNS,
+    KEY_STATS_COLUMN,
+    READ_COLUMNS,
+    STATS_COLUMNS,
+)
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import decode_bounds, decode_rows
 from lakelet.lsm.engine.table_engine import table_engine
@@ -43,8 +49,9 @@ from lakelet.options import TableOptions
 from lakelet.predicate.pruning import ColumnRange, always_match, may_match, partition_range, prune_expression
 from lakelet.predicate.tree import Predicate
 from lakelet.predicate.tree import columns as predicate_columns
+from lakelet.scan.continued_plan import ContinuedPlan
 from lakelet.scan.file_ranges import key_ranges, overlaid, stats_groups, upper_bound, value_ranges
-from lakelet.scan.kept_entries import PlanName, kept_entries
+from lakelet.scan.kept_entries import KeptEntries, PlanName, appended_entries, kept_entries
 from lakelet.scan.key_plan import Lookup, lookups
 from lakelet.scan.key_pruning import in_buckets, key_part, speaks_of_values
 from lakelet.scan.live_files import LIVE_FILES, LiveFiles
@@ -111,17 +118,21 @@ class Planner:
         kept = None if name is None else name.find()
         if isinstance(kept, Plan):
             return kept
-        selected = self._select(snapshot, where, whole_entries)
+        manifests = snapshot_manifests(self.home, snapshot)
+        continued = None if name is None else self._continued(name, snapshot, manifests, where)
+        if continued is not None:
+            return continued
+        selected = self._select(snapshot, manifests, where, whole_entries)
         vectors = self.deletion_vectors(snapshot) if selected.entries.num_rows else {}
         splits = self._pack(snapshot.id, selected.entries, vectors, where)
         plan = Plan(snapshot.id, splits, selected.manifests_total, selected.manifests_read, selected.files_total)
         if name is not None:
-            name.keep(plan, plan.files)
+            name.keep(plan, plan.files, manifests, deletes_rows=bool(vectors))
         return replace(plan, matching_files=self._matching_files(selected.entries, where)) if whole_entries else plan
 
     def count(self, snapshot: Snapshot, where: Where) -> tuple[int, Plan]:
         """The number of rows that metadata alone proves to match, and the splits whose rows must be read."""
-        entries = self._select(snapshot, where, whole_entries=False).entries
+        entries = self._select(snapshot, snapshot_manifests(self.home, snapshot), where, whole_entries=False).entries
         vectors = self.deletion_vectors(snapshot) if entries.num_rows else {}
         sure = self._surely_match(entries, where)
         sizes = entries.column("_ROW_COUNT").to_numpy() - self._deleted_counts(entries, vectors, sure)
@@ -170,15 +181,43 @@ class Planner:
         _refuse_outside(entries)
         return visible(entries, self.options)
 
-    def _select(self, snapshot: Snapshot, where: Where, whole_entries: bool) -> _Selected:
+    def _continued(
+        self, name: PlanName, snapshot: Snapshot, manifests: Sequence[ManifestFile], where: Where
+    ) -> Plan | None:
+        """The plan of an earlier version with the files that were added since, kept; None where that is not all."""
+        earlier = name.earlier(lambda: bool(self.deletion_vectors(snapshot)))
+        known = None if earlier is None else self._kept(snapshot, manifests, where)
+        if earlier is None or known is None:
+            return None
+        before, names = earlier
+        if not isinstance(before, Plan):
+            return None
+        columns = self._columns(where)
+        added = appended_entries(self.home, names, manifests, [*IDENTITY_COLUMNS, *columns])
+        if added is None:
+            return None
+        vectors = self.deletion_vectors(snapshot)
+
+        def pack(entries: pa.Table) -> tuple[Split, ...]:
+            return self._pack(snapshot.id, self._narrowed(entries, where), vectors, where)
+
+        new = self._narrowed(added.filter(pa.array(self._partition_keep(added, where))), where)
+        splits = ContinuedPlan(self.schema, snapshot.id, before.splits, new, known.entries).splits(pack)
+        read = len(self._prune_manifests(manifests, where))
+        plan = Plan(snapshot.id, splits, len(manifests), read, _files_total(manifests))
+        name.keep(plan, plan.files, manifests, deletes_rows=bool(vectors))
+        return plan
+
+    def _select(
+        self, snapshot: Snapshot, manifests: Sequence[ManifestFile], where: Where, whole_entries: bool
+    ) -> _Selected:
         """The live files that may hold matching rows."""
-        manifests = snapshot_manifests(self.home, snapshot)
         kept = self._prune_manifests(manifests, where)
-        columns = [*READ_COLUMNS, *(STATS_COLUMNS if self._prunes_files(where) else ())]
-        if self.schema.primary_keys:
-            columns += [*KEY_COLUMNS, *([KEY_STATS_COLUMN] if self._prunes_files(where) else ())]
-        entries = None if whole_entries else self._kept(snapshot, manifests, columns, where)
-        if entries is None:
+        columns = self._columns(where)
+        known = None if whole_entries else self._kept(snapshot, manifests, where)
+        if known is not None:
+            entries = self._matching(known, where)
+        else:
             entries = live_entries(
                 self.home,
                 kept,
@@ -189,28 +228,39 @@ class Planner:
                 keep_blocks=None if where is None else lambda blocks: self._blocks_keep(blocks, where),
                 threads=ManifestSettings.of(self.options).threads,
             )
+        return _Selected(self._narrowed(entries, where), len(manifests), len(kept), _files_total(manifests))
+
+    def _columns(self, where: Where) -> list[str]:
+        """The columns of entries that a plan needs."""
+        columns = [*READ_COLUMNS, *(STATS_COLUMNS if self._prunes_files(where) else ())]
+        if self.schema.primary_keys:
+            columns += [*KEY_COLUMNS, *([KEY_STATS_COLUMN] if self._prunes_files(where) else ())]
+        return columns
+
+    def _narrowed(self, entries: pa.Table, where: Where) -> pa.Table:
+        """The entries of the levels that are read, less those that their own metadata excludes."""
         if self.level is not None:
             entries = entries.filter(pc.equal(entries.column("_LEVEL"), self.level))
         if self.least_level:
             entries = entries.filter(pc.greater_equal(entries.column("_LEVEL"), self.least_level))
-        total = sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
-        return _Selected(self._prune_files(entries, where), len(manifests), len(kept), total)
+        return self._prune_files(entries, where)
 
-    def _kept(
-        self, snapshot: Snapshot, manifests: Sequence[ManifestFile], columns: Sequence[str], where: Where
-    ) -> pa.Table | None:
-        """The live entries of matching partitions from those that are kept; None where none are."""
-        known = kept_entries(
+    def _kept(self, snapshot: Snapshot, manifests: Sequence[ManifestFile], where: Where) -> KeptEntries | None:
+        """The live entries that are kept; None where none are."""
+        return kept_entries(
             self.home,
             snapshot,
             manifests,
             self.schema,
-            columns,
+            self._columns(where),
             selective=where is not None,
             threads=ManifestSettings.of(self.options).threads,
         )
-        if known is None or where is None:
-            return None if known is None else known.entries
+
+    def _matching(self, known: KeptEntries, where: Where) -> pa.Table:
+        """The live entries of matching partitions."""
+        if where is None:
+            return known.entries
         return known.matching(lambda values, count: self._match(where, self._partition_ranges(values), count))
 
     def _plan_name(self, snapshot: Snapshot, where: Where) -> PlanName | None:
@@ -371,6 +421,10 @@ def _in_buckets(entries: pa.Table) -> pa.Table:
     """Drop the entries of postponed rows, which have no bucket yet."""
     _refuse_outside(entries)
     return entries.filter(pc.not_equal(entries.column("_BUCKET"), POSTPONE_BUCKET))
+
+
+def _files_total(manifests: Sequence[ManifestFile]) -> int:
+    return sum(manifest.added_files - manifest.deleted_files for manifest in manifests)
 
 
 def _refuse_outside(entries: pa.Table) -> None:

@@ -43,8 +43,8 @@ class KeptValues(Protocol):
         """The size from which on a value is not kept."""
         ...
 
-    def get(self, name: tuple[object, ...]) -> Any | None:
-        """The value, None where there is none."""
+    def get(self, name: tuple[object, ...], *, to_continue: bool = False) -> Any | None:
+        """The value, None where there is none. With `to_continue` it is needed for the one of a later version."""
         ...
 
     def put(self, name: tuple[object, ...], value: object, nbytes: int) -> None:

@@ -58,7 +58,7 @@ def test_a_condition_on_the_moment_is_decided_at_every_query(
     table: Table, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[object] = []
-    monkeypatch.setattr(PlanName, "keep", lambda name, plan, files: kept.append(name))
+    monkeypatch.setattr(PlanName, "keep", lambda name, plan, files, manifests, deletes_rows: kept.append(name))
     moment = "CAST(random() * 0 + month(now()) AS INT)"
     for _ in range(2):
         found(table, where.format(moment))

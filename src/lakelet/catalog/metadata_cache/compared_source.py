@@ -125,7 +125,7 @@ class _ComparedValues:
     def max_bytes(self) -> int:
         return self.inside.max_bytes
 
-    def get(self, name: tuple[object, ...]) -> Any | None:
+    def get(self, name: tuple[object, ...], *, to_continue: bool = False) -> Any | None:
         return None
 
     def put(self, name: tuple[object, ...], value: object, nbytes: int) -> None:
