@@ -13,7 +13,6 @@ from datetime import datetime
 
 import pyarrow.compute as pc
 
-from lakelet.catalog import connect
 from lakelet.commit.metadata.schemas import latest_schema
 from lakelet.commit.metadata.table_identity import table_uuid
 from lakelet.commit.metadata.version_ids import schema_ids
@@ -29,6 +28,7 @@ from lakelet.options import (
     check_options,
 )
 from lakelet.options.connection import CATALOG_PREFIX, CONNECTION_OPTIONS
+from lakelet.spark.opened_lake import open_lake
 from lakelet.storage.home import TableHome
 from lakelet.table import Table
 from lakelet.table.read.table_scan import TableScan
@@ -117,8 +117,7 @@ def open_table(
     # Catalogs of Iceberg tables are known beside the tables of the lake and concern none of them.
     extra = {key: value for key, value in others.items() if not key.startswith(CATALOG_PREFIX)}
     check_options(extra)
-    lake = connect(os.fspath(warehouse), connection)
-    table = lake.table(name)
+    table = open_lake(warehouse, connection).table(name)
     home = table.home
     # Before anything else is read: what is read later may be another table's, which the commit then finds out.
     uuid = table_uuid(home)
