@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog, _import_catalog
 from pyiceberg.io import FileIO
@@ -73,15 +74,30 @@ def wrap_entry_writer(writer: ManifestWriter, wrap: Callable[[Any], object]) -> 
     writer._writer = cast(Any, wrap(writer._writer))
 
 
-def table_rows(catalog: Catalog, name: Identifier) -> tuple[Any, list[Any]]:
-    """The rows of tables in the database of an SQL catalog, and the conditions that choose that of one table."""
-    from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - it needs a driver that need not be there.
-
+def table_location(catalog: Catalog, name: Identifier) -> str | None:
+    """The metadata location of a table in the database of an SQL catalog; None where there is no such table."""
     own = cast(Any, catalog)
-    conditions = [
-        IcebergTables.catalog_name == own.name,
-        IcebergTables.table_namespace == Catalog.namespace_to_string(name[:-1]),
-        IcebergTables.table_name == name[-1],
-    ]
-    of_kind = own._iceberg_type_filter()
-    return IcebergTables, conditions if of_kind is None else [*conditions, of_kind]
+    query = _LOCATION_QUERIES.get(catalog)
+    if query is None:
+        query = _LOCATION_QUERIES[catalog] = _location_query(own)
+    wanted = {"catalog": own.name, "namespace": Catalog.namespace_to_string(name[:-1]), "table": name[-1]}
+    with own.engine.connect() as connection:
+        found: str | None = connection.scalar(query, wanted)
+    return found
+
+
+# Making such a statement takes longer than running it.
+_LOCATION_QUERIES: WeakKeyDictionary[Catalog, Any] = WeakKeyDictionary()
+
+
+def _location_query(catalog: Any) -> Any:
+    from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - it needs a driver that need not be there.
+    from sqlalchemy import bindparam, select  # noqa: PLC0415
+
+    query = select(IcebergTables.metadata_location).where(
+        IcebergTables.catalog_name == bindparam("catalog"),
+        IcebergTables.table_namespace == bindparam("namespace"),
+        IcebergTables.table_name == bindparam("table"),
+    )
+    of_kind = catalog._iceberg_type_filter()
+    return query if of_kind is None else query.where(of_kind)

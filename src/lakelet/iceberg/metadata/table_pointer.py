@@ -20,7 +20,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Identifier
 
-from lakelet.iceberg.library_internals import table_rows
+from lakelet.iceberg.library_internals import table_location
 
 # How often a metadata file may be missing by the time it is read.
 _TRIES = 5
@@ -119,12 +119,7 @@ def newest_location(catalog: Catalog, name: str | Identifier) -> str | None:
     # One that loads tables in a way of its own is asked in no other.
     if kind is None or getattr(catalog.load_table, "__func__", None) is not kind.load_table:
         return None
-    from sqlalchemy import select  # noqa: PLC0415 - it is there where such a catalog is.
-
-    rows, conditions = table_rows(catalog, catalog.identifier_to_tuple(name))
-    with catalog.engine.connect() as connection:  # type: ignore[attr-defined]
-        found: str | None = connection.scalar(select(rows.metadata_location).where(*conditions))
-    return found
+    return table_location(catalog, catalog.identifier_to_tuple(name))
 
 
 def _is_unique(location: str | None) -> bool:
