@@ -66,6 +66,7 @@ class Upkeep:
         self.adaptive = AdaptiveSize(lambda share: tiers.resize(self._settings, share))
         self.persistence: Persistence | None = None
         self._codecs: dict[str, TableCodec] = {}
+        self._other_codec: Callable[[], TableCodec] | None = None
         self._alert_log = AlertLog()
         self._start()
         tiers.on_put = self._was_put
@@ -104,11 +105,21 @@ class Upkeep:
             from lakelet.cache.upkeep.persistence import Persistence  # noqa: PLC0415
 
             files = PersistedFolder(folder, warehouse, RandomIds())
-            self.persistence = Persistence(files, self._codecs.get, self.history, self.companions, self._clock)
+            self.persistence = Persistence(files, self._codec_of, self.history, self.companions, self._clock)
 
     def register_codec(self, catalog: str, codec: TableCodec) -> None:
         """Persist tables of a catalog with this codec."""
         self._codecs[catalog] = codec
+
+    def register_other_codec(self, make: Callable[[], TableCodec]) -> None:
+        """Persist tables of all other catalogs with the codec that this function makes."""
+        self._other_codec = make
+
+    def _codec_of(self, catalog: str) -> TableCodec | None:
+        found = self._codecs.get(catalog)
+        if found is None and self._other_codec is not None:
+            found = self._codecs[catalog] = self._other_codec()
+        return found
 
     # ------------------------------------------------------------------ what happens
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.loader import MetadataLoader
+from lakelet.cache.upkeep.codec import TableCodec
 from lakelet.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -39,4 +40,10 @@ def load_iceberg(cache: TieredCacheCoordinator, lake: Lake) -> None:
 
         return IcebergLoader(found, CachedIcebergMetadata(known))
 
+    def make_codec() -> TableCodec:
+        from lakelet.iceberg.metadata.cache_codec import IcebergCodec  # noqa: PLC0415 - as above.
+
+        return IcebergCodec(source)
+
     cache.register_others(find_loader)
+    cache.upkeep.register_other_codec(make_codec)

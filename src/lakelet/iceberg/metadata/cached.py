@@ -34,6 +34,7 @@ from lakelet.iceberg.metadata.uncached import UNCACHED
 from lakelet.storage.metadata_source import KeptValues
 
 METADATA = "metadata location"
+MANIFEST = "manifest"
 # The memory of a manifest in a list, and of an object.
 _LISTED_BYTES = 1500
 _OBJECT_BYTES = 700
@@ -173,7 +174,7 @@ class CachedIcebergMetadata:
             CacheLevel.PARTITION,
             _manifest_name(manifest, statistics),
             lambda: UNCACHED.manifest(io, manifest, statistics),
-            lambda entries: int(entries.nbytes) + _OBJECT_BYTES,
+            entries_bytes,
         )
         return found
 
@@ -223,7 +224,12 @@ def table_key(catalog: str, name: Identifier) -> TableCacheKey:
     return TableCacheKey(catalog, ".".join(name[:-1]), name[-1])
 
 
+def entries_bytes(entries: Entries) -> int:
+    """The memory that the entries of a manifest take."""
+    return int(entries.nbytes) + _OBJECT_BYTES
+
+
 def _manifest_name(manifest: ManifestFile, statistics: Sequence[int]) -> tuple[object, ...]:
     # What entries inherit is in the list that names the manifest.
     inherited = (manifest.sequence_number, manifest.partition_spec_id)
-    return ("manifest", manifest.manifest_path, inherited, tuple(statistics))
+    return (MANIFEST, manifest.manifest_path, inherited, tuple(statistics))

@@ -103,11 +103,11 @@ def checked_pointer(
     """The pointer to the newest version: `known` itself where it still is that. With it the access to files that the catalog
     has granted just now, where it was asked for that."""
     same = known if known is not None and known.catalog is catalog else None
-    if same is not None and _is_unique(same.location) and newest_location(catalog, name) == same.location:
+    if same is not None and has_unique_name(same.location) and newest_location(catalog, name) == same.location:
         return same, None
     loaded = load_table(catalog, name)
     there = None if same is None or same.location != loaded.metadata_location else same
-    if there is not None and (_is_unique(there.location) or there.metadata == loaded.metadata):
+    if there is not None and (has_unique_name(there.location) or there.metadata == loaded.metadata):
         return there, loaded.io
     return TablePointer(loaded), loaded.io
 
@@ -122,7 +122,8 @@ def newest_location(catalog: Catalog, name: str | Identifier) -> str | None:
     return table_location(catalog, catalog.identifier_to_tuple(name))
 
 
-def _is_unique(location: str | None) -> bool:
+def has_unique_name(location: str | None) -> bool:
+    """Whether a file has a uuid in its name, and so is never written twice."""
     return location is not None and _UUID.search(location.rsplit("/", 1)[-1]) is not None
 
 
