@@ -65,4 +65,7 @@ def wal_path(folder: object, identity: str) -> str:
     parent = os.fspath(folder)
     if not isinstance(parent, str) or "://" in parent:
         raise InvalidError(f"wal_folder: expected a folder of this machine, found {folder!r}")
-    return os.path.join(os.path.abspath(os.path.expanduser(parent)), quote(identity, safe="+"))
+    name = quote(identity, safe="+")
+    # A UUID is what whoever prepared the warehouse has written: two dots would be another folder.
+    name = f"%2E{name[1:]}" if name.startswith(".") else name
+    return os.path.join(os.path.abspath(os.path.expanduser(parent)), name)

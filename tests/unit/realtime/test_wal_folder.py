@@ -72,6 +72,9 @@ def test_logs_are_in_the_users_state_folder(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("HOME", "/me")
     assert wal_path(None, "u") == "/me/.local/state/lakelet/wal/u"
     assert wal_path("~/logs", "u") == "/me/logs/u"
+    for stranger in ("..", ".", "../../x", "/etc"):
+        assert os.path.dirname(wal_path("/logs", stranger)) == "/logs"
+        assert os.path.normpath(wal_path("/logs", stranger)) == wal_path("/logs", stranger)
     for wrong in ("", 7, "s3://bucket/logs", b"logs"):
         with pytest.raises(InvalidError, match="wal_folder"):
             wal_path(wrong, "u")
