@@ -3,8 +3,8 @@
     kind        name                                                             bytes
     manifest    path, sequence number, partition spec, the statistics in it      a record batch as an Arrow stream
 
-Columns are named by Iceberg's field ids. Which version is the newest is the catalog's to say, and manifest lists are read from the
-store. Only manifests with a uuid in their names are kept, which are never written twice; of one table up to 64 MB of them.
+Columns are named by Iceberg's field ids. Which version is the newest is the catalog's to say, and manifest lists are read from
+the store. Only manifests with a uuid in their names are kept, which are never written twice; of one table up to 64 MB of them.
 """
 
 from __future__ import annotations
