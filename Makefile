@@ -112,6 +112,8 @@ test-all: setup ## Everything at full depth in both zones, random examples from 
 	export JAVA_HOME=$$(scripts/setup-java.sh --runtime --print-home || true) LAKELET_SEED=$(SEED)
 	scripts/step.sh "all tests" $(PYTEST) --hypothesis-seed $(SEED) $(PYTEST_ARGS)
 	TZ=$(SECOND_ZONE) scripts/step.sh "all tests in $(SECOND_ZONE)" $(PYTEST) --hypothesis-seed $(SEED) $(PYTEST_ARGS)
+	LAKELET_ENABLE_TIERED_CACHE=false scripts/step.sh "tests without the metadata cache" \
+	  $(PYTEST) --depth test --without-cache --hypothesis-seed $(SEED) $(PYTEST_ARGS)
 
 bench: setup $(PYPAIMON_STAMP) ## Measure against peers in the same run; writes JSON results.
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirements benchmarks/requirements.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -29,6 +30,8 @@ from lakelet.options.cache import (
 from lakelet.options.option import Option
 from lakelet.options.staleness import STRICT, Staleness
 
+SWITCH = "LAKELET_ENABLE_TIERED_CACHE"
+"""The environment variable that switches the cache off for programs that say nothing else."""
 _BY_NAME: Mapping[str, Option[Any]] = {option.name: option for option in CACHE_OPTIONS}
 # The field of each option that is not one of a tier.
 _FIELDS: Mapping[str, str] = {
@@ -101,6 +104,8 @@ def cache_option_names() -> tuple[str, ...]:
 
 def _parsed(option: Option[Any], options: Mapping[str, str]) -> Any:
     text = options.get(option.name)
+    if text is None and option is ENABLE_TIERED_CACHE:
+        text = os.environ.get(SWITCH) or None
     return option.default if text is None else option.parse(text)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lakelet.cache.level import CacheLevel
-from lakelet.cache.settings import CacheSettings
+from lakelet.cache.settings import SWITCH, CacheSettings
 from lakelet.errors import InvalidError
 from lakelet.options.staleness import MANUAL, STRICT, Staleness, parse_staleness
 
@@ -48,3 +48,13 @@ def test_an_unknown_option_suggests_the_nearest() -> None:
         CacheSettings.of({}).changed("iceberg_schema_cache_max_sise", "1")
     with pytest.raises(InvalidError, match="expected a whole number"):
         CacheSettings.of({}).changed("iceberg_schema_cache_max_size", "many")
+
+
+def test_the_environment_switches_it_off_unless_the_program_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, expected in (("", True), ("false", False), ("true", True)):
+        monkeypatch.setenv(SWITCH, text)
+        assert CacheSettings.of({}).enabled is expected
+        assert CacheSettings.of({"enable_tiered_cache": "true"}).enabled
+    monkeypatch.setenv(SWITCH, "perhaps")
+    with pytest.raises(InvalidError):
+        CacheSettings.of({})
