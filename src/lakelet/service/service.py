@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +22,7 @@ from lakelet.clock import Clock, SystemClock
 from lakelet.errors import UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
 from lakelet.service.ingest.ingest import Ingest
+from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.tables.readable_tables import ReadableTables
 from lakelet.service.tables.registry import TableRegistry
@@ -64,6 +66,7 @@ class Service:
         self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
         self.ingest = Ingest(self.tables, settings, self._clock)
         self._engine: QueryEngine | None = None
+        self._engine_made = threading.Lock()
         self._started = False
         self._stopping = False
 
@@ -116,10 +119,26 @@ class Service:
 
     async def query(self, request: QueryRequest, caller: Caller) -> QueryResult:
         """Answer a SELECT over the tables that the caller may read, buffered rows included."""
-        if self._engine is None:
-            self._engine = await self._in_thread(self._new_engine)
-        engine = self._engine
+        engine = await self._started_engine()
         return await self._in_thread(engine.run, request, ReadableTables(self.tables, caller))
+
+    async def query_json(self, request: QueryRequest, caller: Caller) -> str:
+        """The answer to a SELECT as the text of a JSON array of objects."""
+        engine = await self._started_engine()
+        return await self._in_thread(json_answer, engine, request, ReadableTables(self.tables, caller))
+
+    async def query_arrow(self, request: QueryRequest, caller: Caller) -> AsyncIterator[bytes]:
+        """The answer to a SELECT as the bytes of an Arrow IPC stream. The first of them are there, or the error is raised, when
+        this returns."""
+        engine = await self._started_engine()
+        parts = arrow_parts(engine, request, ReadableTables(self.tables, caller))
+        first = await self._in_thread(next, parts)
+        return self._streamed(first, parts)
+
+    async def cancel_query(self, request_id: str) -> None:
+        """Interrupt the query of a request, where one runs."""
+        if self._engine is not None:
+            await self._in_thread(self._engine.cancel, request_id)
 
     # ------------------------------------------------------------------ tables
 
@@ -194,6 +213,22 @@ class Service:
     async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
+    async def _started_engine(self) -> QueryEngine:
+        self._check_running()
+        if self._engine is None:
+            self._engine = await self._in_thread(self._new_engine)
+        return self._engine
+
+    async def _streamed(self, first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+        part: bytes | None = first
+        try:
+            while part is not None:
+                yield part
+                part = await self._in_thread(next, parts, None)
+        finally:
+            # Closing the generator ends the query, also where the client went away.
+            await self._in_thread(close_parts, parts)
+
     def _check_running(self) -> None:
         if self._stopping or not self._started:
             raise UnavailableError("the service is stopping" if self._stopping else "the service is starting")
@@ -201,7 +236,8 @@ class Service:
     def _new_engine(self) -> QueryEngine:
         from lakelet.service.query.query_engine import QueryEngine  # noqa: PLC0415 - DuckDB is loaded by the first query.
 
-        return QueryEngine(self.lake, self.tables)
+        with self._engine_made:
+            return self._engine or QueryEngine(self.lake, self.tables)
 
     def _create(self, request: CreateTableRequest) -> tuple[TableInfo, bool]:
         opened, is_new = self.tables.create(request)

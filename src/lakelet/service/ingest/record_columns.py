@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
@@ -91,6 +91,6 @@ def with_rest(rows: pa.Table, misfits: Sequence[Misfit]) -> pa.Table:
 def rest_text(values: dict[str, Any]) -> str:
     """The JSON of values that fit no field."""
     try:
-        return msgspec.json.encode(values).decode()
-    except (TypeError, ValueError, OverflowError, UnicodeEncodeError, RecursionError) as error:
-        raise InvalidError(f"payload: a value cannot be kept as JSON: {error}") from None
+        return json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidError(f"payload: a value that fits no column cannot be kept as JSON either: {error}") from None

@@ -1,0 +1,2 @@
+"""The OpenAPI document of the HTTP edge."""
+OPENAPI_JSON = b"{}"
