@@ -163,6 +163,11 @@ class Space:
         self._schema(schema)
         self.run(f"CREATE OR REPLACE VIEW {self._catalog}.{quoted(schema)}.{quoted(name)} AS {query}")
 
+    def hide_function(self, schema: str, name: str) -> None:
+        """Hide a function of DuckDB without arguments behind one that needs an argument, so that it cannot be called."""
+        self._schema(schema)
+        self.run(f"CREATE MACRO {self._catalog}.{quoted(schema)}.{quoted(name)}(no_such_column) AS no_such_column")
+
     def add_temporary(self, name: str, query: str) -> None:
         """Creates a temporary view, which shadows all others of its unqualified name."""
         check_free(name)

@@ -16,11 +16,14 @@ from lakelet.sql.lexer.errors import SqlError
 from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.lexer.words import Word
 from lakelet.sql.query.parse_tree import Node, Reference
+from lakelet.sql.sandbox.allow_list import nodes
 from lakelet.sql.sandbox.hidden_columns import Edit
 from lakelet.sql.sandbox.sandbox_table import PAYLOAD, SandboxTable
 
 _MISSING_KEY = re.compile(r'Could not find key "(?P<key>[^"]*)" in struct')
 _NO_STRUCT = re.compile(r"Cannot extract field '(?P<key>[^']*)' from")
+# What DuckDB takes for functions of the session where there is no such column.
+VALUE_WORDS = frozenset(("user", "session_user", "current_user", "current_role", "current_catalog", "current_schema"))
 _SHOWN = 20
 
 
@@ -57,6 +60,30 @@ class PayloadNames:
             return []
         alike = [one for one in columns if _same(one, wanted)]
         return [edit for one in alike for edit in self._edit(one, found, words)]
+
+    def value_words(self) -> set[str]:
+        """The names without a table that DuckDB takes for functions, unless there is a column of that name."""
+        return {one.names[0].lower() for one in _columns(self.tree, ()) if _is_value_word(one)}
+
+    def value_edits(self, words: Sequence[Word]) -> list[Edit]:
+        """The edits that make such names those of payload fields, where all columns that they could mean are known."""
+        found: list[Edit] = []
+        for one in _columns(self.tree, ()):
+            if not _is_value_word(one) or not one.selects or not self._is_known(one.selects[0], one.names[0]):
+                continue
+            here = [use for use in self.uses if use.select is one.selects[0]]
+            if any(one.names[0].lower() in (self._fields(use) or {}) for use in here):
+                table = self._resolved(one)
+                found += [] if table is None else self._edit(one, table, words)
+        return found
+
+    def _is_known(self, select: Node, name: str) -> bool:
+        """Whether a SELECT reads tables alone, none of which has a column of that name."""
+        sources = [node for node in nodes(select.get("from_table")) if "class" not in node and _is_source(node)]
+        tables = [self.tables.get(id(node)) for node in sources]
+        return bool(sources) and all(
+            table is not None and name.lower() not in map(str.lower, table.scan.schema.names) for table in tables
+        )
 
     def explained(self, error: InvalidError) -> InvalidError:
         """The error about a payload field that does not exist, which names those that do."""
@@ -135,6 +162,15 @@ class PayloadNames:
 
     def _place(self, column: _ColumnUse) -> int:
         return self.placed.original(int(column.node.get("query_location", 0)))
+
+
+def _is_value_word(column: _ColumnUse) -> bool:
+    return len(column.names) == 1 and column.names[0].lower() in VALUE_WORDS
+
+
+def _is_source(node: Node) -> bool:
+    """Whether a node of FROM has rows of its own."""
+    return node.get("type") in ("BASE_TABLE", "SUBQUERY", "TABLE_FUNCTION", "EXPRESSION_LIST", "PIVOT", "EMPTY")
 
 
 def _same(one: _ColumnUse, other: _ColumnUse) -> bool:

@@ -69,7 +69,7 @@ class Sandbox:
         if len(statements) != 1:
             raise InvalidError(f"sql: expected one statement, found {len(statements)}")
         query, mode = _explained(text, statements[0])
-        space = self._engine.space()
+        space = self.bare_space()
         try:
             opened(space)
             if zone is not None:
@@ -83,6 +83,10 @@ class Sandbox:
         except BaseException:
             space.close()
             raise
+
+    def bare_space(self) -> Space:
+        """A space of the instance, without any check of what runs in it."""
+        return self._engine.space()
 
     def close(self) -> None:
         """Close the instance."""

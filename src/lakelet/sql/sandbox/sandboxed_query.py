@@ -69,12 +69,16 @@ class SandboxedQuery:
         listings = self._find_tables()
         edits += self._star_edits()
         edits += self._listing_edits(listings)
+        names = PayloadNames(self._tree, self._uses, self._meant, self.placed)
+        edits += names.value_edits(self._words)
         if len(edits) > len(self.placed.edits):
             self._parse(edits)
             self._find_tables()
         self.space.use(DEFAULT_DATABASE)
         for name, table in self._opened.items():
             self._add(name, table)
+        for word in names.value_words():
+            self.space.hide_function(DEFAULT_DATABASE, word)
 
     def bind(self) -> Any:
         """The bound query. Names that DuckDB does not find are looked for among the fields of payloads."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.errors import InvalidError, NotFoundError, PermissionDeniedError, UnavailableError
+from lakelet.errors import InvalidError, LakeletError, NotFoundError, PermissionDeniedError, UnavailableError
 from lakelet.service.query.query_engine import QueryEngine, QueryRequest
 from lakelet.service.query.query_limits import QueryLimitError, QueryLimits
 from lakelet.service.query.query_run import QueryCancelledError
@@ -140,6 +140,21 @@ def test_a_payload_without_fields_says_so(engine: QueryEngine) -> None:
     for sql in ("SELECT payload.x FROM bare", "SELECT x FROM bare", "SELECT b.x FROM bare b"):
         with pytest.raises(InvalidError, match="no field yet"):
             rows(engine, sql)
+
+
+def test_a_payload_field_goes_before_a_function_of_the_session(tmp_path: Path) -> None:
+    statement = USERS.replace("name STRING", "user STRING, current_role STRING")
+    with served_lake(tmp_path) as served, engine_of(served) as engine:
+        users = served.add(statement, "users")
+        assert users.writer is not None
+        users.writer.put_many([row("a", user="x", current_role="y")])
+        assert rows(engine, "SELECT user, current_role AS r, \"user\" AS q FROM users WHERE user = 'x'") == [
+            {"user": "x", "r": "y", "q": "x"}
+        ]
+        assert rows(engine, "SELECT user FROM (SELECT 1 AS user), users") == [{"user": 1}]
+        for sql in ("SELECT session_user FROM users", "SELECT user", "SELECT current_catalog FROM users"):
+            with pytest.raises(InvalidError):
+                rows(engine, sql)
 
 
 def test_an_ambiguous_payload_field(engine: QueryEngine) -> None:
@@ -331,6 +346,6 @@ def test_a_lost_file_is_told_without_its_path(tmp_path: Path) -> None:
         users.table.write([row("a", name="x")])
         for file in tmp_path.rglob("*.parquet"):
             file.write_bytes(b"PAR1 no longer PAR1")
-        with pytest.raises(Exception, match="") as caught:
+        with pytest.raises(LakeletError) as caught:
             rows(engine, "SELECT * FROM users")
         assert str(tmp_path) not in str(caught.value)
