@@ -60,11 +60,11 @@ class Service:
     def __init__(self, lake: Lake, settings: ServiceSettings, clock: Clock | None = None) -> None:
         self.lake = lake
         self.settings = settings
-        self._clock = clock or SystemClock()
-        self.tables = TableRegistry(lake, settings.wal_folder, self._clock)
+        self.clock = clock or SystemClock()
+        self.tables = TableRegistry(lake, settings.wal_folder, self.clock)
         self.stored_stats = StoredStatsCache()
         self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
-        self.ingest = Ingest(self.tables, settings, self._clock)
+        self.ingest = Ingest(self.tables, settings, self.clock)
         self._engine: QueryEngine | None = None
         self._engine_made = threading.Lock()
         self._started = False
@@ -206,7 +206,7 @@ class Service:
         caller.check(READ, EVERY_TABLE)
         settings = self.settings
         status = "stopping" if self._stopping else "active"
-        return [Node("local", f"{settings.host}:{settings.port}", status, self._clock.now_ms() * 1000)]
+        return [Node("local", f"{settings.host}:{settings.port}", status, self.clock.now_ms() * 1000)]
 
     # ------------------------------------------------------------------ inside
 

@@ -1,7 +1,7 @@
 """Who asks: an API key, or, where the service is bound to a loopback address, anybody on the machine.
 
-Without keys the Host and Origin of a request are checked: a page of the web that the machine's user looks at could otherwise write
-to the service through the user's browser.
+Without keys the Host and Origin of a request are checked: a page of the web that the user of the machine looks at could otherwise
+write to the service through the browser.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The HTTP edge as one ASGI application: who asks, which operation, and a problem document for every error.
 
-    request ── request id ── Host, Origin, API key ── POST /v1/data, /v1/data/batch: plain ASGI
-                                                   └─ everything else: Starlette's router ── routes
+request ── request id ── Host, Origin, API key ── POST /v1/data, /v1/data/batch: plain ASGI
+                                               └─ everything else: Starlette's router ── routes
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import itertools
 import logging
 import re
-import secrets
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -20,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lakelet.errors import LakeletError
+from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
 from lakelet.service.rest.ingest_endpoints import write_batch, write_one
@@ -54,14 +53,14 @@ class RestApp:
             routes=list(routes(service, self.metrics)),
             exception_handlers={HTTPException: _http_problem, LakeletError: _lakelet_problem},
         )
-        self._first_ids = secrets.token_hex(4)
+        self._first_ids = RandomIds().uuid()[:8]
         self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             raise NotImplementedError(f"{scope['type']} is not served")
-        started = time.perf_counter()
+        started = self._service.clock.monotonic()
         request_id = self._request_id(scope)
         answer = _Answer(send, request_id)
         method, path = scope["method"], scope["path"]
@@ -80,7 +79,7 @@ class RestApp:
             await answer.problem(error)
         finally:
             self.metrics.running -= 1
-            self._note(scope, method, answer, time.perf_counter() - started, is_row=endpoint_is_row(path))
+            self._note(scope, method, answer, self._service.clock.monotonic() - started, is_row=endpoint_is_row(path))
 
     def _caller(self, scope: Scope, path: str) -> Caller:
         if path in _OPEN_PATHS:

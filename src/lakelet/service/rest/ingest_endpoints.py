@@ -71,7 +71,8 @@ def _records(kind: str, body: bytes, *, partial: bool) -> Sequence[Any] | pa.Tab
         raise InvalidError(f"content-type: expected {_JSON}, {_NDJSON} or {_ARROW}, found {kind!r}")
     if partial:
         return decode_json(body, _ANY_LIST)
-    return [_valid(place, one) for place, one in enumerate(decode_json(body, _RECORDS))]
+    found = decode_json(body, _RECORDS)
+    return [_valid(place, one) for place, one in enumerate(found)]
 
 
 def _line(place: int, line: bytes, decoder: msgspec.json.Decoder[Any], *, partial: bool) -> Any:

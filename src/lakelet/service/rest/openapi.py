@@ -1,2 +1,3 @@
 """The OpenAPI document of the HTTP edge."""
+
 OPENAPI_JSON = b"{}"

@@ -76,7 +76,9 @@ def decompressed(body: bytes, encoding: str, most_bytes: int) -> bytes:
             return found
         case "zstd":
             try:
-                reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(body, read_across_frames=True)
+                reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+                    body, read_across_frames=True
+                )
                 found = reader.read(most_bytes + 1)
             except zstandard.ZstdError as error:
                 raise InvalidError(f"body: zstd does not decode: {error}") from None

@@ -228,4 +228,3 @@ def _stats(stats: TableStats) -> dict[str, object]:
         "newest_record": stats.newest_record,
         "buffered_records": stats.buffered_records,
     }
-

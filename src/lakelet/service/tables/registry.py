@@ -13,6 +13,7 @@ import shutil
 import threading
 from collections.abc import Mapping
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock
@@ -44,7 +45,9 @@ from lakelet.service.values import (
     DropTableResult,
     TableConfig,
 )
-from lakelet.table import Table
+
+if TYPE_CHECKING:
+    from lakelet.table import Table
 
 DATABASE = "default"
 _SERVICE = "service."

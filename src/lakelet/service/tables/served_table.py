@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from lakelet.commit.metadata.schemas import is_newest_schema
 from lakelet.commit.metadata.table_identity import table_identity
@@ -17,13 +18,15 @@ from lakelet.options import (
     SERVICE_STATUS,
     TableOptions,
 )
-from lakelet.realtime.row_writer import RowWriter
 from lakelet.realtime.settings import wal_path
 from lakelet.realtime.wal_folder import log_numbers
 from lakelet.service.tables.table_config import config_of
 from lakelet.service.tables.table_layout import DAY
 from lakelet.service.values import ACTIVE, DELETING, TableConfig
-from lakelet.table import Table
+
+if TYPE_CHECKING:
+    from lakelet.realtime.row_writer import RowWriter
+    from lakelet.table import Table
 
 # A put that finds all memtables full waits this long: its request is refused then, and nothing of it was written.
 _WRITER_OPTIONS = {"memtable.wait-timeout": "PT5S"}

@@ -16,7 +16,6 @@ from lakelet.service.tables.table_layout import TIMESTAMP
 from lakelet.service.timestamps import moment_us, timestamp_text
 from lakelet.service.values import TableStats
 from lakelet.storage.home import TableHome
-from lakelet.table.read.description import live_data_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,8 @@ class StoredStatsCache:
 
 
 def _stats_of(opened: OpenTable, snapshot: Snapshot) -> StoredStats:
+    from lakelet.table.read.description import live_data_files  # noqa: PLC0415 - a process that is only started reads no table.
+
     files = [file for _, file in live_data_files(opened.table.scan(version=snapshot.id))]
     bounds = [bound for file in files for bound in _bounds(opened.table.home, file)]
     return StoredStats(
