@@ -1,0 +1,3 @@
+"""The OpenAPI document of the HTTP edge."""
+
+OPENAPI_JSON = b"{}"
