@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
-from lakelet.errors import InvalidError, UnavailableError
+from lakelet.errors import InvalidError, OverloadedError
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_result import QueryResult
 from lakelet.service.query.query_run import QueryRun
@@ -102,7 +102,7 @@ class QueryEngine:
         if not self._slots.acquire(timeout=min(self._limits.wait_seconds, run.seconds)):
             with self._lock:
                 self._runs.discard(run)
-            raise UnavailableError(f"{self._limits.running} queries are running already; try again later")
+            raise OverloadedError(f"{self._limits.running} queries are running already; try again later")
 
     def _finish(self, run: QueryRun, rows: int, error: BaseException | None) -> None:
         """Free the slot of a query, once, and log it if it was slow."""
