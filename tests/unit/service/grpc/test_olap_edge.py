@@ -52,7 +52,9 @@ def test_the_proto_is_that_of_the_design(compiled: Compiled) -> None:
     assert sorted(ours.message_types_by_name) == sorted(theirs.message_types_by_name)
     for name, message in theirs.message_types_by_name.items():
         assert _plain(ours.message_types_by_name[name]) == _plain(message), name
-    methods = {one.name: (one.input_type.name, one.output_type.name) for one in theirs.services_by_name["OlapService"].methods}
+    methods = {
+        one.name: (one.input_type.name, one.output_type.name) for one in theirs.services_by_name["OlapService"].methods
+    }
     assert methods == {
         one.name: (one.input_type.name, one.output_type.name) for one in ours.services_by_name["OlapService"].methods
     }
@@ -82,7 +84,9 @@ def test_the_way_of_a_record(compiled: Compiled, tmp_path: Path) -> None:
             again = await client("CreateTable", table_name="users", if_not_exists=True)
             assert (again.success, again.message) == (True, "table 'users' exists")
             payload = {"name": "张三", "age": 25, "score": 1.5, "tags": ["a", None], "home": {"city": "北京"}}
-            done = await compiled.call(channel, "Write")(_write(compiled, "users", "user-123", 1698400800, payload, 500_000_000))
+            done = await compiled.call(channel, "Write")(
+                _write(compiled, "users", "user-123", 1698400800, payload, 500_000_000)
+            )
             assert (done.success, done.message) == (True, "1 record written")
             found = await client("Query", sql="SELECT * FROM users WHERE payload.age > 20")
             assert json.loads(found.result_json) == [
@@ -140,7 +144,9 @@ def test_errors_have_the_status_of_their_kind(compiled: Compiled, tmp_path: Path
             for call, status, text in cases:
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await call
-                assert (caught.value.code(), text in str(caught.value.details())) == (status, True), caught.value.details()
+                assert (caught.value.code(), text in str(caught.value.details())) == (status, True), (
+                    caught.value.details()
+                )
                 assert "Traceback" not in str(caught.value.details())
             assert json.loads((await client("Query", sql="SELECT count(*) AS n FROM users")).result_json) == [{"n": 0}]
 
