@@ -22,6 +22,7 @@ from lakelet.catalog import connect
 from lakelet.errors import InvalidError
 from lakelet.service.access.access import Access, check_keys_required
 from lakelet.service.access.key_store import KeyStore, first_admin_key, keys_path
+from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.log_lines import log_as_json
 from lakelet.service.rest.app import RestApp
 from lakelet.service.service import Service
@@ -50,12 +51,19 @@ async def _serve(settings: ServiceSettings, options: Mapping[str, str], tell: To
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
     await service.start()
+    rpc: GrpcServer | None = None
     try:
         tell(f"REST on http://{_shown(settings.host)}:{settings.port}")
+        if settings.grpc_port is not None:
+            rpc = GrpcServer(service, access)
+            port = await rpc.start(settings.host, settings.grpc_port)
+            tell(f"gRPC on {_shown(settings.host)}:{port}")
         if not access.asks_for_keys:
             _LOG.warning("no API keys are asked for: everybody on this machine may read and write")
         await server.serve(sockets=[listener])
     finally:
+        if rpc is not None:
+            await rpc.stop(settings.drain_seconds)
         await service.stop()
     _LOG.info("stopped: all rows are committed or in logs")
 
