@@ -53,13 +53,13 @@ async def _serve(settings: ServiceSettings, options: Mapping[str, str], tell: To
     await service.start()
     rpc: GrpcServer | None = None
     try:
-        tell(f"REST on http://{_shown(settings.host)}:{settings.port}")
         if settings.grpc_port is not None:
             rpc = GrpcServer(service, access)
             port = await rpc.start(settings.host, settings.grpc_port)
             tell(f"gRPC on {_shown(settings.host)}:{port}")
         if not access.asks_for_keys:
             _LOG.warning("no API keys are asked for: everybody on this machine may read and write")
+        tell(f"REST on http://{_shown(settings.host)}:{settings.port}")
         await server.serve(sockets=[listener])
     finally:
         if rpc is not None:

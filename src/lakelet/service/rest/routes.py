@@ -15,7 +15,7 @@ from lakelet.errors import InvalidError
 from lakelet.service.access.caller import Caller
 from lakelet.service.rest.bodies import AlterTableBody, ChangedConfigBody, CreateTableBody, QueryBody
 from lakelet.service.rest.metrics import RequestMetrics, metrics_text
-from lakelet.service.rest.openapi import OPENAPI_JSON
+from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.request_body import decode_json, read_body
 from lakelet.service.service import Service
 from lakelet.service.timestamps import timestamp_text
@@ -161,7 +161,7 @@ class _Edge:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, _: Request) -> Response:
-        return Response(OPENAPI_JSON, media_type="application/json")
+        return Response(openapi_json(), media_type="application/json")
 
     async def _body(self, request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
         return decode_json(
