@@ -15,7 +15,10 @@ from lakelet.errors import (
     InvalidError,
     LakeletError,
     NotFoundError,
+    OverloadedError,
     PermissionDeniedError,
+    TooLargeError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from lakelet.session_factory import provide_sessions
@@ -35,8 +38,11 @@ __all__ = [
     "Lake",
     "LakeletError",
     "NotFoundError",
+    "OverloadedError",
     "PermissionDeniedError",
     "Table",
+    "TooLargeError",
+    "UnauthenticatedError",
     "UnavailableError",
     "connect",
 ]

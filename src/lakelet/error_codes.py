@@ -8,7 +8,10 @@
     CommitUnknownError      commit-unknown      1      500    UNKNOWN
     CorruptionError         corruption          1      500    DATA_LOSS
     UnavailableError        unavailable         1      503    UNAVAILABLE
+    OverloadedError         overloaded          1      429    RESOURCE_EXHAUSTED
+    TooLargeError           too-large           1      413    RESOURCE_EXHAUSTED
     PermissionDeniedError   permission-denied   1      403    PERMISSION_DENIED
+    UnauthenticatedError    unauthenticated     1      401    UNAUTHENTICATED
     InternalError           internal            1      500    INTERNAL
 
 An interface asks `codes_of(error)` and decides nothing itself: the same failure has the same meaning on all of them. Whatever
@@ -29,7 +32,10 @@ from lakelet.errors import (
     InvalidError,
     LakeletError,
     NotFoundError,
+    OverloadedError,
     PermissionDeniedError,
+    TooLargeError,
+    UnauthenticatedError,
     UnavailableError,
 )
 
@@ -54,7 +60,10 @@ ERROR_CODES: dict[type[LakeletError], ErrorCodes] = {
     CommitUnknownError: ErrorCodes("commit-unknown", _FAILED, 500, "UNKNOWN"),
     CorruptionError: ErrorCodes("corruption", _FAILED, 500, "DATA_LOSS"),
     UnavailableError: ErrorCodes("unavailable", _FAILED, 503, "UNAVAILABLE"),
+    OverloadedError: ErrorCodes("overloaded", _FAILED, 429, "RESOURCE_EXHAUSTED"),
+    TooLargeError: ErrorCodes("too-large", _FAILED, 413, "RESOURCE_EXHAUSTED"),
     PermissionDeniedError: ErrorCodes("permission-denied", _FAILED, 403, "PERMISSION_DENIED"),
+    UnauthenticatedError: ErrorCodes("unauthenticated", _FAILED, 401, "UNAUTHENTICATED"),
     InternalError: ErrorCodes("internal", _FAILED, 500, "INTERNAL"),
 }
 

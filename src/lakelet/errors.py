@@ -8,7 +8,10 @@
     ├── CommitUnknownError      the outcome of the commit is unknown: the store did not answer, and reading it back failed
     ├── CorruptionError         a file exists but its bytes do not decode, or contradict the metadata
     ├── UnavailableError        the store or a service did not answer; the same call may succeed later
+    ├── OverloadedError         a service has more requests than it can hold; this one was not taken, and may be sent again
+    ├── TooLargeError           the request is larger than a limit; the same request never succeeds
     ├── PermissionDeniedError   the store or the service refused the caller
+    ├── UnauthenticatedError    a service does not know who the caller is
     └── InternalError           a defect of Lakelet itself
 
 A message names the path or identifier, what was expected and what was found. A new kind is added
@@ -48,8 +51,24 @@ class UnavailableError(LakeletError):
     """A store or service failed to answer; for a write the outcome is unknown."""
 
 
+class OverloadedError(LakeletError):
+    """The service holds as many requests as it can; nothing of this one was done."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class TooLargeError(LakeletError):
+    """The request is larger than a limit of the service; nothing of it was done."""
+
+
 class PermissionDeniedError(LakeletError):
     """The store or service refused the caller's credentials or rights."""
+
+
+class UnauthenticatedError(LakeletError):
+    """The request has no credentials, or unknown ones."""
 
 
 class InternalError(LakeletError):

@@ -43,7 +43,10 @@ def test_codes_are_distinct_and_mean_an_error() -> None:
 def test_who_is_to_blame_is_the_same_on_both_wires(kind: type[LakeletError]) -> None:
     """A client repeats what is UNAVAILABLE, and mends what is its own fault."""
     codes = codes_of(kind)
-    blamed = codes.grpc_status in {"INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "ABORTED"}
+    blamed = codes.grpc_status in {
+        *("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "ABORTED"),
+        *("RESOURCE_EXHAUSTED", "UNAUTHENTICATED"),
+    }
     assert (codes.http_status < 500) is blamed
     assert (codes.http_status == 503) is (codes.grpc_status == "UNAVAILABLE")
 

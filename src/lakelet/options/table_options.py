@@ -15,6 +15,7 @@ from lakelet.options.option import Option
 from lakelet.options.read import READING_OPTIONS
 from lakelet.options.realtime import REALTIME_OPTIONS
 from lakelet.options.retention import RETENTION_OPTIONS
+from lakelet.options.service import SERVICE_OPTIONS
 from lakelet.options.sst import SST_OPTIONS
 from lakelet.options.stream import STREAMED_TABLE_OPTIONS
 from lakelet.options.versions import VERSION_OPTIONS
@@ -27,6 +28,7 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = tuple(
         + WRITING_OPTIONS
         + REALTIME_OPTIONS
         + SST_OPTIONS
+        + SERVICE_OPTIONS
         + READING_OPTIONS
         + STREAMED_TABLE_OPTIONS
         + VERSION_OPTIONS

@@ -49,6 +49,15 @@ class EncodedRows:
         return not any(key in self.keys for key in others)
 
 
+def encoded_together(parts: Sequence[EncodedRows]) -> EncodedRows:
+    """Rows of one schema, encoded in parts, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    keys = [key for part in parts for key in part.keys]
+    values = [value for part in parts for value in part.values]
+    return EncodedRows(parts[0].schema_id, keys, values, b"".join(part.records for part in parts))
+
+
 class RowEncoder:
     """Encodes rows of one schema; used by one call at a time."""
 

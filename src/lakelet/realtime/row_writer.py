@@ -29,7 +29,7 @@ from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.read.point_lookup import PointLookup
 from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
 from lakelet.realtime.recovery import RecoveredLog
-from lakelet.realtime.row_encoder import RowEncoder
+from lakelet.realtime.row_encoder import RowEncoder, encoded_together
 from lakelet.realtime.settings import RowWriterSettings
 from lakelet.realtime.supported import check_supported
 from lakelet.realtime.wal_file import WalFile
@@ -90,6 +90,18 @@ class RowWriter:
         encoder = self._encoder()
         for rows in encoder.batches(data):
             encoder = self._write(encoder, rows)
+
+    def put_together(self, data: Any) -> None:
+        """Put rows like `put_many`, but all of them or none: they are checked first, and are one entry of one write of the log.
+        They are in memory at once, however many they are."""
+        self._log.check_usable()
+        while True:
+            encoder = self._encoder()
+            pieces = list(encoder.batches(data))
+            if not pieces or self._log.write(
+                encoded_together([encoder.encode(piece) for piece in pieces]), encoder.schema
+            ):
+                return
 
     def put_if_absent(self, row: Mapping[str, object]) -> bool:
         """Insert a row unless there is one with its key; whether it was inserted. No other call of this writer comes between the

@@ -80,6 +80,19 @@ class WriterScan:
         """The number of rows."""
         return sum(batch.num_rows for batch in self.to_batches())
 
+    def overlay(self) -> tuple[pa.Table, pa.Table]:
+        """The rows in memory that are newest of their keys, deletions left out, and the primary keys of all rows in memory: the
+        committed rows with these keys are superseded. Not for tables that keep the first row of a key."""
+        schema = self.scan.schema
+        found: list[pa.RecordBatch] = []
+        replaced: list[pa.RecordBatch] = []
+        keys: pa.Array | None = None
+        for part in reversed(self.memory):
+            rows, kinds, keys = self._unseen(part, keys)
+            replaced.append(rows.select(list(schema.primary_keys)))
+            found.append(rows if kinds is None else rows.filter(pa.array(kinds & 1 == 0)))
+        return pa.Table.from_batches(found[::-1]), pa.Table.from_batches(replaced)
+
     def _rows(self) -> Iterator[pa.RecordBatch]:
         schema, wanted = self.scan.schema, self.arrow_schema
         recent, keys = self._in_memory()

@@ -163,6 +163,11 @@ class Space:
         self._schema(schema)
         self.run(f"CREATE OR REPLACE VIEW {self._catalog}.{quoted(schema)}.{quoted(name)} AS {query}")
 
+    def hide_function(self, schema: str, name: str) -> None:
+        """Hide a function of DuckDB without arguments behind one that needs an argument, so that it cannot be called."""
+        self._schema(schema)
+        self.run(f"CREATE MACRO {self._catalog}.{quoted(schema)}.{quoted(name)}(no_such_column) AS no_such_column")
+
     def add_temporary(self, name: str, query: str) -> None:
         """Creates a temporary view, which shadows all others of its unqualified name."""
         check_free(name)
@@ -279,19 +284,32 @@ class Space:
     def result(self, query: str, params: Params, placed: Placed) -> SqlResult:
         """The rows of a query; the space is closed when they have been read."""
         try:
-            relation = self._cursor.sql(query, params=params) if params else self._cursor.sql(query)
-            reader = exact_in_arrow(relation).to_arrow_reader(BATCH_ROWS)
-        except duckdb.Error as error:
-            found = self._placed_error(query, error, placed)
-            self.close()
-            raise found from error
-        except pa.ArrowException as error:
-            # A type nested more deeply than Arrow's schemas allow.
-            self.close()
-            raise InvalidError(f"the columns of the result cannot be given: {error}") from error
+            relation = self.relation(query, params, placed)
+            return self.rows_of(relation, placed)
         except BaseException:
             self.close()
             raise
+
+    def relation(self, query: str, params: Params, placed: Placed) -> duckdb.DuckDBPyRelation:
+        """A query that is bound, and has not run."""
+        try:
+            return self._cursor.sql(query, params=params) if params else self._cursor.sql(query)
+        except duckdb.Error as error:
+            raise self._placed_error(query, error, placed, params) from error
+
+    def from_arrow(self, table: pa.Table) -> duckdb.DuckDBPyRelation:
+        """Arrow rows as a bound query."""
+        return self._cursor.from_arrow(table)
+
+    def rows_of(self, relation: duckdb.DuckDBPyRelation, placed: Placed) -> SqlResult:
+        """The rows of a bound query; the space is closed when they have been read."""
+        try:
+            reader = exact_in_arrow(relation).to_arrow_reader(BATCH_ROWS)
+        except duckdb.Error as error:
+            raise self._placed_error(placed.changed, error, placed) from error
+        except pa.ArrowException as error:
+            # A type nested more deeply than Arrow's schemas allow.
+            raise InvalidError(f"the columns of the result cannot be given: {error}") from error
         types = relation.types
         return SqlResult(reader.schema, lambda: self._batches(reader, placed), close=self.close, duck_types=types)
 
@@ -309,11 +327,11 @@ class Space:
         finally:
             reader.close()
 
-    def _placed_error(self, query: str, error: duckdb.Error, placed: Placed) -> BaseException:
+    def _placed_error(self, query: str, error: duckdb.Error, placed: Placed, params: Params = None) -> BaseException:
         """The error with its position in the text, which relations do not report."""
         if isinstance(error, (duckdb.BinderException, duckdb.CatalogException)):
             try:
-                self._cursor.execute(f"{_EXPLAIN}{query}")
+                self._cursor.execute(f"{_EXPLAIN}{query}", params or None)
             except duckdb.Error as found:
                 if type(found) is type(error):
                     return lakelet_error(found, placed, shift=len(_EXPLAIN))

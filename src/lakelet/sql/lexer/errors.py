@@ -9,13 +9,14 @@ __all__ = ["SqlError", "UnknownNameError", "nearest"]
 
 
 class _InText(Exception):
-    """An error at a position of a text; `line` and `column` count from 1."""
+    """An error at a position of a text; `line` and `column` count from 1, `start` from 0."""
 
     def __init__(self, message: str, text: str, start: int) -> None:
         self.line = text.count("\n", 0, start) + 1
         self.column = start - (text.rfind("\n", 0, start) + 1) + 1
         self.reason = message
         self.text = text
+        self.start = start
         super().__init__(f"line {self.line}, column {self.column}: {message}")
 
 

@@ -54,7 +54,7 @@ class TableView:
         parts = native_selects(self.assigned, schema_versions(self.scan), fields, self.location, space.add_frame)
         if self.assigned.ours:
             source = space.add_rows(Rows(self.scan.arrow_schema, self._ours))
-            parts.append(f"SELECT {_cast_columns(self.scan)} FROM {source}")
+            parts.append(f"SELECT {cast_columns(self.scan)} FROM {source}")
         if not parts:
             nulls = ", ".join(f"CAST(NULL AS {duck_type(one.type)}) AS {quoted(one.name)}" for one in fields)
             return f"SELECT {nulls} WHERE false"
@@ -95,7 +95,7 @@ def scanned_sql(scan: TableScan, space: Space) -> str:
         names = scan.columns if wanted is None else tuple(name for name in scan.columns if name in wanted)
         return replace(scan, columns=names).to_batches()
 
-    return f"SELECT {_cast_columns(scan)} FROM {space.add_rows(Rows(scan.arrow_schema, read))}"
+    return f"SELECT {cast_columns(scan)} FROM {space.add_rows(Rows(scan.arrow_schema, read))}"
 
 
 def outdated_rows(scan: TableScan) -> Outdated:
@@ -115,6 +115,7 @@ def schema_versions(scan: TableScan) -> SchemaVersions:
     return SchemaVersions(scan.home, {scan.schema.id: scan.schema})
 
 
-def _cast_columns(scan: TableScan) -> str:
+def cast_columns(scan: TableScan) -> str:
+    """The columns of a scan as items of a SELECT over rows that our reader reads."""
     fields = [scan.schema.field(name) for name in scan.columns]
     return ", ".join(f"CAST({quoted(one.name)} AS {duck_type(one.type)}) AS {quoted(one.name)}" for one in fields)

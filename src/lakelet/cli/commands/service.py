@@ -1,0 +1,106 @@
+"""Commands of the service: `serve`, and `keys create|list|revoke`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lakelet.cli.call import Call, command
+
+keys = typer.Typer(help="Make, list and revoke API keys of the service.", no_args_is_help=True)
+
+KeysFileOption = Annotated[
+    str | None,
+    typer.Option("--keys-file", metavar="FILE", help="The file of API keys; by default in the warehouse."),
+]
+
+
+@command
+def serve(
+    call: Call,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="A TOML file with settings (docs/service.md).")
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="The address to listen at; 127.0.0.1 by default.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="The port of REST; 8080 by default, 0 a free one.")] = None,
+    grpc_port: Annotated[
+        int | None, typer.Option("--grpc-port", help="The port of gRPC; 50051 by default, 0 a free one.")
+    ] = None,
+    wal_folder: Annotated[
+        str | None, typer.Option("--wal-folder", metavar="FOLDER", help="Where write-ahead logs are kept.")
+    ] = None,
+    keys_file: KeysFileOption = None,
+    require_keys: Annotated[
+        bool | None,
+        typer.Option(
+            "--require-keys/--no-keys", help="Whether requests need an API key; off only on a loopback address."
+        ),
+    ] = None,
+    most_body_bytes: Annotated[
+        int | None, typer.Option("--most-body-bytes", metavar="N", help="The largest body of a request.")
+    ] = None,
+    drain_seconds: Annotated[
+        int | None, typer.Option("--drain-seconds", metavar="N", help="How long requests may take after SIGTERM.")
+    ] = None,
+    log_level: Annotated[str | None, typer.Option("--log-level", help="debug, info, warning or error.")] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the settings that would hold, and end.")
+    ] = False,
+) -> None:
+    """Serve tables over REST and gRPC: rows in, queries out."""
+    from lakelet.cli.serve_command import run_service  # noqa: PLC0415 - loaded when it runs, as in all commands.
+
+    given = {
+        "host": host,
+        "port": port,
+        "grpc_port": grpc_port,
+        "wal_folder": wal_folder,
+        "keys_file": keys_file,
+        "require_keys": require_keys,
+        "most_body_bytes": most_body_bytes,
+        "drain_seconds": drain_seconds,
+        "log_level": log_level,
+    }
+    run_service(call, given, config, print_only=print_config)
+
+
+@keys.command("create")
+@command
+def create(
+    call: Call,
+    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    right: Annotated[
+        list[str],
+        typer.Option(
+            "--right", metavar="TABLE=RIGHT", help="read, write or admin on a table, * for all; may be repeated."
+        ),
+    ],
+    keys_file: KeysFileOption = None,
+) -> None:
+    """Make a key and show it, once."""
+    from lakelet.cli.serve_command import create_key  # noqa: PLC0415
+
+    create_key(call, name, right, keys_file)
+
+
+@keys.command("list")
+@command
+def list_(call: Call, keys_file: KeysFileOption = None) -> None:
+    """List the keys, without their secrets."""
+    from lakelet.cli.serve_command import list_keys  # noqa: PLC0415
+
+    list_keys(call, keys_file)
+
+
+@keys.command("revoke")
+@command
+def revoke(
+    call: Call,
+    key: Annotated[str, typer.Argument(metavar="ID", help="The id of the key, as the list shows it.")],
+    keys_file: KeysFileOption = None,
+) -> None:
+    """Revoke a key; a running service refuses it from then on."""
+    from lakelet.cli.serve_command import revoke_key  # noqa: PLC0415
+
+    revoke_key(call, key, keys_file)

@@ -1,0 +1,73 @@
+"""Implementations of `serve` and `keys`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lakelet.cli.call import DEFAULT_WAREHOUSE, Call, pairs_of
+from lakelet.errors import InvalidError
+
+if TYPE_CHECKING:
+    from lakelet.service.access.key_store import KeyStore
+
+_KEY_COLUMNS = ("id", "name", "rights", "created", "revoked")
+
+
+def run_service(call: Call, given: Mapping[str, object], config: str | None, *, print_only: bool) -> None:
+    """Serve until a signal comes, or print the settings."""
+    from lakelet.service.settings import load_settings, printed_settings  # noqa: PLC0415 - the command may only fail before.
+
+    warehouse = None if call.warehouse == DEFAULT_WAREHOUSE else call.warehouse
+    settings = load_settings({**given, "warehouse": warehouse}, file=config)
+    if print_only:
+        print(printed_settings(settings))
+        return
+    from lakelet.cli.deferred_pandas import defer_pandas  # noqa: PLC0415 - as above.
+
+    defer_pandas()
+    try:
+        from lakelet.service.server import serve  # noqa: PLC0415 - an extra, which need not be there.
+    except ImportError as error:
+        raise InvalidError(f"lakelet serve needs further packages: pip install 'lakelet[server]' ({error})") from error
+    serve(settings, call.options, _tell)
+
+
+def create_key(call: Call, name: str, rights: Sequence[str], keys_file: str | None) -> None:
+    """Make a key and print it."""
+    given = pairs_of(list(rights), "--right", "TABLE=RIGHT")
+    made = _store(call, keys_file).create(name, given)
+    call.output.values("API key, shown only now", {"key": made})
+
+
+def list_keys(call: Call, keys_file: str | None) -> None:
+    """Print the keys."""
+    rows = [
+        (
+            one.id,
+            one.name,
+            ", ".join(f"{table}={right}" for table, right in one.rights.items()),
+            one.created_at,
+            one.revoked_at or "",
+        )
+        for one in _store(call, keys_file).list()
+    ]
+    call.output.rows("API keys", _KEY_COLUMNS, rows)
+
+
+def revoke_key(call: Call, key: str, keys_file: str | None) -> None:
+    """Revoke a key."""
+    done = _store(call, keys_file).revoke(key)
+    call.output.values("revoked API key", {"id": done.id, "name": done.name, "revoked": done.revoked_at or ""})
+
+
+def _store(call: Call, keys_file: str | None) -> KeyStore:
+    from lakelet.service.access.key_store import KeyStore, keys_path  # noqa: PLC0415 - as above.
+
+    return KeyStore(keys_path(keys_file, call.lake.location))
+
+
+def _tell(text: str) -> None:
+    """What the one who started the service has to know, at once."""
+    print(text, flush=True, file=sys.stdout)

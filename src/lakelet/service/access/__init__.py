@@ -1,0 +1,1 @@
+"""Who may do what: callers, their rights, and API keys."""

@@ -1,0 +1,74 @@
+"""The write of a group of records into one table: columns grown, rows into the log, acknowledged after one sync."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lakelet.errors import ConflictError, InvalidError, TooLargeError
+from lakelet.model.schema import TableSchema
+from lakelet.options import MEMTABLE_SIZE, TableOptions
+from lakelet.service.ingest.payload_schema import grow_payload
+from lakelet.service.ingest.record_columns import RecordColumns, with_rest
+from lakelet.service.tables.served_table import OpenTable
+from lakelet.service.tables.table_config import config_of
+from lakelet.service.values import Record
+
+# Another process may alter the table between two looks at it; that it does so again and again is no longer by chance.
+_MOST_LOOKS = 10
+
+
+class TableIngest:
+    """Writes records into one table; the caller lets one thread in at a time."""
+
+    def __init__(self, opened: OpenTable) -> None:
+        self.opened = opened
+        self._columns: RecordColumns | None = None
+        self.config = opened.config
+        # Deletions of append tables and groups of rows take turns.
+        self.turn = threading.Lock()
+
+    def write(self, units: Sequence[Sequence[Record]]) -> list[int]:
+        """Write the records of several requests with one sync; how many values of each went to `payload_rest`."""
+        records = [record for unit in units for record in unit]
+        with self.turn:
+            for _ in range(_MOST_LOOKS):
+                columns = self._newest_columns()
+                rows, misfits = columns.convert(records)
+                if misfits and self.opened.is_attached:
+                    place, name, value = misfits[0]
+                    raise InvalidError(
+                        f"record {place}: payload.{name} does not fit table {self.opened.name!r}, whose columns stay as they "
+                        f"are: found {type(value).__name__}"
+                    )
+                if misfits and grow_payload(self.opened, misfits):
+                    continue
+                self._put(with_rest(rows, misfits) if misfits else rows, columns.schema)
+                return _by_unit(units, [place for place, _, _ in misfits])
+        raise ConflictError(f"table {self.opened.name!r} is altered over and over: the records were not written")
+
+    def _newest_columns(self) -> RecordColumns:
+        schema = self.opened.schema
+        self.opened.check_writable(schema)
+        if self._columns is None or self._columns.schema.id != schema.id:
+            self._columns, self.config = RecordColumns(schema), config_of(schema.options)
+        return self._columns
+
+    def _put(self, rows: pa.Table, schema: TableSchema) -> None:
+        most = TableOptions(schema.options).get(MEMTABLE_SIZE)
+        if rows.nbytes > most:
+            raise TooLargeError(
+                f"{rows.num_rows} records take {rows.nbytes} bytes, more than a memtable holds: {most} (option 'memtable.size')"
+            )
+        self.opened.open_writer().put_together(rows)
+
+
+def _by_unit(units: Sequence[Sequence[Record]], places: Sequence[int]) -> list[int]:
+    """How many of some places, which count through all units, fall into each."""
+    counts, first = [], 0
+    for unit in units:
+        counts.append(sum(first <= place < first + len(unit) for place in places) if places else 0)
+        first += len(unit)
+    return counts

@@ -1,0 +1,47 @@
+"""The limits of queries: time, rows, bytes, memory, and how many run at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from lakelet.errors import InvalidError
+
+
+class QueryLimitError(InvalidError):
+    """A query that went beyond a limit: the same one would again."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """What one query may take, and all together.
+
+    `seconds` of one query, its time to wait included; `rows` and `bytes` of its result, as JSON text or Arrow; `running` queries
+    at the same time, and the seconds that others wait for their turn (`wait_seconds`). `memory_limit` and `spill_limit` are those
+    of all queries together in DuckDB's words, such as `2GB`, `threads` those they share; empty, or 0, is DuckDB's default. A
+    query that takes `slow_seconds` is logged.
+    """
+
+    seconds: float = 60.0
+    rows: int = 1_000_000
+    bytes: int = 256 << 20
+    running: int = 8
+    wait_seconds: float = 10.0
+    sql_bytes: int = 1 << 20
+    memory_limit: str = ""
+    spill_limit: str = ""
+    threads: int = 0
+    slow_seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            least = 0 if field.name in ("threads", "wait_seconds", "slow_seconds") else 1e-9
+            if not isinstance(value, str) and value < least:
+                raise InvalidError(f"query limit {field.name!r}: expected a number above 0, found {value!r}")
+
+    def engine_settings(self) -> dict[str, str]:
+        """The settings of DuckDB that hold for all queries together."""
+        chosen = {"memory_limit": self.memory_limit, "max_temp_directory_size": self.spill_limit}
+        if self.threads:
+            chosen["threads"] = str(self.threads)
+        return {name: value for name, value in chosen.items() if value}

@@ -1,0 +1,161 @@
+"""The HTTP edge as one ASGI application: who asks, which operation, and a problem document for every error.
+
+request ── request id ── Host, Origin, API key ── POST /v1/data, /v1/data/batch: plain ASGI
+                                               └─ everything else: Starlette's router ── routes
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.routing import Router
+
+from lakelet.ids import RandomIds
+from lakelet.service.access.access import Access
+from lakelet.service.access.caller import Caller
+from lakelet.service.rest.ingest_endpoints import write_batch, write_one
+from lakelet.service.rest.metrics import RequestMetrics
+from lakelet.service.rest.problem import CONTENT_TYPE, Headers, plain_problem, problem_of
+from lakelet.service.rest.request_body import DisconnectedError, Receive, Scope, Send, header
+from lakelet.service.rest.routes import routes
+from lakelet.service.service import Service
+
+_LOG = logging.getLogger("lakelet.service.rest")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+# What a probe may ask without a key: none of it tells anything about tables.
+_OPEN_PATHS = frozenset(("/v1/health", "/v1/health/live", "/v1/health/ready"))
+_JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
+_NOBODY = Caller("nobody")
+
+Endpoint = Callable[[Service, Scope, Receive, Caller], Awaitable[bytes]]
+
+
+class RestApp:
+    """The ASGI application over a service."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._access = access
+        self.metrics = RequestMetrics()
+        self._endpoints: dict[tuple[str, str], Endpoint] = {
+            ("POST", "/v1/data"): write_one,
+            ("POST", "/v1/data/batch"): write_batch,
+        }
+        self._router = Router(routes(service, self.metrics), redirect_slashes=False)
+        self._first_ids = RandomIds().uuid()[:8]
+        self._numbers = itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            raise NotImplementedError(f"{scope['type']} is not served")
+        started = self._service.clock.monotonic()
+        request_id = self._request_id(scope)
+        answer = _Answer(send, request_id)
+        method, path = scope["method"], scope["path"]
+        self.metrics.running += 1
+        try:
+            caller = self._caller(scope, path)
+            endpoint = self._endpoints.get((method, path))
+            if endpoint is not None:
+                await answer.whole(200, [_JSON], await endpoint(self._service, scope, receive, caller))
+            else:
+                # With an application in the scope the router raises its errors, instead of answering in a form of its own.
+                scope["app"] = self
+                scope["state"] = {"caller": caller, "request_id": request_id}
+                await self._router(scope, receive, answer.send)
+        except DisconnectedError:
+            answer.status = 499
+        except Exception as error:
+            await answer.problem(error)
+        finally:
+            self.metrics.running -= 1
+            self._note(scope, method, answer, self._service.clock.monotonic() - started, is_row=endpoint_is_row(path))
+
+    def _caller(self, scope: Scope, path: str) -> Caller:
+        if path in _OPEN_PATHS:
+            found = self._access.try_caller(header(scope, b"authorization"))
+            return _NOBODY if found is None else found
+        self._access.check_origin(header(scope, b"host"), header(scope, b"origin"))
+        return self._access.caller(header(scope, b"authorization"))
+
+    def _request_id(self, scope: Scope) -> str:
+        given = header(scope, b"x-request-id")
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given
+        return f"{self._first_ids}-{next(self._numbers)}"
+
+    def _note(self, scope: Scope, method: str, answer: _Answer, seconds: float, *, is_row: bool) -> None:
+        """Count a request and log it; rows that were written are not worth a line each."""
+        route = scope["path"] if is_row else _route_of(scope)
+        self.metrics.count(route, method, answer.status, seconds)
+        level = logging.DEBUG if is_row and answer.status == 200 else logging.INFO
+        if _LOG.isEnabledFor(level):
+            _LOG.log(
+                level,
+                "%s %s %d",
+                method,
+                scope["path"],
+                answer.status,
+                extra={"request_id": answer.request_id, "status": answer.status, "ms": round(seconds * 1000, 3)},
+            )
+
+
+def endpoint_is_row(path: str) -> bool:
+    """Whether a path is one of ingest."""
+    return path in ("/v1/data", "/v1/data/batch")
+
+
+class _Answer:
+    """What is sent back: every answer carries the id of its request."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self.request_id = request_id
+        self.status = 500
+        self._begun = False
+
+    async def send(self, message: Any) -> None:
+        """Pass a message of the router on."""
+        if message["type"] == "http.response.start":
+            self._begun = True
+            self.status = message["status"]
+            message = {**message, "headers": [*message.get("headers", []), (b"x-request-id", self.request_id.encode())]}
+        await self._send(message)
+
+    async def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """Send a whole answer."""
+        self._begun = True
+        self.status = status
+        length = (b"content-length", str(len(body)).encode())
+        found = [*headers, length, (b"x-request-id", self.request_id.encode())]
+        await self._send({"type": "http.response.start", "status": status, "headers": found})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def problem(self, error: Exception) -> None:
+        """Send a problem document, unless an answer is under way: that one ends where it is, and its client sees that it did."""
+        if isinstance(error, HTTPException):
+            await self._http_problem(error)
+            return
+        status, headers, body = problem_of(error, self.request_id)
+        if self._begun:
+            raise error
+        await self.whole(status, headers, body)
+
+    async def _http_problem(self, error: HTTPException) -> None:
+        """An error of the router: an unknown path, or a method that a path does not have."""
+        code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid")
+        body = plain_problem(error.status_code, code, error.detail, self.request_id)
+        headers = [(name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items()]
+        await self.whole(error.status_code, [(b"content-type", CONTENT_TYPE), *headers], body)
+
+
+def _route_of(scope: Scope) -> str:
+    """The path with the names of its parameters, so that metrics do not grow with tables and ids."""
+    route = scope.get("route")
+    return getattr(route, "path", "other")

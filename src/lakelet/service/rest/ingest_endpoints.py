@@ -1,0 +1,106 @@
+"""POST /v1/data and /v1/data/batch as plain ASGI, in front of the router: the paths that every row takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+import pyarrow as pa
+
+from lakelet.errors import InvalidError
+from lakelet.service.access.caller import WRITE, Caller
+from lakelet.service.ingest.arrow_records import decode_arrow
+from lakelet.service.ingest.record import check_id
+from lakelet.service.rest.bodies import RecordBody, WriteBody
+from lakelet.service.rest.request_body import Receive, Scope, decode_json, header, read_body
+from lakelet.service.service import Service
+from lakelet.service.timestamps import parse_timestamp
+from lakelet.service.values import BatchRequest, Record, WriteRequest, WriteResult
+
+_WRITE = msgspec.json.Decoder(WriteBody)
+_RECORDS = msgspec.json.Decoder(list[RecordBody])
+_RECORD = msgspec.json.Decoder(RecordBody)
+_ANY_LIST = msgspec.json.Decoder(list[Any])
+_ANY = msgspec.json.Decoder(Any)
+_JSON, _NDJSON, _ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
+_TRUE, _FALSE = ("true", "1"), ("false", "0", "")
+
+
+async def write_one(service: Service, scope: Scope, receive: Receive, caller: Caller) -> bytes:
+    """Write the record of a request; the body of the answer."""
+    body = decode_json(await read_body(scope, receive, service.settings.most_body_bytes), _WRITE)
+    record = Record(check_id(body.id), parse_timestamp(body.timestamp), body.payload)
+    return encoded_result(await service.write(WriteRequest(body.table, record), caller))
+
+
+async def write_batch(service: Service, scope: Scope, receive: Receive, caller: Caller) -> bytes:
+    """Write the records of a request; the body of the answer."""
+    query = _query(scope)
+    table, partial = query.get("table", ""), _flag(query, "partial")
+    if not table:
+        raise InvalidError("table: missing; name it by ?table=")
+    caller.check(WRITE, table)
+    service.tables.open(table)
+    body = await read_body(scope, receive, service.settings.most_body_bytes)
+    kind = (header(scope, b"content-type") or _JSON).split(";", 1)[0].strip().lower()
+    records = _records(kind, body, partial=partial)
+    return encoded_result(await service.write_batch(BatchRequest(table, records, partial), caller))
+
+
+def encoded_result(result: WriteResult) -> bytes:
+    """The answer to a write."""
+    if result.written == 1 and not result.rest_values and not result.refused:
+        return b'{"success":true,"message":"1 record written","written":1}'
+    answer: dict[str, object] = {"success": True, "message": result.message, "written": result.written}
+    if result.rest_values:
+        answer["rest_values"] = result.rest_values
+    if result.refused:
+        answer["refused"] = [{"place": one.place, "reason": one.reason} for one in result.refused]
+    return msgspec.json.encode(answer)
+
+
+def _records(kind: str, body: bytes, *, partial: bool) -> Sequence[Any] | pa.Table:
+    if kind == _ARROW:
+        return decode_arrow(body)
+    if kind in (_NDJSON, "application/jsonl"):
+        decoder: msgspec.json.Decoder[Any] = _ANY if partial else _RECORD
+        lines = [line for line in body.split(b"\n") if line.strip()]
+        return [_line(place, line, decoder, partial=partial) for place, line in enumerate(lines)]
+    if kind != _JSON:
+        raise InvalidError(f"content-type: expected {_JSON}, {_NDJSON} or {_ARROW}, found {kind!r}")
+    if partial:
+        return decode_json(body, _ANY_LIST)
+    found = decode_json(body, _RECORDS)
+    return [_valid(place, one) for place, one in enumerate(found)]
+
+
+def _line(place: int, line: bytes, decoder: msgspec.json.Decoder[Any], *, partial: bool) -> Any:
+    try:
+        found = decode_json(line, decoder)
+    except InvalidError as error:
+        if partial:
+            # Refused by its place, like every other record that is none.
+            return None
+        raise InvalidError(f"record {place}: {error}; none of the batch was written") from None
+    return found if partial else _valid(place, found)
+
+
+def _valid(place: int, body: RecordBody) -> Record:
+    try:
+        return Record(check_id(body.id), parse_timestamp(body.timestamp), body.payload)
+    except InvalidError as error:
+        raise InvalidError(f"record {place}: {error}; none of the batch was written") from None
+
+
+def _query(scope: Scope) -> dict[str, str]:
+    text = bytes(scope.get("query_string", b"")).decode("latin-1")
+    return {name: values[-1] for name, values in parse_qs(text, keep_blank_values=True).items()}
+
+
+def _flag(query: dict[str, str], name: str) -> bool:
+    text = query.get(name, "false").lower()
+    if text not in (*_TRUE, *_FALSE):
+        raise InvalidError(f"{name}: expected true or false, found {text!r}")
+    return text in _TRUE

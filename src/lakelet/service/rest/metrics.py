@@ -1,0 +1,106 @@
+"""Metrics as Prometheus reads them: requests by path and status, rows, buffers, flushes, and the metadata cache."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from lakelet.errors import InvalidError
+from lakelet.service.service import Service
+
+_BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class RequestMetrics:
+    """Counts of requests by route, method and status, and their durations; used on the event loop alone."""
+
+    def __init__(self) -> None:
+        self.requests: dict[tuple[str, str, int], int] = defaultdict(int)
+        self.buckets: dict[str, list[int]] = {}
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.running = 0
+
+    def count(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self.requests[route, method, status] += 1
+        buckets = self.buckets.get(route)
+        if buckets is None:
+            buckets = self.buckets[route] = [0] * (len(_BOUNDS) + 1)
+        place = 0
+        while place < len(_BOUNDS) and seconds > _BOUNDS[place]:
+            place += 1
+        buckets[place] += 1
+        self.seconds[route] += seconds
+
+
+async def metrics_text(service: Service, requests: RequestMetrics) -> str:
+    """The text of /metrics."""
+    page = _Page()
+    page.head("lakelet_requests_total", "counter", "Requests that were answered.")
+    for (route, method, status), number in sorted(requests.requests.items()):
+        page.sample("lakelet_requests_total", number, route=route, method=method, status=str(status))
+    page.head("lakelet_request_seconds", "histogram", "Time from a request to its answer.")
+    for route, buckets in sorted(requests.buckets.items()):
+        _histogram(page, route, buckets, requests.seconds[route])
+    page.value("lakelet_requests_running", "gauge", "Requests that are being answered.", requests.running)
+    ingest = service.ingest
+    page.value("lakelet_records_written_total", "counter", "Records that are durable.", ingest.records_written)
+    page.value("lakelet_rest_values_total", "counter", "Values that went to payload_rest.", ingest.rest_values)
+    page.value("lakelet_records_waiting", "gauge", "Records that wait for the log.", ingest.records_waiting)
+    page.value("lakelet_flushes_total", "counter", "Commits of buffered records.", ingest.flushes)
+    page.value("lakelet_failed_flushes_total", "counter", "Commits that failed.", ingest.failed_flushes)
+    tables = service.tables.all()
+    page.value("lakelet_tables", "gauge", "Tables that are served.", len(tables))
+    page.head("lakelet_buffered_records", "gauge", "Records in memory and in the log that are not committed.")
+    for opened in tables:
+        if opened.writer is not None:
+            page.sample("lakelet_buffered_records", opened.buffered_records, table=opened.name)
+    health = await service.health()
+    page.value("lakelet_ready", "gauge", "Whether requests should be sent here.", int(health.is_ready))
+    _cache(page, service)
+    return page.text
+
+
+def _histogram(page: _Page, route: str, buckets: list[int], seconds: float) -> None:
+    total = 0
+    for bound, number in zip((*_BOUNDS, None), buckets, strict=True):
+        total += number
+        name = "+Inf" if bound is None else f"{bound:g}"
+        page.sample("lakelet_request_seconds_bucket", total, route=route, le=name)
+    page.sample("lakelet_request_seconds_sum", seconds, route=route)
+    page.sample("lakelet_request_seconds_count", total, route=route)
+
+
+def _cache(page: _Page, service: Service) -> None:
+    try:
+        counters = service.lake.cache.get_all_metrics().counters()
+    except InvalidError:
+        # The lake was opened without a cache.
+        return
+    for name, number in counters.items():
+        page.value(f"lakelet_metadata_{name}", "gauge", "A count of the metadata cache (docs/cache.md).", number)
+
+
+class _Page:
+    """Lines of the text format."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"
+
+    def head(self, name: str, kind: str, meaning: str) -> None:
+        self._lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+
+    def value(self, name: str, kind: str, meaning: str, number: float) -> None:
+        self.head(name, kind, meaning)
+        self.sample(name, number)
+
+    def sample(self, name: str, number: float, **labels: str) -> None:
+        inner = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        self._lines.append(f"{name}{{{inner}}} {number}" if inner else f"{name} {number}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,73 @@
+"""Errors as problem documents (RFC 9457): a stable code, the status, and what was wrong. No trace reaches a client."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import msgspec
+
+from lakelet.error_codes import codes_of
+from lakelet.errors import InternalError, LakeletError, OverloadedError, UnauthenticatedError
+
+CONTENT_TYPE = b"application/problem+json"
+_LOG = logging.getLogger("lakelet.service.rest")
+_TITLES = {
+    "invalid": "The request is invalid",
+    "not-found": "Not found",
+    "already-exists": "It exists already",
+    "conflict": "A concurrent change is in the way",
+    "commit-unknown": "The outcome is unknown",
+    "corruption": "Stored data is damaged",
+    "unavailable": "Not available now",
+    "overloaded": "Too many requests",
+    "too-large": "The request is too large",
+    "permission-denied": "Not permitted",
+    "unauthenticated": "Who is asking is unknown",
+    "internal": "An error of the service",
+}
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def problem_of(error: BaseException, request_id: str) -> tuple[int, Headers, bytes]:
+    """The status, headers and body that answer an error."""
+    codes = codes_of(error)
+    if not isinstance(error, LakeletError) or isinstance(error, InternalError):
+        _LOG.error("request %s failed: %s", request_id, error, exc_info=error, extra={"request_id": request_id})
+        detail = f"the service failed; its log says why under request {request_id}"
+    else:
+        detail = str(error)
+        if codes.http_status >= 500:
+            _LOG.warning("request %s: %s", request_id, error, extra={"request_id": request_id})
+    document: dict[str, object] = {
+        "type": f"urn:lakelet:error:{codes.code}",
+        "title": _TITLES[codes.code],
+        "status": codes.http_status,
+        "detail": detail,
+        "code": codes.code,
+        "request_id": request_id,
+    }
+    for name in ("line", "column"):
+        if isinstance(getattr(error, name, None), int):
+            document[name] = getattr(error, name)
+    headers: Headers = [(b"content-type", CONTENT_TYPE)]
+    if isinstance(error, OverloadedError):
+        headers.append((b"retry-after", str(math.ceil(error.retry_after_seconds)).encode()))
+    if isinstance(error, UnauthenticatedError):
+        headers.append((b"www-authenticate", b'Bearer realm="lakelet"'))
+    return codes.http_status, headers, msgspec.json.encode(document)
+
+
+def plain_problem(status: int, code: str, title: str, request_id: str) -> bytes:
+    """The document of an error of HTTP itself: an unknown path, or a method that a path does not have."""
+    return msgspec.json.encode(
+        {
+            "type": f"urn:lakelet:error:{code}",
+            "title": title,
+            "status": status,
+            "detail": f"{title}: GET /openapi.json lists paths and methods",
+            "code": code,
+            "request_id": request_id,
+        }
+    )

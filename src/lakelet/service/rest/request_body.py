@@ -1,0 +1,105 @@
+"""The body of a request: read up to a limit, decompressed up to the same limit, decoded from JSON."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeVar
+
+import msgspec
+import zstandard
+
+from lakelet.errors import InvalidError, TooLargeError
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+T = TypeVar("T")
+
+DEEPEST_JSON = 100
+
+
+class DisconnectedError(Exception):
+    """The client went away before its request was complete."""
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """The value of a header, None where it is not there."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value).decode("latin-1")
+    return None
+
+
+async def read_body(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
+    """The whole body, decompressed; TooLargeError beyond the limit."""
+    announced = header(scope, b"content-length")
+    if announced is not None and announced.isdigit() and int(announced) > most_bytes:
+        raise _too_large(most_bytes)
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise DisconnectedError
+    body = message.get("body", b"")
+    if message.get("more_body"):
+        parts, size = [body], len(body)
+        while message.get("more_body"):
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise DisconnectedError
+            part = message.get("body", b"")
+            size += len(part)
+            if size > most_bytes:
+                raise _too_large(most_bytes)
+            parts.append(part)
+        body = b"".join(parts)
+    if len(body) > most_bytes:
+        raise _too_large(most_bytes)
+    encoding = header(scope, b"content-encoding")
+    return body if encoding is None else decompressed(body, encoding, most_bytes)
+
+
+def decompressed(body: bytes, encoding: str, most_bytes: int) -> bytes:
+    """A body as it was before its content encoding."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return body
+        case "gzip":
+            inflater = zlib.decompressobj(wbits=31)
+            try:
+                found = inflater.decompress(body, most_bytes + 1)
+            except zlib.error as error:
+                raise InvalidError(f"body: gzip does not decode: {error}") from None
+            if len(found) > most_bytes:
+                raise _too_large(most_bytes)
+            if not inflater.eof:
+                raise InvalidError("body: gzip ends early")
+            return found
+        case "zstd":
+            try:
+                reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+                    body, read_across_frames=True
+                )
+                found = reader.read(most_bytes + 1)
+            except zstandard.ZstdError as error:
+                raise InvalidError(f"body: zstd does not decode: {error}") from None
+            if len(found) > most_bytes:
+                raise _too_large(most_bytes)
+            return found
+    raise InvalidError(f"content-encoding: expected gzip, zstd or identity, found {encoding!r}")
+
+
+def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """A value of a JSON body; InvalidError with the place of what is wrong."""
+    try:
+        return decoder.decode(body)
+    except RecursionError:
+        raise InvalidError("body: JSON is nested too deep") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        text = str(error)
+        if text == "Input data was truncated":
+            text = "JSON ends early, or has half of a surrogate pair"
+        raise InvalidError(f"body: {text}") from None
+
+
+def _too_large(most_bytes: int) -> TooLargeError:
+    return TooLargeError(f"body: at most {most_bytes} bytes are taken; send smaller batches")

@@ -1,0 +1,261 @@
+"""The operations of the service: one method for each, typed requests in, values out. Every edge calls these and decides nothing.
+
+    edge ── Service.write ── ingest/ingest_lane ── ingest/table_ingest ── table.writer()
+         ── Service.query ── query/query_engine
+         ── Service.create_table, … ── tables/registry
+
+All methods run on the event loop; work of disks and engines runs in threads. Each checks the rights of its caller first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lakelet.catalog.lake import Lake
+from lakelet.clock import Clock, SystemClock
+from lakelet.errors import UnavailableError
+from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
+from lakelet.service.ingest.ingest import Ingest
+from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
+from lakelet.service.settings import ServiceSettings
+from lakelet.service.tables.readable_tables import ReadableTables
+from lakelet.service.tables.registry import TableRegistry
+from lakelet.service.tables.row_access import delete_records, find_records
+from lakelet.service.tables.served_table import OpenTable
+from lakelet.service.tables.table_stats import StoredStatsCache
+from lakelet.service.values import (
+    AlterTableRequest,
+    BatchRequest,
+    CreateTableRequest,
+    DescribedTable,
+    DropTableRequest,
+    DropTableResult,
+    Health,
+    Node,
+    RowRequest,
+    ServiceStats,
+    TableInfo,
+    WriteRequest,
+    WriteResult,
+)
+
+if TYPE_CHECKING:
+    from lakelet.service.query.query_engine import QueryEngine, QueryRequest
+    from lakelet.service.query.query_result import QueryResult
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+_THREADS = 16
+
+
+class Service:
+    """The service over one lake; `start` it on the event loop that calls it, and `stop` it there."""
+
+    def __init__(self, lake: Lake, settings: ServiceSettings, clock: Clock | None = None) -> None:
+        self.lake = lake
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.tables = TableRegistry(lake, settings.wal_folder, self.clock)
+        self.stored_stats = StoredStatsCache()
+        self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
+        self.ingest = Ingest(self.tables, settings, self.clock)
+        self._engine: QueryEngine | None = None
+        self._engine_made = threading.Lock()
+        self._started = False
+        self._stopping = False
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Load the served tables; rows that a crash left in logs are committed."""
+        await self._in_thread(self.tables.load)
+        self.ingest.start()
+        self._started = True
+
+    async def stop(self) -> None:
+        """Take no more rows, write those that wait, and commit all. What cannot be committed stays in logs for the next start."""
+        if self._stopping:
+            return
+        self._stopping = True
+        await self.ingest.stop()
+        for name, error in await self._in_thread(self.tables.close):
+            _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
+        self._threads.shutdown(wait=False)
+
+    # ------------------------------------------------------------------ rows
+
+    async def write(self, request: WriteRequest, caller: Caller) -> WriteResult:
+        """Write one record; it is durable and visible to queries when this returns."""
+        caller.check(WRITE, request.table)
+        self._check_running()
+        return await self.ingest.write(request.table, [request.record])
+
+    async def write_batch(self, request: BatchRequest, caller: Caller) -> WriteResult:
+        """Write records of one table, all or none; with `partial` those that are valid."""
+        caller.check(WRITE, request.table)
+        self._check_running()
+        return await self.ingest.write_batch(request)
+
+    async def get_rows(self, request: RowRequest, caller: Caller) -> list[dict[str, Any]]:
+        """The records of an id as JSON values, those that are buffered included."""
+        caller.check(READ, request.table)
+        opened = self.tables.open(request.table)
+        return await self._in_thread(find_records, opened, request.id)
+
+    async def delete_rows(self, request: RowRequest, caller: Caller) -> int:
+        """Delete the records of an id; how many there were."""
+        caller.check(WRITE, request.table)
+        self._check_running()
+        ingest = self.ingest.lane(request.table).ingest
+        return await self._in_thread(delete_records, ingest, request.id)
+
+    # ------------------------------------------------------------------ queries
+
+    async def query(self, request: QueryRequest, caller: Caller) -> QueryResult:
+        """Answer a SELECT over the tables that the caller may read, buffered rows included."""
+        engine = await self._started_engine()
+        return await self._in_thread(engine.run, request, ReadableTables(self.tables, caller))
+
+    async def query_json(self, request: QueryRequest, caller: Caller) -> str:
+        """The answer to a SELECT as the text of a JSON array of objects."""
+        engine = await self._started_engine()
+        return await self._in_thread(json_answer, engine, request, ReadableTables(self.tables, caller))
+
+    async def query_arrow(self, request: QueryRequest, caller: Caller) -> AsyncIterator[bytes]:
+        """The answer to a SELECT as the bytes of an Arrow IPC stream. The first of them are there, or the error is raised, when
+        this returns."""
+        engine = await self._started_engine()
+        parts = arrow_parts(engine, request, ReadableTables(self.tables, caller))
+        first = await self._in_thread(next, parts)
+        return self._streamed(first, parts)
+
+    async def cancel_query(self, request_id: str) -> None:
+        """Interrupt the query of a request, where one runs."""
+        if self._engine is not None:
+            await self._in_thread(self._engine.cancel, request_id)
+
+    # ------------------------------------------------------------------ tables
+
+    async def create_table(self, request: CreateTableRequest, caller: Caller) -> tuple[TableInfo, bool]:
+        """Create a table, or attach one; what it is, and whether it is new."""
+        caller.check(ADMIN, request.table_name)
+        self._check_running()
+        return await self._in_thread(self._create, request)
+
+    async def list_tables(self, pattern: str, caller: Caller) -> list[DescribedTable]:
+        """The tables that the caller may read, whose names match a pattern of `*` and `?`; all for an empty one."""
+        return await self._in_thread(self._list, pattern, caller)
+
+    async def describe_table(self, name: str, caller: Caller) -> DescribedTable:
+        """A table with its configuration and statistics."""
+        caller.check(READ, name)
+        return await self._in_thread(self._describe, self.tables.open(name))
+
+    async def alter_table(self, request: AlterTableRequest, caller: Caller) -> TableInfo:
+        """Change the configuration or status of a table."""
+        caller.check(ADMIN, request.table_name)
+        self._check_running()
+        return await self._in_thread(lambda: self._info(self.tables.alter(request)))
+
+    async def drop_table(self, request: DropTableRequest, caller: Caller) -> DropTableResult:
+        """Stop serving a table; with `cascade` delete its files."""
+        caller.check(ADMIN, request.table_name)
+        self._check_running()
+        await self.ingest.leave(request.table_name)
+        answer = await self._in_thread(self.tables.drop, request)
+        self.stored_stats.forget(request.table_name)
+        return answer
+
+    # ------------------------------------------------------------------ the service itself
+
+    async def health(self) -> Health:
+        """Whether requests are taken and rows are committed."""
+        details = {"tables": str(len(self.tables.names())), "buffered_records": str(self._buffered())}
+        failing = {
+            f"flush.{opened.name}": error
+            for opened in self.tables.all()
+            if (writer := opened.writer) is not None and (error := writer.status().last_error) is not None
+        }
+        if self._stopping or not self._started:
+            return Health("stopping" if self._stopping else "starting", {**details, **failing})
+        return Health("degraded" if failing else "ok", {**details, **failing})
+
+    async def stats(self, table: str, caller: Caller) -> ServiceStats:
+        """Totals over the tables that the caller may read, or of one table."""
+        if table:
+            caller.check(READ, table)
+            found = [(await self.describe_table(table, caller)).stats]
+        else:
+            found = [one.stats for one in await self.list_tables("", caller)]
+        return ServiceStats(
+            tables=len(found),
+            records=sum(one.record_count for one in found),
+            files=sum(one.file_count for one in found),
+            bytes=sum(one.size_bytes for one in found),
+            buffered_records=sum(one.buffered_records for one in found),
+        )
+
+    async def nodes(self, caller: Caller) -> list[Node]:
+        """The nodes of the cluster: this one."""
+        caller.check(READ, EVERY_TABLE)
+        settings = self.settings
+        status = "stopping" if self._stopping else "active"
+        return [Node("local", f"{settings.host}:{settings.port}", status, self.clock.now_ms() * 1000)]
+
+    # ------------------------------------------------------------------ inside
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    async def _started_engine(self) -> QueryEngine:
+        self._check_running()
+        if self._engine is None:
+            self._engine = await self._in_thread(self._new_engine)
+        return self._engine
+
+    async def _streamed(self, first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+        part: bytes | None = first
+        try:
+            while part is not None:
+                yield part
+                part = await self._in_thread(next, parts, None)
+        finally:
+            # Closing the generator ends the query, also where the client went away.
+            await self._in_thread(close_parts, parts)
+
+    def _check_running(self) -> None:
+        if self._stopping or not self._started:
+            raise UnavailableError("the service is stopping" if self._stopping else "the service is starting")
+
+    def _new_engine(self) -> QueryEngine:
+        from lakelet.service.query.query_engine import QueryEngine  # noqa: PLC0415 - DuckDB is loaded by the first query.
+
+        with self._engine_made:
+            return self._engine or QueryEngine(self.lake, self.tables)
+
+    def _create(self, request: CreateTableRequest) -> tuple[TableInfo, bool]:
+        opened, is_new = self.tables.create(request)
+        return self._info(opened), is_new
+
+    def _list(self, pattern: str, caller: Caller) -> list[DescribedTable]:
+        return [
+            self._describe(opened)
+            for opened in self.tables.all()
+            if caller.may(READ, opened.name) and (not pattern or fnmatch.fnmatchcase(opened.name, pattern))
+        ]
+
+    def _describe(self, opened: OpenTable) -> DescribedTable:
+        return DescribedTable(self._info(opened), self.stored_stats.stats(opened))
+
+    def _info(self, opened: OpenTable) -> TableInfo:
+        last = self.stored_stats.last_write(opened)
+        return TableInfo(opened.name, opened.config, opened.created_at, last, opened.status)
+
+    def _buffered(self) -> int:
+        return sum(opened.buffered_records for opened in self.tables.all())

@@ -1,0 +1,132 @@
+"""The settings of a service process: one value, made of flags, the environment, a TOML file and defaults, in this order.
+
+lakelet serve --port 9000      LAKELET_PORT=9000      port = 9000 in the file of --config      8080
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from lakelet.errors import InvalidError, NotFoundError
+from lakelet.model.near_names import nearest
+
+_PREFIX = "LAKELET_"
+_MEANING, _LEAST, _MOST, _CHOICES = "meaning", "least", "most", "choices"
+_LARGEST_PORT = 65_535
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+def _setting(default: Any, meaning: str, **limits: Any) -> Any:
+    return field(default=default, metadata={_MEANING: meaning, **limits})
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """What a process is started with."""
+
+    warehouse: str = _setting("./warehouse", "A folder or an s3:// address.")
+    host: str = _setting("127.0.0.1", "The address that is listened at.")
+    port: int = _setting(8080, "The port of REST; 0 takes a free one.", least=0, most=_LARGEST_PORT)
+    grpc_port: int | None = _setting(50051, "The port of gRPC; 0 takes a free one.", least=0, most=_LARGEST_PORT)
+    wal_folder: str | None = _setting(None, "The folder of write-ahead logs; lakelet/wal in the user's state folder.")
+    keys_file: str | None = _setting(None, "The file of API keys; service/keys.json below a local warehouse.")
+    require_keys: bool | None = _setting(
+        None, "Whether requests need an API key; by default unless the address is a loopback."
+    )
+    most_body_bytes: int = _setting(32 << 20, "The largest body of a request.", least=1024, most=1 << 30)
+    most_waiting_records: int = _setting(
+        100_000, "Records of a table that may wait for the log before requests are refused.", least=1, most=10**8
+    )
+    drain_seconds: int = _setting(30, "How long running requests may take after SIGTERM.", least=0, most=3600)
+    log_level: str = _setting("info", "How much is logged.", choices=("debug", "info", "warning", "error"))
+
+
+def load_settings(
+    given: Mapping[str, object], environment: Mapping[str, str] | None = None, file: str | None = None
+) -> ServiceSettings:
+    """The settings; InvalidError for a name or a value that is none. What is None in `given` is not given."""
+    environment = os.environ if environment is None else environment
+    found: dict[str, object] = {}
+    file = file or environment.get(f"{_PREFIX}CONFIG") or None
+    if file is not None:
+        found.update(_from_file(file))
+    known = {one.name: one for one in fields(ServiceSettings)}
+    for name in known:
+        text = environment.get(_PREFIX + name.upper())
+        if text:
+            found[name] = _parsed(name, text, f"{_PREFIX}{name.upper()}")
+    found.update({name: value for name, value in given.items() if value is not None})
+    for name, value in found.items():
+        _check(name, value, known[name].metadata)
+    return ServiceSettings(**found)  # type: ignore[arg-type]  # checked one by one
+
+
+def printed_settings(settings: ServiceSettings) -> str:
+    """The settings as a TOML file with the meaning of each; those that are unset as comments."""
+    lines = []
+    for one in fields(ServiceSettings):
+        value = getattr(settings, one.name)
+        lines.append(f"# {one.metadata[_MEANING]}")
+        lines.append(f"# {one.name} =" if value is None else f"{one.name} = {_toml(value)}")
+    return "\n".join(lines)
+
+
+def _from_file(path: str) -> dict[str, object]:
+    try:
+        with open(path, "rb") as file:
+            found = tomllib.load(file)
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidError(f"{path}: {error}") from None
+    names = [one.name for one in fields(ServiceSettings)]
+    for name in found:
+        if name not in names:
+            raise InvalidError(f"{path}: unknown setting {name!r}{nearest(name, names)}")
+    return found
+
+
+def _parsed(name: str, text: str, where: str) -> object:
+    kind = _kind(name)
+    if kind is int:
+        if not text.strip().lstrip("-").isdigit():
+            raise InvalidError(f"{where}: expected a whole number, found {text!r}")
+        return int(text)
+    if kind is bool:
+        if text.lower() not in (*_TRUE, *_FALSE):
+            raise InvalidError(f"{where}: expected true or false, found {text!r}")
+        return text.lower() in _TRUE
+    return text
+
+
+def _check(name: str, value: object, limits: Mapping[str, Any]) -> None:
+    kind = _kind(name)
+    if type(value) is not kind:
+        raise InvalidError(f"{name}: expected {_KINDS[kind]}, found {value!r}")
+    if isinstance(value, int) and _LEAST in limits and not limits[_LEAST] <= value <= limits[_MOST]:
+        raise InvalidError(f"{name}: expected {limits[_LEAST]} to {limits[_MOST]}, found {value}")
+    if _CHOICES in limits and value not in limits[_CHOICES]:
+        raise InvalidError(f"{name}: expected {' or '.join(limits[_CHOICES])}, found {value!r}")
+    if kind is str and not value:
+        raise InvalidError(f"{name}: expected a text, found an empty one")
+
+
+_KINDS: dict[type, str] = {int: "a whole number", bool: "true or false", str: "a text"}
+
+
+def _kind(name: str) -> type:
+    annotation = str(next(one.type for one in fields(ServiceSettings) if one.name == name))
+    return {"int": int, "bool": bool, "str": str}[annotation.split(" ", 1)[0]]
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'

@@ -1,0 +1,28 @@
+"""The tables that one caller's queries may read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.errors import NotFoundError
+from lakelet.service.access.caller import READ, Caller
+from lakelet.service.tables.registry import TableRegistry
+from lakelet.service.tables.served_table import OpenTable
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableTables:
+    """The served tables without those that the caller has no right to read: for it they do not exist."""
+
+    registry: TableRegistry
+    caller: Caller
+
+    def names(self) -> list[str]:
+        """Their names."""
+        return [name for name in self.registry.names() if self.caller.may(READ, name)]
+
+    def open(self, name: str) -> OpenTable:
+        """One of them, by its exact name; NotFoundError where there is none."""
+        if not self.caller.may(READ, name):
+            raise NotFoundError(f"table {name!r} is not served here")
+        return self.registry.open(name)

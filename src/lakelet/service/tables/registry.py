@@ -1,0 +1,253 @@
+"""The tables that the service serves: found in the warehouse by their options, created, changed and dropped.
+
+    start   every table with the option service.status is served; one that is `deleting` is deleted
+    create  default.<name>, or an existing table by properties.attach
+    drop    its rows are committed, its service.* options removed; with cascade: status deleting, then its files
+
+Nothing is remembered beside the warehouse, so that a restart, or another process, finds the same tables.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from lakelet.catalog.lake import Lake
+from lakelet.clock import Clock
+from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError
+from lakelet.options import SERVICE_ATTACHED, SERVICE_CREATED_AT, SERVICE_NAME, SERVICE_STATUS
+from lakelet.service.tables.served_table import OpenTable
+from lakelet.service.tables.table_config import (
+    altered_config,
+    check_table_name,
+    config_options,
+    effective_config,
+)
+from lakelet.service.tables.table_layout import (
+    ATTACH,
+    ID,
+    RETENTION_OPTIONS,
+    TIMESTAMP,
+    planned_layout,
+    retention_options,
+)
+from lakelet.service.timestamps import timestamp_text
+from lakelet.service.values import (
+    ACTIVE,
+    ARCHIVED,
+    DELETING,
+    AlterTableRequest,
+    CreateTableRequest,
+    DropTableRequest,
+    DropTableResult,
+    TableConfig,
+)
+
+if TYPE_CHECKING:
+    from lakelet.table import Table
+
+DATABASE = "default"
+_SERVICE = "service."
+_LOG = logging.getLogger(__name__)
+
+
+class TableRegistry:
+    """The served tables by name; for any number of threads. Changes of one table come one after the other."""
+
+    def __init__(self, lake: Lake, wal_folder: str | PathLike[str] | None, clock: Clock) -> None:
+        self._lake = lake
+        self._wal_folder = wal_folder
+        self._clock = clock
+        self._tables: dict[str, OpenTable] = {}
+        self._lock = threading.Lock()
+        self._changes = threading.Lock()
+
+    # ------------------------------------------------------------------ looking
+
+    def names(self) -> list[str]:
+        """The names of all served tables."""
+        with self._lock:
+            return sorted(self._tables)
+
+    def open(self, name: str) -> OpenTable:
+        """A served table by its exact name. The NotFoundError names no others: the caller may have no right to know them."""
+        found = self._tables.get(name)
+        if found is None:
+            raise NotFoundError(f"table {name!r} is not served here")
+        return found
+
+    def all(self) -> list[OpenTable]:
+        """All served tables."""
+        with self._lock:
+            return [self._tables[name] for name in sorted(self._tables)]
+
+    # ------------------------------------------------------------------ start and stop
+
+    def load(self) -> None:
+        """Find the served tables of the warehouse, finish drops that were interrupted, and recover rows from logs."""
+        self._lake.create_database(DATABASE, if_not_exists=True)
+        for database in self._lake.databases():
+            for name in self._lake.tables(database):
+                self._load_one(f"{database}.{name}")
+        for opened in self.all():
+            if opened.has_log:
+                opened.open_writer()
+
+    def close(self) -> list[tuple[str, Exception]]:
+        """Commit all rows and close all writers; the tables whose rows stay in their logs, and why."""
+        failed: list[tuple[str, Exception]] = []
+        for opened in self.all():
+            try:
+                opened.close()
+            except Exception as error:
+                failed.append((opened.name, error))
+        return failed
+
+    def _load_one(self, full_name: str) -> None:
+        table = self._lake.table(full_name)
+        options = table.options
+        status = options.get(SERVICE_STATUS.name)
+        if status is None:
+            return
+        name = options.get(SERVICE_NAME.name) or full_name.split(".", 1)[1]
+        opened = OpenTable(name, table, self._wal_folder)
+        if status == DELETING:
+            self._delete(opened)
+            return
+        self._tables[name] = opened
+
+    # ------------------------------------------------------------------ changes
+
+    def create(self, request: CreateTableRequest) -> tuple[OpenTable, bool]:
+        """Create a table, or attach an existing one; the table, and whether it is new here."""
+        name = check_table_name(request.table_name)
+        config = effective_config(request.config)
+        with self._changes:
+            known = self._tables.get(name)
+            if known is not None:
+                if request.if_not_exists:
+                    return known, False
+                raise AlreadyExistsError(f"table {name!r} exists")
+            alike = [one for one in self._tables if one.lower() == name.lower()]
+            if alike:
+                raise AlreadyExistsError(f"table {name!r} differs from {alike[0]!r} in case alone")
+            if ATTACH in config.properties:
+                table = self._attached(name, config)
+            else:
+                table = self._created(name, config)
+            opened = OpenTable(name, table, self._wal_folder)
+            if opened.has_log:
+                opened.open_writer()
+            with self._lock:
+                self._tables[name] = opened
+            return opened, True
+
+    def alter(self, request: AlterTableRequest) -> OpenTable:
+        """Change the configuration or the status of a table."""
+        if request.status not in (None, ACTIVE, ARCHIVED):
+            raise InvalidError(f"status: expected {ACTIVE} or {ARCHIVED}, found {request.status!r}")
+        _check_properties(request.properties)
+        with self._changes:
+            opened = self.open(request.table_name)
+            config = altered_config(opened.config, request)
+            changes: dict[str, str | None] = {**config_options(config), **dict(request.properties)}
+            if request.retention_days is not None:
+                changes.update(dict.fromkeys(RETENTION_OPTIONS))
+                changes.update(retention_options(tuple(opened.schema.partition_keys), config.retention_days))
+            if request.status is not None:
+                changes[SERVICE_STATUS.name] = request.status
+            opened.table.alter(lambda schema: opened.table.with_options(schema, changes))
+            return opened
+
+    def drop(self, request: DropTableRequest) -> DropTableResult:
+        """Stop serving a table; with `cascade` delete it."""
+        with self._changes:
+            opened = self._tables.get(request.table_name)
+            if opened is None:
+                if request.if_exists:
+                    return DropTableResult(f"table {request.table_name!r} is not served here: nothing to do")
+                raise NotFoundError(f"table {request.table_name!r} is not served here")
+            if request.cascade:
+                table = opened.table
+                table.alter(lambda schema: table.with_options(schema, {SERVICE_STATUS.name: DELETING}))
+                _close_for_deletion(opened)
+                deleted = self._delete(opened)
+                answer = DropTableResult(f"table {opened.name!r} dropped, {deleted} files deleted", deleted)
+            else:
+                # Nothing has changed yet where rows cannot be committed: the table is still served.
+                if opened.writer is not None:
+                    opened.writer.flush()
+                opened.close()
+                self._detach(opened)
+                answer = DropTableResult(
+                    f"table {opened.name!r} is no longer served; its files stay {opened.table.name}"
+                )
+            with self._lock:
+                del self._tables[opened.name]
+            return answer
+
+    def _created(self, name: str, config: TableConfig) -> Table:
+        layout = planned_layout(config.properties, config.retention_days)
+        return self._lake.create_table(
+            f"{DATABASE}.{name}",
+            list(layout.columns),
+            primary_key=list(layout.primary_key),
+            partitioned_by=list(layout.partitioned_by),
+            options={**layout.options, **self._served_options(name, config, attached=False)},
+        )
+
+    def _attached(self, name: str, config: TableConfig) -> Table:
+        wanted = config.properties[ATTACH]
+        full = wanted if "." in wanted else f"{DATABASE}.{wanted or name}"
+        table = self._lake.table(full)
+        schema = table.schema
+        if SERVICE_STATUS.name in schema.options:
+            raise AlreadyExistsError(f"table {full} is served already, as {schema.options.get(SERVICE_NAME.name)!r}")
+        missing = [column for column in (ID, TIMESTAMP) if column not in schema.names]
+        if missing:
+            raise InvalidError(
+                f"table {full} has no column {missing[0]!r}: a table that is attached has {ID} and {TIMESTAMP}, found "
+                + ", ".join(schema.names)
+            )
+        changes = self._served_options(name, config, attached=True)
+        table.alter(lambda one: table.with_options(one, changes))
+        return table
+
+    def _served_options(self, name: str, config: TableConfig, *, attached: bool) -> dict[str, str]:
+        return {
+            **config_options(config),
+            SERVICE_STATUS.name: ACTIVE,
+            SERVICE_NAME.name: name,
+            SERVICE_CREATED_AT.name: timestamp_text(self._clock.now_ms() * 1000),
+            SERVICE_ATTACHED.name: str(attached).lower(),
+        }
+
+    def _detach(self, opened: OpenTable) -> None:
+        table = opened.table
+        stored = [key for key in table.options if key.startswith(_SERVICE)]
+        table.alter(lambda schema: table.with_options(schema, dict.fromkeys(stored)))
+
+    def _delete(self, opened: OpenTable) -> int:
+        """Delete the files of a table and its logs; how many data files there were."""
+        deleted, logs = len(opened.table.files()), opened.wal_path
+        self._lake.drop_table(opened.table.name, if_exists=True)
+        shutil.rmtree(logs, ignore_errors=True)
+        return deleted
+
+
+def _close_for_deletion(opened: OpenTable) -> None:
+    """Close the writer of a table whose rows are about to be deleted: that they cannot be committed is no reason to stop."""
+    try:
+        opened.close()
+    except LakeletError as error:
+        _LOG.warning("table %s is deleted with rows that were not committed: %s", opened.name, error)
+
+
+def _check_properties(properties: Mapping[str, str | None]) -> None:
+    wrong = [name for name in properties if name.startswith(_SERVICE)]
+    if wrong:
+        raise InvalidError(f"properties.{wrong[0]}: the service decides this option itself")

@@ -1,0 +1,83 @@
+"""The records of one id: found and deleted, those that are buffered included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from lakelet.service.ingest.record import check_id
+from lakelet.service.ingest.table_ingest import TableIngest
+from lakelet.service.tables.served_table import OpenTable
+from lakelet.service.tables.table_layout import DAY, ID, PAYLOAD, PAYLOAD_REST, TIMESTAMP
+from lakelet.service.timestamps import moment_us, timestamp_text
+
+
+def find_records(opened: OpenTable, key: str) -> list[dict[str, Any]]:
+    """The records of an id, oldest first: id, timestamp, and the payload as it came, without fields that are NULL."""
+    check_id(key)
+    writer = opened.writer
+    scan = (opened.table if writer is None else writer).scan(where=_condition(key))
+    rows = scan.to_arrow().to_pylist()
+    moments = {id(row): row.get(TIMESTAMP) for row in rows}
+    rows.sort(key=lambda row: (moments[id(row)] is not None, moments[id(row)] or 0))
+    return [_record(row) for row in rows]
+
+
+def delete_records(ingest: TableIngest, key: str) -> int:
+    """Delete the records of an id; how many there were. Records that are written meanwhile come before or after it."""
+    check_id(key)
+    opened = ingest.opened
+    with ingest.turn:
+        schema = opened.schema
+        opened.check_writable(schema)
+        writer = opened.open_writer()
+        found = writer.scan(where=_condition(key), columns=list(schema.primary_keys) or [ID]).to_arrow().to_pylist()
+        if not schema.primary_keys:
+            if found:
+                # Rows without a key are deleted in the table alone: those in memory are committed first.
+                writer.flush()
+                opened.table.delete(where=_condition(key))
+            return len(found)
+        return sum(writer.delete(row) for row in found)
+
+
+def _condition(key: str) -> str:
+    quoted = key.replace("'", "''")
+    return f"{ID} = '{quoted}'"
+
+
+def _record(row: Mapping[str, Any]) -> dict[str, Any]:
+    payload = {name: _json(value) for name, value in (row.get(PAYLOAD) or {}).items() if value is not None}
+    rest = row.get(PAYLOAD_REST)
+    if rest:
+        payload.update(json.loads(rest))
+    others = {
+        name: _json(value)
+        for name, value in row.items()
+        if name not in (ID, TIMESTAMP, PAYLOAD, PAYLOAD_REST, DAY) and value is not None
+    }
+    moment = row.get(TIMESTAMP)
+    return {
+        ID: row[ID],
+        TIMESTAMP: None if moment is None else timestamp_text(moment_us(moment)),
+        PAYLOAD: {**others, **payload},
+    }
+
+
+def _json(value: Any) -> Any:
+    """A value as JSON has it: nested fields that are NULL are left out."""
+    match value:
+        case dict():
+            return {name: _json(inner) for name, inner in value.items() if inner is not None}
+        case list():
+            return [_json(inner) for inner in value]
+        case datetime():
+            return timestamp_text(moment_us(value))
+        case date() | Decimal():
+            return str(value)
+        case bytes():
+            return value.hex()
+    return value

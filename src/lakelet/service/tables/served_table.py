@@ -1,0 +1,140 @@
+"""A table that the service serves: the table in the lake, its configuration, and its writer once rows have come."""
+
+from __future__ import annotations
+
+import json
+import threading
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from lakelet.commit.metadata.schemas import is_newest_schema
+from lakelet.commit.metadata.table_identity import table_identity
+from lakelet.errors import InvalidError
+from lakelet.model.schema import TableSchema
+from lakelet.options import (
+    SERVICE_ATTACHED,
+    SERVICE_CREATED_AT,
+    SERVICE_EXACT_INTEGERS,
+    SERVICE_STATUS,
+    TableOptions,
+)
+from lakelet.realtime.settings import wal_path
+from lakelet.realtime.wal_folder import log_numbers
+from lakelet.service.tables.table_config import config_of
+from lakelet.service.tables.table_layout import DAY
+from lakelet.service.values import ACTIVE, DELETING, TableConfig
+
+if TYPE_CHECKING:
+    from lakelet.realtime.row_writer import RowWriter
+    from lakelet.table import Table
+
+# A put that finds all memtables full waits this long: its request is refused then, and nothing of it was written.
+_WRITER_OPTIONS = {"memtable.wait-timeout": "PT5S"}
+
+
+class OpenTable:
+    """A served table; for any number of threads."""
+
+    def __init__(self, name: str, table: Table, wal_folder: str | PathLike[str] | None) -> None:
+        self.name = name
+        self.table = table
+        self._wal_folder = wal_folder
+        self._lock = threading.Lock()
+        self._writer: RowWriter | None = None
+        self._closed = False
+        self._schema: TableSchema | None = None
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def schema(self) -> TableSchema:
+        """The newest schema, looked for by every call."""
+        known = self._schema
+        if known is None or not is_newest_schema(self.table.home, known.id):
+            known = self._schema = self.table.schema
+        return known
+
+    @property
+    def config(self) -> TableConfig:
+        """The configuration in its options."""
+        return config_of(self.schema.options)
+
+    @property
+    def status(self) -> str:
+        """active, archived or deleting."""
+        return TableOptions(self.schema.options).get(SERVICE_STATUS) or ACTIVE
+
+    @property
+    def created_at(self) -> str:
+        """When it was created for the service, or attached."""
+        return TableOptions(self.schema.options).get(SERVICE_CREATED_AT) or ""
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether it was made elsewhere, so that its columns stay as they are."""
+        return TableOptions(self.schema.options).get(SERVICE_ATTACHED)
+
+    @property
+    def hides_day(self) -> bool:
+        """Whether `dt` is left out of `SELECT *`."""
+        schema = self.schema
+        return DAY in schema.names and not TableOptions(schema.options).get(SERVICE_ATTACHED)
+
+    # ------------------------------------------------------------------ its writer
+
+    @property
+    def writer(self) -> RowWriter | None:
+        """The open writer, None where no row has come since the start."""
+        return self._writer
+
+    def open_writer(self) -> RowWriter:
+        """The writer, opened by the first call; what a crash left in its log is committed first."""
+        found = self._writer
+        if found is not None:
+            return found
+        with self._lock:
+            if self._closed:
+                raise InvalidError(f"table {self.name!r} is not served any more")
+            if self._writer is None:
+                opened: RowWriter = self.table.writer(wal_folder=self._wal_folder, options=_WRITER_OPTIONS)
+                self._writer = opened
+            return self._writer
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there are logs, in which a crash may have left rows."""
+        return bool(log_numbers(self.wal_path))
+
+    @property
+    def wal_path(self) -> str:
+        """The folder of its logs."""
+        return wal_path(self._wal_folder, table_identity(self.table.home))
+
+    @property
+    def buffered_records(self) -> int:
+        """Records that are in the log and not committed yet."""
+        found = self._writer
+        return 0 if found is None else sum(memtable.rows for memtable in found.status().memtables)
+
+    def close(self) -> None:
+        """Commit all rows and close the writer; where that fails the rows stay in the log."""
+        with self._lock:
+            self._closed = True
+            writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def check_writable(self, schema: TableSchema) -> None:
+        """InvalidError for a table that takes no rows."""
+        status = TableOptions(schema.options).get(SERVICE_STATUS) or ACTIVE
+        if status != ACTIVE:
+            raise InvalidError(
+                f"table {self.name!r} is {status} and takes no rows"
+                + ("" if status == DELETING else "; set its status to active first")
+            )
+
+
+def exact_integers(schema: TableSchema) -> frozenset[str]:
+    """The payload fields that have held integers beyond 2^53."""
+    text = TableOptions(schema.options).get(SERVICE_EXACT_INTEGERS)
+    return frozenset(json.loads(text)) if text else frozenset()

@@ -1,0 +1,207 @@
+"""Requests and answers of the service's operation layer: plain frozen values that every edge makes and reads.
+
+    REST body, protobuf message ── edge ── request ── Service ── answer ── edge ── JSON, protobuf message
+
+Nothing here knows HTTP or gRPC. A point in time is a whole number of microseconds since 1970 in UTC, so that the same record is
+the same value however it came; `timestamps` reads and writes its texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+ACTIVE, ARCHIVED, DELETING = "active", "archived", "deleting"
+
+DEFAULT_BUFFER_SIZE = 10_000
+DEFAULT_FLUSH_INTERVAL_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row as it comes in; `payload` holds what JSON can: None, booleans, numbers, texts, lists and mappings."""
+
+    id: str
+    timestamp_us: int
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """Write one record into a table."""
+
+    table: str
+    record: Record
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """Write records into one table, all of them or none; with `partial` those that are valid.
+
+    `records` are `Record`s, or mappings that have not been validated yet, as a JSON body gives them; or rows are an Arrow table
+    with the columns `id`, `timestamp` and `payload`.
+    """
+
+    table: str
+    records: Sequence[Record | Mapping[str, Any]] | pa.Table
+    partial: bool = False
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRecord:
+    """A record of a partial batch that was not written: its place in the batch, from 0 on, and why."""
+
+    place: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a write has done: records that are durable, values that went to `payload_rest`, and records that were refused."""
+
+    written: int
+    rest_values: int = 0
+    refused: tuple[RefusedRecord, ...] = ()
+    repeated: bool = False
+
+    @property
+    def message(self) -> str:
+        """The result in words."""
+        if self.repeated:
+            return "written before under this idempotency key"
+        words = ["1 record written" if self.written == 1 else f"{self.written} records written"]
+        if self.rest_values:
+            words.append(f"{self.rest_values} values that fit no column are in payload_rest")
+        if self.refused:
+            words.append(f"{len(self.refused)} refused")
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """The configuration of a served table. A retention of 0 days is for ever."""
+
+    buffer_size: int = DEFAULT_BUFFER_SIZE
+    flush_interval_seconds: int = DEFAULT_FLUSH_INTERVAL_SECONDS
+    retention_days: int = 0
+    backup_enabled: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableRequest:
+    """Create a table, or serve one that exists (`properties.attach`). Without a config the defaults hold; in a config that is
+    given, 0 means the default of sizes and intervals, and for ever as retention."""
+
+    table_name: str
+    config: TableConfig | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTableRequest:
+    """Change the configuration of a table: what is None stays; in `properties` a value of None resets an option."""
+
+    table_name: str
+    buffer_size: int | None = None
+    flush_interval_seconds: int | None = None
+    retention_days: int | None = None
+    backup_enabled: bool | None = None
+    status: str | None = None
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DropTableRequest:
+    """Stop serving a table; with `cascade` its files are deleted, too."""
+
+    table_name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTableResult:
+    """What a drop has done."""
+
+    message: str
+    files_deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """A served table. Times are RFC 3339 in UTC; `last_write` is empty before the first commit."""
+
+    name: str
+    config: TableConfig
+    created_at: str
+    last_write: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableStats:
+    """Statistics of a table from its metadata; buffered records are counted in `record_count`. Times are RFC 3339 in UTC, empty
+    for a table without rows."""
+
+    record_count: int
+    file_count: int
+    size_bytes: int
+    oldest_record: str
+    newest_record: str
+    buffered_records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTable:
+    """A table with its statistics."""
+
+    table_info: TableInfo
+    stats: TableStats
+
+
+@dataclass(frozen=True, slots=True)
+class RowRequest:
+    """The row or rows of one id."""
+
+    table: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStats:
+    """Totals over served tables."""
+
+    tables: int
+    records: int
+    files: int
+    bytes: int
+    buffered_records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The state of the service: "ok", "degraded" (flushes fail; rows are safe in logs) or "stopping"; details by subject."""
+
+    status: str
+    details: Mapping[str, str]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests should be sent here."""
+        return self.status == "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the cluster; one process is a cluster of one."""
+
+    id: str
+    address: str
+    status: str
+    last_heartbeat_us: int
