@@ -71,22 +71,21 @@ def planned_layout(properties: Mapping[str, str], retention_days: int) -> TableL
 
 
 def retention_options(partitioned_by: tuple[str, ...], retention_days: int) -> dict[str, str]:
-    """The options by which rows expire after days: whole days where those are partitions, else rows by their timestamp."""
+    """The options by which rows expire after days: whole days where those are partitions, else rows by their timestamp.
+
+    A day is as old as what was written to it last: a record of years ago that comes today was acknowledged, and is not removed
+    by the commit that writes it.
+    """
     if not retention_days:
         return {}
     if DAY in partitioned_by:
-        return {
-            "partition.expiration-time": f"{retention_days} d",
-            "partition.timestamp-pattern": f"${DAY}",
-            "partition.timestamp-formatter": "yyyy-MM-dd",
-        }
+        return {"partition.expiration-time": f"{retention_days} d", "partition.expiration-strategy": "update-time"}
     return {"record-level.expire-time": f"{retention_days} d", "record-level.time-field": TIMESTAMP}
 
 
 RETENTION_OPTIONS = (
     "partition.expiration-time",
-    "partition.timestamp-pattern",
-    "partition.timestamp-formatter",
+    "partition.expiration-strategy",
     "record-level.expire-time",
     "record-level.time-field",
 )

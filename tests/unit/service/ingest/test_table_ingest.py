@@ -166,3 +166,12 @@ def test_buffer_size_flushes(tmp_path: Path) -> None:
 
         served.run(wait())
         assert served.rows("SELECT count(*) AS n FROM t") == [{"n": 10}]
+
+
+def test_an_old_record_is_not_removed_by_the_commit_that_writes_it(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", retention_days=30)
+        for number, moment in enumerate(("2023-10-27T10:00:00Z", "2024-01-01T00:00:00Z")):
+            served.write("t", {"a": number}, id=f"k{number}", timestamp=moment)
+            served.flush("t")
+        assert served.rows("SELECT count(*) AS n FROM t WHERE timestamp >= '2023-10-01'") == [{"n": 2}]
