@@ -51,6 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="only tests that a time zone can matter to, of unit tests the cheap ones",
     )
+    group.addoption("--without-cache", action="store_true", help="leave out tests of the metadata cache itself")
     group.addoption(
         "--slice", metavar="COMMIT", help="a part, chosen by the commit, of what --depth=test does not run whole"
     )
@@ -64,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "sampled(pairs=False, at_most=None): `make test` runs cases that show every value, or pair of values, of parameters",
     )
+    config.addinivalue_line("markers", "caches: needs the metadata cache, which `--without-cache` runs do not have")
     within = config.getoption("--within")
     if within is not None:
         config.pluginmanager.register(TimeLimit(within), "lakelet-within")
@@ -106,6 +108,8 @@ def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
     if config.getoption("--zone-tests"):
         found.append(lambda item: zone_matters(item.path, config.rootpath))
         found.append(lambda item: item.nodeid in check or not item.nodeid.startswith(CHECK_FOLDERS))
+    if config.getoption("--without-cache"):
+        found.append(lambda item: "cache" not in item.nodeid.lower() and item.get_closest_marker("caches") is None)
     commit = config.getoption("--slice")
     if commit is not None:
         chosen = _slice(items, deep, commit, config.getoption("--slice-seconds"))
