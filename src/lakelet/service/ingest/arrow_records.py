@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.errors import InvalidError
-from lakelet.service.ingest.record import LONGEST_ID_BYTES, check_id
+from lakelet.service.ingest.record import check_id
 from lakelet.service.timestamps import check_timestamp_us
 from lakelet.service.values import Record
 
@@ -42,29 +42,6 @@ def records_of_arrow(rows: pa.Table) -> Iterator[Record]:
         if moment is None:
             raise InvalidError(f"record {place}: timestamp: expected one, found NULL")
         yield Record(check_id(key), check_timestamp_us(moment), payload or {})
-
-
-def plain_columns(rows: pa.Table) -> tuple[pa.Array, pa.Array, pa.StructArray] | None:
-    """The ids, the microseconds and the payloads of an Arrow table, all of them valid; None where one is not, which
-    `records_of_arrow` finds out."""
-    if sorted(rows.column_names) != sorted(_COLUMNS) or not rows.num_rows:
-        return None
-    ids, moments, payloads = (rows.column(name).combine_chunks() for name in _COLUMNS)
-    zoned = pa.types.is_timestamp(moments.type) and moments.type.tz is not None
-    text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
-    if not (zoned and text and pa.types.is_struct(payloads.type)) or ids.null_count or moments.null_count:
-        return None
-    sizes = pc.min_max(pc.binary_length(ids))
-    try:
-        instants = moments.cast(pa.timestamp("us", moments.type.tz)).cast(pa.int64())
-        ends = pc.min_max(instants)
-        check_timestamp_us(ends["min"].as_py())
-        check_timestamp_us(ends["max"].as_py())
-    except (pa.ArrowInvalid, InvalidError):
-        return None
-    if sizes["min"].as_py() < 1 or sizes["max"].as_py() > LONGEST_ID_BYTES:
-        return None
-    return ids.cast(pa.string()), instants, payloads
 
 
 def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:

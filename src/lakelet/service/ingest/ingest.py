@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from lakelet.clock import Clock
 from lakelet.errors import InvalidError, LakeletError, UnavailableError
-from lakelet.service.ingest.arrow_records import plain_columns, records_of_arrow
+from lakelet.service.ingest.arrow_records import records_of_arrow
 from lakelet.service.ingest.ingest_lane import IngestLane
 from lakelet.service.ingest.record import record_of
-from lakelet.service.ingest.table_ingest import Records, TableIngest
+from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.tables.registry import TableRegistry
 from lakelet.service.values import BatchRequest, Record, RefusedRecord, WriteResult
@@ -64,9 +64,9 @@ class Ingest:
         """Records of all tables that are neither written nor refused."""
         return sum(lane.records_waiting for lane in self._lanes.values())
 
-    async def write(self, table: str, records: Records) -> WriteResult:
+    async def write(self, table: str, records: Sequence[Record]) -> WriteResult:
         """Write validated records of one table, all or none."""
-        rest = await self.lane(table).submit(records) if len(records) else 0
+        rest = await self.lane(table).submit(records) if records else 0
         self.records_written += len(records)
         self.rest_values += rest
         return WriteResult(len(records), rest)
@@ -75,12 +75,7 @@ class Ingest:
         """Validate the records of a batch and write them; with `partial` those that are valid."""
         # Asked first: an unknown table is told before its records are.
         self._tables.open(request.table)
-        records: Records
-        refused: tuple[RefusedRecord, ...]
-        if isinstance(request.records, pa.Table) and plain_columns(request.records) is not None:
-            records, refused = request.records, ()
-        else:
-            records, refused = _validated(request.records, partial=request.partial)
+        records, refused = _validated(request.records, partial=request.partial)
         written = await self.write(request.table, records)
         return WriteResult(written.written, written.rest_values, refused)
 

@@ -16,7 +16,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from lakelet.errors import InvalidError, OverloadedError, TooLargeError
-from lakelet.service.ingest.table_ingest import Records, TableIngest
+from lakelet.service.ingest.table_ingest import TableIngest
+from lakelet.service.values import Record
 
 # A group larger than this is written in turns, so that the first of its requests do not wait for the last.
 _GROUP_RECORDS = 20_000
@@ -26,7 +27,7 @@ _GROUP_RECORDS = 20_000
 class _Unit:
     """The records of one request, all of which are written or none."""
 
-    records: Records
+    records: Sequence[Record]
     answer: asyncio.Future[int]
 
 
@@ -51,7 +52,7 @@ class IngestLane:
         """Records that are neither written nor refused yet."""
         return self._records_waiting
 
-    async def submit(self, records: Records) -> int:
+    async def submit(self, records: Sequence[Record]) -> int:
         """Write records and return when they are durable; how many values went to `payload_rest`."""
         if self._records_waiting and self._records_waiting + len(records) > self._most_waiting:
             raise OverloadedError(

@@ -6,14 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
-from lakelet.service.ingest.arrow_records import plain_columns
-from lakelet.service.ingest.payload_columns import NotColumnarError, struct_columns
 from lakelet.service.ingest.payload_growth import MisfitError
 from lakelet.service.ingest.payload_schema import Misfit, payload_row
 from lakelet.service.ingest.payload_values import Converter, converter_of
@@ -30,7 +27,7 @@ class RecordColumns:
 
     def __init__(self, schema: TableSchema) -> None:
         self.schema = schema
-        self._row, self._exact = row, exact = payload_row(schema), exact_integers(schema)
+        row, exact = payload_row(schema), exact_integers(schema)
         self._converters: dict[str, Converter] = {}
         self._payload: pa.StructType | None = None
         if row is not None:
@@ -65,27 +62,6 @@ class RecordColumns:
         columns[PAYLOAD_REST] = pa.nulls(count, pa.string())
         columns[DAY] = pa.array([moment // DAY_US for moment in moments], pa.int32()).cast(pa.date32())
         return pa.table(columns), misfits
-
-    def convert_arrow(self, rows: pa.Table) -> pa.Table | None:
-        """The columns of records that are an Arrow table; None where one of them is not valid, or does not fit."""
-        found = plain_columns(rows)
-        if found is None or self._row is None or self._payload is None:
-            return None
-        ids, instants, payloads = found
-        try:
-            columns = struct_columns(payloads, self._row, self._exact)
-        except NotColumnarError:
-            return None
-        days = np.floor_divide(instants.to_numpy(), DAY_US).astype(np.int32)
-        return pa.table(
-            {
-                ID: ids,
-                TIMESTAMP: instants.cast(_ZONED_MICROSECONDS),
-                PAYLOAD: pa.StructArray.from_arrays(columns, fields=list(self._payload)),
-                PAYLOAD_REST: pa.nulls(rows.num_rows, pa.string()),
-                DAY: pa.array(days).cast(pa.date32()),
-            }
-        )
 
     def _struct(self, values: dict[str, list[Any]], count: int) -> pa.StructArray:
         assert self._payload is not None, "a payload with fields has a type"

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import pyarrow as pa
 
 from lakelet.errors import ConflictError, InvalidError, TooLargeError
 from lakelet.model.schema import TableSchema
 from lakelet.options import MEMTABLE_SIZE, TableOptions
-from lakelet.service.ingest.arrow_records import records_of_arrow
-from lakelet.service.ingest.payload_schema import Misfit, grow_payload
+from lakelet.service.ingest.payload_schema import grow_payload
 from lakelet.service.ingest.record_columns import RecordColumns, with_rest
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_config import config_of
 from lakelet.service.values import Record
 
-Records: TypeAlias = Sequence[Record] | pa.Table
-"""The records of one request."""
 # Another process may alter the table between two looks at it; that it does so again and again is no longer by chance.
 _MOST_LOOKS = 10
 
@@ -34,13 +30,13 @@ class TableIngest:
         # Deletions of append tables and groups of rows take turns.
         self.turn = threading.Lock()
 
-    def write(self, units: Sequence[Records]) -> list[int]:
+    def write(self, units: Sequence[Sequence[Record]]) -> list[int]:
         """Write the records of several requests with one sync; how many values of each went to `payload_rest`."""
-        given = list(units)
+        records = [record for unit in units for record in unit]
         with self.turn:
             for _ in range(_MOST_LOOKS):
                 columns = self._newest_columns()
-                rows, misfits = self._converted(columns, given)
+                rows, misfits = columns.convert(records)
                 if misfits and self.opened.is_attached:
                     place, name, value = misfits[0]
                     raise InvalidError(
@@ -50,26 +46,8 @@ class TableIngest:
                 if misfits and grow_payload(self.opened, misfits):
                     continue
                 self._put(with_rest(rows, misfits) if misfits else rows, columns.schema)
-                return _by_unit(given, [place for place, _, _ in misfits])
+                return _by_unit(units, [place for place, _, _ in misfits])
         raise ConflictError(f"table {self.opened.name!r} is altered over and over: the records were not written")
-
-    def _converted(self, columns: RecordColumns, units: list[Records]) -> tuple[pa.Table, list[Misfit]]:
-        """The columns of all units. Those that do not fit as columns become records, which they stay."""
-        if not any(isinstance(unit, pa.Table) for unit in units):
-            return columns.convert([record for unit in units for record in unit])
-        parts: list[pa.Table] = []
-        misfits: list[Misfit] = []
-        first = 0
-        for number, unit in enumerate(units):
-            is_arrow = isinstance(unit, pa.Table)
-            part = columns.convert_arrow(unit) if is_arrow and not self.opened.is_attached else None
-            if part is None:
-                units[number] = list(records_of_arrow(unit)) if is_arrow else unit
-                part, found = columns.convert(units[number])
-                misfits += [(first + place, name, value) for place, name, value in found]
-            parts.append(part)
-            first += part.num_rows
-        return pa.concat_tables(parts), misfits
 
     def _newest_columns(self) -> RecordColumns:
         schema = self.opened.schema
@@ -87,7 +65,7 @@ class TableIngest:
         self.opened.open_writer().put_together(rows)
 
 
-def _by_unit(units: Sequence[Records], places: Sequence[int]) -> list[int]:
+def _by_unit(units: Sequence[Sequence[Record]], places: Sequence[int]) -> list[int]:
     """How many of some places, which count through all units, fall into each."""
     counts, first = [], 0
     for unit in units:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qs
@@ -13,7 +12,6 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.service.access.caller import WRITE, Caller
 from lakelet.service.ingest.arrow_records import decode_arrow
-from lakelet.service.ingest.ndjson_columns import LEAST_BYTES, ndjson_columns
 from lakelet.service.ingest.record import check_id
 from lakelet.service.rest.bodies import RecordBody, WriteBody
 from lakelet.service.rest.request_body import Receive, Scope, decode_json, header, read_body
@@ -27,7 +25,6 @@ _RECORD = msgspec.json.Decoder(RecordBody)
 _ANY_LIST = msgspec.json.Decoder(list[Any])
 _ANY = msgspec.json.Decoder(Any)
 _JSON, _NDJSON, _ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
-_LINES = (_NDJSON, "application/jsonl")
 _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
 
@@ -45,14 +42,10 @@ async def write_batch(service: Service, scope: Scope, receive: Receive, caller: 
     if not table:
         raise InvalidError("table: missing; name it by ?table=")
     caller.check(WRITE, table)
-    opened = service.tables.open(table)
+    service.tables.open(table)
     body = await read_body(scope, receive, service.settings.most_body_bytes)
     kind = (header(scope, b"content-type") or _JSON).split(";", 1)[0].strip().lower()
-    records: Sequence[Any] | pa.Table | None = None
-    if kind in _LINES and len(body) >= LEAST_BYTES and not opened.is_attached:
-        records = await asyncio.to_thread(ndjson_columns, body, opened.schema)
-    if records is None:
-        records = _records(kind, body, partial=partial)
+    records = _records(kind, body, partial=partial)
     return encoded_result(await service.write_batch(BatchRequest(table, records, partial), caller))
 
 
@@ -71,7 +64,7 @@ def encoded_result(result: WriteResult) -> bytes:
 def _records(kind: str, body: bytes, *, partial: bool) -> Sequence[Any] | pa.Table:
     if kind == _ARROW:
         return decode_arrow(body)
-    if kind in _LINES:
+    if kind in (_NDJSON, "application/jsonl"):
         decoder: msgspec.json.Decoder[Any] = _ANY if partial else _RECORD
         lines = [line for line in body.split(b"\n") if line.strip()]
         return [_line(place, line, decoder, partial=partial) for place, line in enumerate(lines)]
