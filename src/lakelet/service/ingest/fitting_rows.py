@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -56,7 +57,10 @@ def parsed_lines(body: bytes, schema: TableSchema) -> pa.Table | None:
         moments = texts.cast(pa.timestamp("us", "UTC"))
     except pa.ArrowException:
         return None
-    # An integer beyond 2^53 was rounded if it stands in a DOUBLE.
+    # Arrow takes several objects on a line, too.
+    if found.num_rows != sum(1 for line in body.split(b"\n") if line and not line.isspace()):
+        return None
+    # An integer beyond 2^53 was rounded if it stands in a DOUBLE, and -0 is none there.
     if not all(_is_exact(chunk, doubles=True) for chunk in found.column(PAYLOAD).chunks):
         return None
     return found.set_column(1, TIMESTAMP, moments)
@@ -129,14 +133,17 @@ def _same(one: pa.DataType, other: pa.DataType) -> bool:
 
 def _is_exact(array: pa.Array, *, doubles: bool) -> bool:
     """Whether all integers inside of an array are at most 2^53; with `doubles` whether all floating-point numbers are less, since
-    2^53 may have been the next integer."""
+    2^53 may have been the next integer, and none is a zero with a sign."""
     if pa.types.is_struct(array.type):
         return all(_is_exact(child, doubles=doubles) for child in array.flatten())
     if pa.types.is_list(array.type):
         return _is_exact(array.flatten(), doubles=doubles)
     if not (pa.types.is_floating(array.type) if doubles else pa.types.is_integer(array.type)):
         return True
-    bounds, most = pc.min_max(array).as_py(), EXACT - 1 if doubles else EXACT
+    if doubles:
+        values = array.drop_null().to_numpy(zero_copy_only=False)
+        return bool((np.abs(values) < EXACT).all() and not np.signbit(values[values == 0]).any())
+    bounds, most = pc.min_max(array).as_py(), EXACT
     return bounds["min"] is None or (bounds["min"] >= -most and bounds["max"] <= most)
 
 
