@@ -22,7 +22,7 @@ from lakelet.service.service import Service
 from lakelet.service.timestamps import timestamp_text
 from lakelet.service.values import CreateTableRequest
 from tests.tiers.examples import examples
-from tests.unit.service.grpc.running_service import Compiled, running, seed_text
+from tests.unit.service.grpc.running_service import Compiled, compiled_client, running, seed_text
 
 _NAMES = st.sampled_from(["a", "b", "A", "name", "名", "x y", 'q"', "dt", "payload"]) | st.text(min_size=1, max_size=5)
 _LEAVES = (
@@ -52,7 +52,7 @@ def test_rows_by_rest_and_grpc_are_equal(groups: list[list[tuple[str, int, dict[
 
 
 async def _compare(folder: Path, groups: list[list[tuple[str, int, dict[str, Any]]]]) -> None:
-    compiled = Compiled.of(seed_text(), OLAP, folder)
+    compiled = compiled_client(seed_text(), OLAP)
     names = itertools.count()
     async with running(folder) as (service, channel):
         transport = httpx.ASGITransport(app=RestApp(service, Access(None)))  # type: ignore[arg-type]
