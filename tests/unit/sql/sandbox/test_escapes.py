@@ -11,6 +11,9 @@ import pytest
 from lakelet.catalog.connect import connect
 from lakelet.catalog.lake import Lake
 from lakelet.errors import InvalidError, LakeletError, NotFoundError, PermissionDeniedError
+from lakelet.sql.engine.engine_errors import Placed
+from lakelet.sql.lexer.quotes import quoted
+from lakelet.sql.sandbox.allow_list import FUNCTIONS, TABLE_FUNCTIONS, check_tree
 from lakelet.sql.sandbox.sandbox import Sandbox
 from lakelet.sql.sandbox.sandbox_table import SandboxTable
 from tests.unit.sql.sandbox.escapes import escapes
@@ -104,6 +107,23 @@ def test_the_engine_refuses_what_passed_the_lists(folder: Path, sandbox: Sandbox
     with sandbox.bare_space() as space, pytest.raises(LakeletError):
         space.run(text.format(folder=folder))
     assert not (folder / "out.csv").exists()
+
+
+def test_every_function_of_duckdb_is_on_a_list_or_refused(sandbox: Sandbox) -> None:
+    with sandbox.bare_space() as space:
+        functions = space.run("SELECT DISTINCT function_name, function_type FROM duckdb_functions()")
+        allowed = FUNCTIONS | TABLE_FUNCTIONS
+        assert len(functions) > 500
+        for name, kind in functions:
+            source = (
+                f"FROM {quoted(name)}()" if kind in ("table", "table_macro", "pragma") else f"SELECT {quoted(name)}(1)"
+            )
+            listed = TABLE_FUNCTIONS if source.startswith("FROM") else allowed
+            if name.lower() in listed:
+                continue
+            tree = space.tree(source)
+            with pytest.raises((PermissionDeniedError, InvalidError)):
+                check_tree(tree, Placed(source))
 
 
 def test_queries_do_not_see_the_tables_of_others(lake: Lake, sandbox: Sandbox) -> None:
