@@ -1,4 +1,4 @@
-"""A crash, or a power cut, at every storage call of a pass and of a recovery: both tables stay readable, and the next run goes on."""
+"""A crash or a power cut at every storage call of a pass and of a recovery: both tables stay readable, the next run goes on."""
 
 from collections.abc import Callable
 from contextlib import suppress

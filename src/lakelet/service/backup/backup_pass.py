@@ -4,7 +4,7 @@
       ─ users ─ commit in the mirror ─ let the tag go ─ expire what the mirror's retention no longer holds
 
 The commit is the pass: whatever a pass that died has copied is found by the next one, or is an orphan of the mirror. A pass whose
-snapshot is mirrored does nothing. Files that the source's snapshot does not name any more leave the mirror's with the same commit.
+snapshot is mirrored does nothing. Files that left the source's snapshot leave the mirror's with the same commit.
 A scope limits a pass to some buckets: those are mirrored as a whole, all others stay as they are in the mirror.
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
-
 
 from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
@@ -159,9 +158,6 @@ def _is_mirrored(snapshot: Snapshot, base: Snapshot | None) -> bool:
     return told.get(SOURCE_DELTA) == snapshot.delta_manifest_list and told.get(COMPLETE) == "true"
 
 
-    return read_users(target, base)
-
-
 def _copy_table_files(source: TableHome, target: TableHome, checksums: Checksums) -> None:
     copy_identity(source, target)
     checksums.add(copy_schemas(source, target, checksums))
@@ -204,7 +200,11 @@ def _clean(
             kept = {kept_path(target, one.path) for one in named}
             kept.add(kept_path(target, f"snapshot/snapshot-{snapshot.id}"))
             folder = kept_folder(target)
-            listed = [info.path for part in ("manifest", "snapshot") for info in target.store.list_folder(f"{folder}/{part}").files]
+            listed = [
+                info.path
+                for part in ("manifest", "snapshot")
+                for info in target.store.list_folder(f"{folder}/{part}").files
+            ]
             target.store.delete([path for path in listed if path not in kept])
             schema = read_schema(source, snapshot.schema_id)
             live = [*data_files(source, schema, files.entries), *index_files(source, files.indexes), *named]

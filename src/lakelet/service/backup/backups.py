@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -91,7 +92,7 @@ class Backups:
                 self.lake.create_database(database, if_not_exists=True)
                 restored = restore_table(primary, mirror)
                 self._expire(table)
-                return Repaired(tuple("" for _ in range(restored)), files=restored)
+                return Repaired(restored, files=len(restored))
             if not same_table(primary, mirror):
                 raise InvalidError(
                     f"{primary.where(primary.paths.root)} is another table than that of the backup: it was created again since"
@@ -173,12 +174,11 @@ def _condition(schema: TableSchema, scope: Scope) -> pc.Expression:
 
 
 def _day_condition(schema: TableSchema, text: str) -> pc.Expression:
-    try:
+    day: date | None = None
+    with suppress(ValueError):
         day = date.fromisoformat(text)
-        if text != day.isoformat():
-            raise ValueError
-    except ValueError:
-        raise InvalidError(f"day: expected YYYY-MM-DD, found {text!r}") from None
+    if day is None or text != day.isoformat():
+        raise InvalidError(f"day: expected YYYY-MM-DD, found {text!r}")
     if DAY in schema.names:
         return pc.field(DAY) == day
     start = datetime.combine(day, time(), UTC)
@@ -194,4 +194,3 @@ def _buckets(table: Table, condition: pc.Expression) -> set[Bucket] | None:
         # A plan leaves out files that compaction has not reached.
         return None
     return {(split.partition, split.bucket) for split in table.scan(where=condition).plan().splits}
-

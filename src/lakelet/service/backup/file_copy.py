@@ -1,6 +1,6 @@
 """Copies files between two stores, a few at a time and in bounded memory, and hashes them on the way.
 
-    get_range ─ SHA-256 ─ a stream of the other store, aborted where size or hash are not those expected
+get_range ─ SHA-256 ─ a stream of the other store, aborted where size or hash are not those expected
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 
 from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.snapshots import read_snapshot
+from lakelet.commit.metadata.stored import schema_bytes
 from lakelet.commit.metadata.version_ids import latest_id, schema_ids
 from lakelet.errors import CorruptionError, LakeletError, NotFoundError
+from lakelet.events import TableReplaced, publish
 from lakelet.model.snapshot import Snapshot
 from lakelet.service.backup.checksums import Checksum, Checksums
 from lakelet.service.backup.file_copy import CopyJob, checksum_at, copy_files
@@ -62,6 +64,9 @@ def repair_table(primary: TableHome, backup: TableHome, buckets: Callable[[], Co
                 *statistics_files(snapshot),
             ]
         )
+    if run.restored:
+        # What is known of its metadata may be of the damaged files.
+        publish(TableReplaced(primary.table_name, primary.paths.branch))
     return Repaired(tuple(run.restored), tuple(run.lost), run.files)
 
 
@@ -137,7 +142,7 @@ class _Repair:
             try:
                 read_schema(self.primary, number)
             except LakeletError:
-                data = self.backup.store.get(self.backup.paths.schema(number))
+                data = schema_bytes(self.backup, number)
                 self.primary.store.put(self.primary.paths.schema(number), data)
                 self.restored.append(f"schema/schema-{number}")
         missing = {f"schema/schema-{number}" for number in schema_ids(self.backup) if number not in before}

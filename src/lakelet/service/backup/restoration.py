@@ -2,10 +2,10 @@
 
     mark ─ data, index and statistics files ─ users ─ snapshot ─ identity, schemas: now it is a table ─ remove the mark
 
-A table exists when it has schemas, and these come last, at once where the store moves folders atomically: nobody writes into a table that is
-half there. The mark tells the next recovery to go on, whatever is there already. Files that are there and have their checksum
-stay. The users of the mirrored snapshot are recorded before it can be read, so that rows of a log that are in it are not written
-once more; and its id is that of the source, so that ids still rise for whoever follows the table.
+A table exists when it has schemas, and these come last, at once where the store moves folders atomically: nobody writes into a
+table that is half there. The mark tells the next recovery to go on, whatever is there already. Files that are there and have
+their checksum stay. The users of the mirrored snapshot are recorded before it can be read, so that rows of a log that are in it
+are not written once more; and its id is that of the source, so that ids still rise for whoever follows the table.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 from lakelet.commit.commit_users import record_users
 from lakelet.commit.metadata.schemas import latest_schema, read_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, write_hint, write_latest_hint
+from lakelet.commit.metadata.stored import schema_bytes
 from lakelet.commit.metadata.version_ids import latest_id, schema_ids
 from lakelet.errors import AlreadyExistsError, CorruptionError, NotFoundError
 from lakelet.events import TableReplaced, publish
@@ -44,8 +45,8 @@ def is_gone(home: TableHome) -> bool:
     return not schema_ids(home) or latest_id(home) is None
 
 
-def restore_table(primary: TableHome, backup: TableHome) -> int:
-    """Make the table that the newest snapshot of the backup is; how many files were restored."""
+def restore_table(primary: TableHome, backup: TableHome) -> tuple[str, ...]:
+    """Make the table that the newest snapshot of the backup is; the files that were restored."""
     primary, backup = primary.uncached(), backup.uncached()
     if not schema_ids(backup):
         raise NotFoundError(f"{backup.where(backup.paths.root)}: there is no backup of this table")
@@ -57,7 +58,7 @@ def restore_table(primary: TableHome, backup: TableHome) -> int:
     snapshot = latest_snapshot(backup)
     mark = restoring_path(primary)
     primary.store.put(mark, json.dumps({"from": backup.where(backup.paths.root)}).encode())
-    restored = 0
+    restored: tuple[str, ...] = ()
     if snapshot is not None:
         restored = _restore_files(primary, backup, snapshot)
         record_users(primary, read_users(backup, snapshot))
@@ -73,7 +74,7 @@ def restore_table(primary: TableHome, backup: TableHome) -> int:
     return restored
 
 
-def _restore_files(primary: TableHome, backup: TableHome, snapshot: Snapshot) -> int:
+def _restore_files(primary: TableHome, backup: TableHome, snapshot: Snapshot) -> tuple[str, ...]:
     checksums, schema = Checksums(backup), read_schema(backup, snapshot.schema_id)
     files = files_of(backup, snapshot)
     named = [
@@ -83,7 +84,7 @@ def _restore_files(primary: TableHome, backup: TableHome, snapshot: Snapshot) ->
     ]
     jobs = [job for file in named if (job := _job(primary, backup, file, checksums)) is not None]
     copy_files(backup.store, primary.store, jobs, None)
-    return len(jobs)
+    return tuple(job.name for job in jobs)
 
 
 def _job(primary: TableHome, backup: TableHome, file: NamedFile, checksums: Checksums) -> CopyJob | None:
@@ -129,7 +130,7 @@ def _make_table(primary: TableHome, backup: TableHome) -> None:
     if not schema_ids(primary) and store.moves_atomically:
         staged = f"{primary.paths.root}/restoring/schema"
         for number in schema_ids(backup):
-            store.put(f"{staged}/schema-{number}", backup.store.get(backup.paths.schema(number)))
+            store.put(f"{staged}/schema-{number}", schema_bytes(backup, number))
         # What is left of a folder without schemas would be in the way.
         store.delete_folder(folder)
         store.move_folder(staged, folder)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from lakelet.commit.metadata.stored import schema_bytes
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import ConflictError, NotFoundError
+from lakelet.events import SchemaChanged, publish
 from lakelet.service.backup.checksums import Checksum, checksum_of
 from lakelet.storage.home import TableHome
 
@@ -32,10 +34,14 @@ def copy_schemas(source: TableHome, target: TableHome, checked: Container[str] =
         name = f"schema/schema-{number}"
         if number in there and name in checked:
             continue
-        data = source.store.get(source.paths.schema(number))
+        data = schema_bytes(source, number)
         is_new = number not in there and target.store.put_if_absent(target.paths.schema(number), data)
         if not is_new and _schema(target, number) != data:
-            raise ConflictError(f"{target.where(target.paths.schema(number))} is another schema than that of the source")
+            raise ConflictError(
+                f"{target.where(target.paths.schema(number))} is another schema than that of the source"
+            )
+        if is_new:
+            publish(SchemaChanged(target.table_name, target.paths.branch, number))
         found[name] = checksum_of(data)
     return found
 
@@ -49,6 +55,6 @@ def _identity(home: TableHome) -> bytes | None:
 
 def _schema(home: TableHome, number: int) -> bytes | None:
     try:
-        return home.store.get(home.paths.schema(number))
+        return schema_bytes(home, number)
     except NotFoundError:
         return None

@@ -1,4 +1,4 @@
-"""The last commit of each named user in a mirrored snapshot, so that a log that is replayed into a restored table doubles nothing.
+"""The last commit of each named user in a mirrored snapshot, so that logs replayed into a restored table double nothing.
 
     backup/users/<delta manifest list of the mirror's snapshot>.json    {"writer-…": 42, …}
 
@@ -72,7 +72,9 @@ def _recorded(source: TableHome) -> dict[str, int]:
         except NotFoundError:
             continue
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptionError(f"{source.where(info.path)}: expected a user and a commit identifier: {error}") from error
+            raise CorruptionError(
+                f"{source.where(info.path)}: expected a user and a commit identifier: {error}"
+            ) from error
         found[user] = max(number, found.get(user, number))
     return found
 

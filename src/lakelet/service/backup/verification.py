@@ -1,4 +1,4 @@
-"""Compares every file of a backup with its checksum: those of the mirror's newest snapshot, its schemas, and the source's manifests."""
+"""Compares every file of a backup with its checksum: the mirror's newest snapshot, its schemas, the source's manifests."""
 
 from __future__ import annotations
 
