@@ -149,6 +149,43 @@ def test_table_that_is_gone_is_served_again_after_its_recovery(tmp_path: Path) -
         assert backed_up(tmp_path, "t") == [1, 2]
 
 
+@pytest.mark.parametrize("properties", [{}, {"primary_key": "id"}])
+def test_log_of_a_crash_is_replayed_into_the_recovered_table_once(tmp_path: Path, properties: dict[str, str]) -> None:
+    with BackedUpService(tmp_path) as served:
+        served.create("t", backup_enabled=True, properties=properties)
+        served.write("t", {"n": 1}, id="a")
+        # A process that is killed between its commit and the removal of its log leaves the log as it is now.
+        shutil.copytree(tmp_path / "wal", tmp_path / "left", ignore=shutil.ignore_patterns("backup-queue"))
+        served.flush("t")
+        served.settle()
+        assert backed_up(tmp_path, "t") == [1]
+    shutil.rmtree(tmp_path / "warehouse")
+    shutil.rmtree(tmp_path / "wal")
+    shutil.move(tmp_path / "left", tmp_path / "wal")
+    with BackedUpService(tmp_path) as served:
+        served.post("/v1/backup/recover", table="t")
+        assert served.payloads("t") == [{"n": 1}]
+        served.write("t", {"n": 2}, id="b")
+        assert served.payloads("t", "b") == [{"n": 2}]
+    assert sorted(row["payload"]["n"] for row in served.lake.table("default.t").scan().to_arrow().to_pylist()) == [1, 2]
+
+
+def test_log_with_rows_that_no_backup_has_is_committed_by_the_recovery(tmp_path: Path) -> None:
+    with BackedUpService(tmp_path) as served:
+        served.create("t", backup_enabled=True)
+        served.write("t", {"n": 1}, id="a")
+        served.flush("t")
+        served.settle()
+        served.write("t", {"n": 2}, id="b")
+        shutil.copytree(tmp_path / "wal", tmp_path / "left", ignore=shutil.ignore_patterns("backup-queue"))
+    shutil.rmtree(tmp_path / "warehouse")
+    shutil.rmtree(tmp_path / "wal")
+    shutil.move(tmp_path / "left", tmp_path / "wal")
+    with BackedUpService(tmp_path) as served:
+        served.post("/v1/backup/recover", table="t")
+        assert served.payloads("t", "a") + served.payloads("t", "b") == [{"n": 1}, {"n": 2}]
+
+
 def test_recovery_that_died_is_finished_by_the_next_start(tmp_path: Path) -> None:
     with BackedUpService(tmp_path) as served:
         served.create("t", backup_enabled=True)
