@@ -28,6 +28,7 @@ from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.tables.readable_tables import ReadableTables
 from lakelet.service.tables.registry import TableRegistry
+from lakelet.service.tables.retention import RetentionSweep
 from lakelet.service.tables.row_access import delete_records, find_records
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_stats import StoredStatsCache
@@ -79,6 +80,7 @@ class Service:
         self.stored_stats = StoredStatsCache()
         self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
         self.ingest = Ingest(self.tables, settings, self.clock)
+        self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
             self.backups = ServedBackups(lake, open_backup, self.tables, settings.wal_folder, self.clock)
@@ -96,6 +98,7 @@ class Service:
             await self._in_thread(self.backups.finish_restorations)
         await self._in_thread(self.tables.load)
         self.ingest.start()
+        self.retention.start()
         if self.backups is not None:
             await self._in_thread(self.backups.start)
         self._started = True
@@ -105,6 +108,7 @@ class Service:
         if self._stopping:
             return
         self._stopping = True
+        self.retention.stop()
         await self.ingest.stop()
         for name, error in await self._in_thread(self.tables.close):
             _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
@@ -188,8 +192,8 @@ class Service:
         caller.check(ADMIN, request.table_name)
         self._check_running()
         info = await self._in_thread(lambda: self._info(self.tables.alter(request)))
-        if self.backups is not None and info.config.backup_enabled:
-            self.backups.note(self.tables.open(request.table_name))
+        if info.config.backup_enabled:
+            self._have_copied(self.tables.open(request.table_name))
         return info
 
     async def drop_table(self, request: DropTableRequest, caller: Caller) -> DropTableResult:
@@ -309,8 +313,12 @@ class Service:
 
     def _flushed(self, ingest: TableIngest) -> None:
         """After a commit: have the table copied, if it is to be. Called on the event loop, which waits for no store."""
-        if self.backups is not None and ingest.config.backup_enabled:
-            self.backups.note(ingest.opened)
+        if ingest.config.backup_enabled:
+            self._have_copied(ingest.opened)
+
+    def _have_copied(self, opened: OpenTable) -> None:
+        if self.backups is not None:
+            self.backups.note(opened)
 
     def _new_engine(self) -> QueryEngine:
         from lakelet.service.query.query_engine import QueryEngine  # noqa: PLC0415 - DuckDB is loaded by the first query.
