@@ -228,6 +228,10 @@ class Lake:
             raise self._no_table(name)
         return _opened(name, home)
 
+    def table_home(self, name: str) -> TableHome:
+        """The place of the table of that name, whether there is one or not."""
+        return self._home(TablePaths.of(*_split(name)))
+
     def table_exists(self, name: str) -> bool:
         """Whether there is a table of that name."""
         return bool(schema_ids(self._home(TablePaths.of(*_split(name)))))

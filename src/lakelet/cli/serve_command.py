@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _KEY_COLUMNS = ("id", "name", "rights", "created", "revoked")
 
 
-def run_service(call: Call, given: Mapping[str, object], config: str | None, *, print_only: bool) -> None:
+def run_service(
+    call: Call, given: Mapping[str, object], config: str | None, *, print_only: bool, backup_options: Sequence[str] = ()
+) -> None:
     """Serve until a signal comes, or print the settings."""
     from lakelet.service.settings import load_settings, printed_settings  # noqa: PLC0415 - the command may only fail before.
 
@@ -31,7 +33,7 @@ def run_service(call: Call, given: Mapping[str, object], config: str | None, *, 
         from lakelet.service.server import serve  # noqa: PLC0415 - an extra, which need not be there.
     except ImportError as error:
         raise InvalidError(f"lakelet serve needs further packages: pip install 'lakelet[server]' ({error})") from error
-    serve(settings, call.options, _tell)
+    serve(settings, call.options, _tell, pairs_of(list(backup_options), "--backup-option", "KEY=VALUE"))
 
 
 def create_key(call: Call, name: str, rights: Sequence[str], keys_file: str | None) -> None:

@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import uvicorn
 
@@ -34,18 +35,26 @@ _BACKLOG = 2048
 Told = Callable[[str], None]
 
 
-def serve(settings: ServiceSettings, options: Mapping[str, str], tell: Told) -> None:
-    """Serve until a signal comes. `tell` is given what the one who started it has to know: the address, and a first key."""
+def serve(
+    settings: ServiceSettings, options: Mapping[str, str], tell: Told, backup_options: Mapping[str, str] | None = None
+) -> None:
+    """Serve until a signal comes; each store has options of its own.
+
+    `tell` is given what the one who started it has to know: the address, and a first key.
+    """
     log_as_json(settings.log_level)
-    asyncio.run(_serve(settings, options, tell))
+    asyncio.run(_serve(settings, options, tell, backup_options or {}))
 
 
-async def _serve(settings: ServiceSettings, options: Mapping[str, str], tell: Told) -> None:
+async def _serve(
+    settings: ServiceSettings, options: Mapping[str, str], tell: Told, backup_options: Mapping[str, str]
+) -> None:
     lake = connect(settings.warehouse, dict(options))
     access = _access(settings, lake.location, tell)
     listener = _listener(settings.host, settings.port)
     settings = replace(settings, port=listener.getsockname()[1])
-    service = Service(lake, settings)
+    open_backup = None if settings.backup is None else partial(connect, settings.backup, dict(backup_options))
+    service = Service(lake, settings, open_backup=open_backup)
     server = _RestServer(RestApp(service, access), settings)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

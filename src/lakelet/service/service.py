@@ -19,19 +19,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
-from lakelet.errors import OverloadedError, UnavailableError
+from lakelet.errors import InvalidError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
+from lakelet.service.backup.served_backups import ServedBackups
 from lakelet.service.ingest.ingest import Ingest
+from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.tables.readable_tables import ReadableTables
 from lakelet.service.tables.registry import TableRegistry
+from lakelet.service.tables.retention import RetentionSweep
 from lakelet.service.tables.row_access import delete_records, find_records
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_stats import StoredStatsCache
+from lakelet.service.timestamps import timestamp_text
 from lakelet.service.values import (
     AlterTableRequest,
+    BackupCheck,
+    BackupInfo,
+    BackupRequest,
+    BackupResult,
     BatchRequest,
     CreateTableRequest,
     DescribedTable,
@@ -60,7 +68,14 @@ _QUERY_THREADS, _MOST_STARTING = 4, 3
 class Service:
     """The service over one lake; `start` it on the event loop that calls it, and `stop` it there."""
 
-    def __init__(self, lake: Lake, settings: ServiceSettings, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        settings: ServiceSettings,
+        clock: Clock | None = None,
+        *,
+        open_backup: Callable[[], Lake] | None = None,
+    ) -> None:
         self.lake = lake
         self.settings = settings
         self.clock = clock or SystemClock()
@@ -71,6 +86,11 @@ class Service:
         # Queries have threads of their own: those that wait for their turn hold up no rows, nor results that are being read.
         self._query_threads = ThreadPoolExecutor(settings.query_running * _QUERY_THREADS, "lakelet-query")
         self.starting_queries = 0
+        self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
+        self.backups: ServedBackups | None = None
+        if open_backup is not None:
+            self.backups = ServedBackups(lake, open_backup, self.tables, settings.wal_folder, self.clock)
+            self.ingest.when_flushed = self._flushed
         self._engine: QueryEngine | None = None
         self._engine_made = threading.Lock()
         self._started = False
@@ -80,8 +100,13 @@ class Service:
 
     async def start(self) -> None:
         """Load the served tables; rows that a crash left in logs are committed."""
+        if self.backups is not None:
+            await self._in_thread(self.backups.finish_restorations)
         await self._in_thread(self.tables.load)
         self.ingest.start()
+        self.retention.start()
+        if self.backups is not None:
+            await self._in_thread(self.backups.start)
         self._started = True
 
     async def stop(self) -> None:
@@ -89,12 +114,15 @@ class Service:
         if self._stopping:
             return
         self._stopping = True
+        self.retention.stop()
         await self.ingest.stop()
         for name, error in await self._in_thread(self.tables.close):
             _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
         if self._engine is not None:
             await self._in_thread(self._engine.close)
         self._query_threads.shutdown(wait=False)
+        if self.backups is not None:
+            await self._in_thread(self.backups.stop)
         self._threads.shutdown(wait=False)
 
     # ------------------------------------------------------------------ rows
@@ -122,7 +150,9 @@ class Service:
         caller.check(WRITE, request.table)
         self._check_running()
         ingest = self.ingest.lane(request.table).ingest
-        return await self._in_thread(delete_records, ingest, request.id)
+        deleted: int = await self._in_thread(delete_records, ingest, request.id)
+        self._flushed(ingest)
+        return deleted
 
     # ------------------------------------------------------------------ queries
 
@@ -170,7 +200,10 @@ class Service:
         """Change the configuration or status of a table."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
-        return await self._in_thread(lambda: self._info(self.tables.alter(request)))
+        info = await self._in_thread(lambda: self._info(self.tables.alter(request)))
+        if info.config.backup_enabled:
+            self._have_copied(self.tables.open(request.table_name))
+        return info
 
     async def drop_table(self, request: DropTableRequest, caller: Caller) -> DropTableResult:
         """Stop serving a table; with `cascade` delete its files."""
@@ -180,6 +213,43 @@ class Service:
         answer = await self._in_thread(self.tables.drop, request)
         self.stored_stats.forget(request.table_name)
         return answer
+
+    # ------------------------------------------------------------------ backups
+
+    async def trigger_backup(self, request: BackupRequest, caller: Caller) -> BackupResult:
+        """Copy a table to the backup store, or what of it may hold an id or a day; buffered rows are committed first."""
+        caller.check(ADMIN, request.table)
+        self._check_running()
+        return await self._in_thread(self._existing_backups().trigger, request)
+
+    async def recover(self, request: BackupRequest, caller: Caller) -> BackupResult:
+        """Restore missing and damaged files of a table from its backup, or the whole of a table that is gone."""
+        caller.check(ADMIN, request.table)
+        self._check_running()
+        done = await self._in_thread(self._existing_backups().recover, request)
+        self.stored_stats.forget(request.table)
+        return done
+
+    async def list_backups(self, caller: Caller) -> list[BackupInfo]:
+        """The backups of the tables that the caller may read."""
+        found = await self._in_thread(self._existing_backups().list)
+        return [
+            BackupInfo(
+                name,
+                one.source_snapshot,
+                timestamp_text(one.time_ms * 1000) if one.time_ms else "",
+                one.records,
+                one.is_complete,
+            )
+            for name, one in found
+            if caller.may(READ, name)
+        ]
+
+    async def verify_backup(self, table: str, caller: Caller) -> BackupCheck:
+        """Read all files of a table's backup and compare them with their checksums."""
+        caller.check(ADMIN, table)
+        found = await self._in_thread(self._existing_backups().verify, table)
+        return BackupCheck(found.files, found.bytes, found.problems)
 
     # ------------------------------------------------------------------ the service itself
 
@@ -191,6 +261,9 @@ class Service:
             for opened in self.tables.all()
             if (writer := opened.writer) is not None and (error := writer.status().last_error) is not None
         }
+        if self.backups is not None:
+            # Rows are safe where they are: a backup that is late takes no request away.
+            details.update({f"backup.{name}": error for name, error in self.backups.worker.failing().items()})
         if self._stopping or not self._started:
             return Health("stopping" if self._stopping else "starting", {**details, **failing})
         return Health("degraded" if failing else "ok", {**details, **failing})
@@ -254,6 +327,20 @@ class Service:
     def _check_running(self) -> None:
         if self._stopping or not self._started:
             raise UnavailableError("the service is stopping" if self._stopping else "the service is starting")
+
+    def _existing_backups(self) -> ServedBackups:
+        if self.backups is None:
+            raise InvalidError("the service was started without a backup store (lakelet serve --backup)")
+        return self.backups
+
+    def _flushed(self, ingest: TableIngest) -> None:
+        """After a commit: have the table copied, if it is to be. Called on the event loop, which waits for no store."""
+        if ingest.config.backup_enabled:
+            self._have_copied(ingest.opened)
+
+    def _have_copied(self, opened: OpenTable) -> None:
+        if self.backups is not None:
+            self.backups.note(opened)
 
     def _new_engine(self) -> QueryEngine:
         from lakelet.service.query.query_engine import QueryEngine  # noqa: PLC0415 - DuckDB is loaded by the first query.

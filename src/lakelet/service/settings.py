@@ -33,6 +33,7 @@ class ServiceSettings:
     port: int = _setting(8080, "The port of REST; 0 takes a free one.", least=0, most=_LARGEST_PORT)
     grpc_port: int | None = _setting(50051, "The port of gRPC; 0 takes a free one.", least=0, most=_LARGEST_PORT)
     wal_folder: str | None = _setting(None, "The folder of write-ahead logs; lakelet/wal in the user's state folder.")
+    backup: str | None = _setting(None, "A second store, a folder or an s3:// address, to which tables are copied.")
     keys_file: str | None = _setting(None, "The file of API keys; service/keys.json below a local warehouse.")
     require_keys: bool | None = _setting(
         None, "Whether requests need an API key; by default unless the address is a loopback."

@@ -181,6 +181,44 @@ class RowRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class BackupRequest:
+    """Back a table up, or recover it: all of it, or what may hold an id, a day (YYYY-MM-DD, UTC), or both."""
+
+    table: str
+    id: str = ""
+    day: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupResult:
+    """What a backup or a recovery has done."""
+
+    message: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackupInfo:
+    """The backup of a table: the snapshot of the table that it mirrors (0 for none), when that was mirrored in RFC 3339 (empty
+    for none), how many records it holds, and whether it was mirrored as a whole."""
+
+    table: str
+    source_snapshot: int
+    backed_up_at: str
+    record_count: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BackupCheck:
+    """A comparison of a backup's files with their checksums: how many, and what is wrong with which."""
+
+    files: int
+    bytes: int
+    problems: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceStats:
     """Totals over served tables."""
 

@@ -30,6 +30,18 @@ def serve(
     wal_folder: Annotated[
         str | None, typer.Option("--wal-folder", metavar="FOLDER", help="Where write-ahead logs are kept.")
     ] = None,
+    backup: Annotated[
+        str | None,
+        typer.Option(
+            "--backup", metavar="STORE", help="A second store, a folder or s3://, to which tables are copied."
+        ),
+    ] = None,
+    backup_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backup-option", metavar="KEY=VALUE", help="A connection option of that store; may be repeated."
+        ),
+    ] = None,
     keys_file: KeysFileOption = None,
     require_keys: Annotated[
         bool | None,
@@ -56,13 +68,14 @@ def serve(
         "port": port,
         "grpc_port": grpc_port,
         "wal_folder": wal_folder,
+        "backup": backup,
         "keys_file": keys_file,
         "require_keys": require_keys,
         "most_body_bytes": most_body_bytes,
         "drain_seconds": drain_seconds,
         "log_level": log_level,
     }
-    run_service(call, given, config, print_only=print_config)
+    run_service(call, given, config, print_only=print_config, backup_options=backup_option or [])
 
 
 @keys.command("create")

@@ -11,6 +11,7 @@ from lakelet.service.grpc.struct_values import payload_of, timestamp_us_of
 from lakelet.service.ingest.record import check_id
 from lakelet.service.service import Service
 from lakelet.service.values import (
+    BackupRequest,
     CreateTableRequest,
     DropTableRequest,
     Record,
@@ -84,6 +85,16 @@ class OlapEdge:
             newest_record=stats.newest_record,
         )
         return _message("DescribeTableResponse", table_info=_info(found.table_info), stats=told)
+
+    async def trigger_backup(self, message: Any, call: Call) -> Any:
+        """Copy a table, or a part of it, to the backup store."""
+        done = await self._service.trigger_backup(BackupRequest(message.table, message.id, message.day), call.caller)
+        return _message("TriggerBackupResponse", success=True, message=done.message, files_backed_up=done.files)
+
+    async def recover_data(self, message: Any, call: Call) -> Any:
+        """Restore a table, or a part of it, from the backup store."""
+        done = await self._service.recover(BackupRequest(message.table, message.id, message.day), call.caller)
+        return _message("RecoverDataResponse", success=True, message=done.message, files_recovered=done.files)
 
     async def health_check(self, _: Any, call: Call) -> Any:
         """The state of the service; details, which name tables, are for admins."""

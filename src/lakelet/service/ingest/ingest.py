@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -38,6 +38,8 @@ class Ingest:
         self._flushers = ThreadPoolExecutor(_FLUSH_THREADS, "lakelet-ingest-flush")
         self._timer: asyncio.Task[None] | None = None
         self._stopped = False
+        # Called on the event loop with a table whose rows have been committed.
+        self.when_flushed: Callable[[TableIngest], None] | None = None
         # Totals for the metrics.
         self.records_written = 0
         self.rest_values = 0
@@ -135,6 +137,8 @@ class Ingest:
         error = None if flush.cancelled() else flush.exception()
         if error is None:
             self.flushes += 1
+            if self.when_flushed is not None:
+                self.when_flushed(lane.ingest)
         else:
             self.failed_flushes += 1
             # The writer itself goes on trying; the next look asks it again.

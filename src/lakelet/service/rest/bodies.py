@@ -33,6 +33,14 @@ class QueryBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     timeout_seconds: float | None = None
 
 
+class BackupBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """POST /v1/backup/trigger and /v1/backup/recover."""
+
+    table: str
+    id: str = ""
+    day: str = ""
+
+
 class ConfigBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The config of a new table. What is left out is 0, and 0 is the default of sizes and intervals."""
 

@@ -48,6 +48,13 @@ async def metrics_text(service: Service, requests: RequestMetrics) -> str:
     page.value("lakelet_records_waiting", "gauge", "Records that wait for the log.", ingest.records_waiting)
     page.value("lakelet_flushes_total", "counter", "Commits of buffered records.", ingest.flushes)
     page.value("lakelet_failed_flushes_total", "counter", "Commits that failed.", ingest.failed_flushes)
+    if service.backups is not None:
+        worker = service.backups.worker
+        page.value(
+            "lakelet_backup_passes_total", "counter", "Tables that were copied to the backup store.", worker.passes
+        )
+        page.value("lakelet_failed_backup_passes_total", "counter", "Copies that failed.", worker.failed_passes)
+        page.value("lakelet_backups_waiting", "gauge", "Tables that wait to be copied.", worker.waiting)
     tables = service.tables.all()
     page.value("lakelet_tables", "gauge", "Tables that are served.", len(tables))
     page.head("lakelet_buffered_records", "gauge", "Records in memory and in the log that are not committed.")

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from lakelet.service.rest.bodies import AlterTableBody, CreateTableBody, QueryBody, RecordBody, WriteBody
+from lakelet.service.rest.bodies import AlterTableBody, BackupBody, CreateTableBody, QueryBody, RecordBody, WriteBody
 
-_BODIES = (WriteBody, RecordBody, QueryBody, CreateTableBody, AlterTableBody)
+_BODIES = (WriteBody, RecordBody, QueryBody, CreateTableBody, AlterTableBody, BackupBody)
 _REFERENCE = "#/components/schemas/{name}"
 _TEXT: dict[str, Any] = {"type": "string"}
 _NUMBER: dict[str, Any] = {"type": "integer"}
@@ -86,6 +86,12 @@ def _paths() -> dict[str, Any]:
                 "Dropped",
                 [name, _parameter("cascade", "query", _FLAG), _parameter("if_exists", "query", _FLAG)],
             ),
+        },
+        "/v1/backup": {"get": _operation("List backups", "Backups")},
+        "/v1/backup/trigger": {"post": _operation("Back a table up", "BackedUp", body="BackupBody")},
+        "/v1/backup/recover": {"post": _operation("Recover a table from its backup", "Recovered", body="BackupBody")},
+        "/v1/backup/{table}/verify": {
+            "get": _operation("Compare the files of a backup with their checksums", "BackupCheck", [table])
         },
         "/v1/health": {"get": _operation("The state of the service", "Health")},
         "/v1/health/live": {"get": _operation("Whether the process lives", "Health")},
@@ -164,6 +170,16 @@ def _answers() -> dict[str, Any]:
     record = _object({"id": _TEXT, "timestamp": {"type": ["string", "null"]}, "payload": {"type": "object"}})
     stats = _object({**counts, "oldest_record": _TEXT, "newest_record": _TEXT, "buffered_records": _NUMBER})
     refused = _list(_object({"place": _NUMBER, "reason": _TEXT}))
+    backup = _object(
+        {
+            "table": _TEXT,
+            "source_snapshot": _NUMBER,
+            "backed_up_at": _TEXT,
+            "record_count": _NUMBER,
+            "complete": {"type": "boolean"},
+        }
+    )
+    problem = _object({"path": _TEXT, "problem": _TEXT})
     node = _object({"id": _TEXT, "address": _TEXT, "status": _TEXT, "last_heartbeat": _TEXT})
     return {
         "Written": _object(
@@ -176,6 +192,10 @@ def _answers() -> dict[str, Any]:
         "Described": _object({"table_info": info, "stats": stats}),
         "Changed": _object({**_DONE, "table_info": info}),
         "Dropped": _object({**_DONE, "files_deleted": _NUMBER}),
+        "Backups": _object({"backups": _list(backup), "total": _NUMBER}),
+        "BackedUp": _object({**_DONE, "files_backed_up": _NUMBER}),
+        "Recovered": _object({**_DONE, "files_recovered": _NUMBER}),
+        "BackupCheck": _object({"files": _NUMBER, "bytes": _NUMBER, "problems": _list(problem)}),
         "Health": _object({"status": _TEXT, "details": {"type": "object", "additionalProperties": _TEXT}}, "details"),
         "Stats": _object(dict.fromkeys(("tables", "records", "files", "bytes", "buffered_records"), _NUMBER)),
         "Nodes": _object({"nodes": _list(node), "total": _NUMBER}),

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from lakelet.errors import InvalidError
 from lakelet.service.access.caller import Caller
-from lakelet.service.rest.bodies import AlterTableBody, ChangedConfigBody, CreateTableBody, QueryBody
+from lakelet.service.rest.bodies import AlterTableBody, BackupBody, ChangedConfigBody, CreateTableBody, QueryBody
 from lakelet.service.rest.metrics import RequestMetrics, metrics_text
 from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.request_body import decode_json, read_body
@@ -21,6 +21,7 @@ from lakelet.service.service import Service
 from lakelet.service.timestamps import timestamp_text
 from lakelet.service.values import (
     AlterTableRequest,
+    BackupRequest,
     CreateTableRequest,
     DescribedTable,
     DropTableRequest,
@@ -34,6 +35,7 @@ from lakelet.service.values import (
 Handler = Callable[[Request], Awaitable[Response]]
 _CREATE = msgspec.json.Decoder(CreateTableBody)
 _ALTER = msgspec.json.Decoder(AlterTableBody)
+_BACKUP = msgspec.json.Decoder(BackupBody)
 _QUERY = msgspec.json.Decoder(QueryBody)
 _ARROW = "application/vnd.apache.arrow.stream"
 
@@ -52,6 +54,10 @@ def routes(service: Service, metrics: RequestMetrics) -> list[Route]:
         Route("/v1/tables/{table_name}", edge.describe_table, methods=["GET"]),
         Route("/v1/tables/{table_name}", edge.alter_table, methods=["PATCH"]),
         Route("/v1/tables/{table_name}", edge.drop_table, methods=["DELETE"]),
+        Route("/v1/backup", edge.list_backups, methods=["GET"]),
+        Route("/v1/backup/trigger", edge.trigger_backup, methods=["POST"]),
+        Route("/v1/backup/recover", edge.recover, methods=["POST"]),
+        Route("/v1/backup/{table}/verify", edge.verify_backup, methods=["GET"]),
         Route("/v1/health", edge.health, methods=["GET"]),
         Route("/v1/health/live", edge.live, methods=["GET"]),
         Route("/v1/health/ready", edge.ready, methods=["GET"]),
@@ -127,6 +133,25 @@ class _Edge:
         )
         done = await self._service.drop_table(asked, _caller(request))
         return _json({"success": True, "message": done.message, "files_deleted": done.files_deleted})
+
+    async def trigger_backup(self, request: Request) -> Response:
+        body = await self._body(request, _BACKUP)
+        done = await self._service.trigger_backup(BackupRequest(body.table, body.id, body.day), _caller(request))
+        return _json({"success": True, "message": done.message, "files_backed_up": done.files})
+
+    async def recover(self, request: Request) -> Response:
+        body = await self._body(request, _BACKUP)
+        done = await self._service.recover(BackupRequest(body.table, body.id, body.day), _caller(request))
+        return _json({"success": True, "message": done.message, "files_recovered": done.files})
+
+    async def list_backups(self, request: Request) -> Response:
+        found = await self._service.list_backups(_caller(request))
+        return _json({"backups": found, "total": len(found)})
+
+    async def verify_backup(self, request: Request) -> Response:
+        found = await self._service.verify_backup(request.path_params["table"], _caller(request))
+        problems = [{"path": path, "problem": problem} for path, problem in found.problems]
+        return _json({"files": found.files, "bytes": found.bytes, "problems": problems})
 
     async def health(self, request: Request) -> Response:
         found = await self._service.health()

@@ -108,6 +108,15 @@ class TableRegistry:
                 failed.append((opened.name, error))
         return failed
 
+    def load_table(self, full_name: str) -> None:
+        """Serve a table that has come back since the start, if it is not served already, and commit the rows of its logs."""
+        with self._changes:
+            if all(opened.table.name != full_name for opened in self.all()):
+                self._load_one(full_name)
+            for opened in self.all():
+                if opened.table.name == full_name and opened.has_log:
+                    opened.open_writer()
+
     def _load_one(self, full_name: str) -> None:
         table = self._lake.table(full_name)
         options = table.options

@@ -138,7 +138,8 @@ def test_errors_have_the_status_of_their_kind(compiled: Compiled, tmp_path: Path
                 (write(_write(compiled, "users", "x", 1 << 50, {})), grpc.StatusCode.INVALID_ARGUMENT, "timestamp"),
                 (write(_write(compiled, "users", "x", 1, {"a": math.nan})), grpc.StatusCode.INVALID_ARGUMENT, "finite"),
                 (write(_write(compiled, "nothing", "x", 1, {})), grpc.StatusCode.NOT_FOUND, "nothing"),
-                (client("TriggerBackup", table="users"), grpc.StatusCode.UNIMPLEMENTED, ""),
+                (client("TriggerBackup", table="users"), grpc.StatusCode.INVALID_ARGUMENT, "--backup"),
+                (client("RecoverData", table="users"), grpc.StatusCode.INVALID_ARGUMENT, "--backup"),
                 (write(_write(compiled, "users", "x", 1, {"a": "x" * (2 << 20)})), grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
             ]  # fmt: skip
             for call, status, text in cases:

@@ -1,0 +1,1 @@
+"""Backups of served tables in a second store, and recovery from them."""
