@@ -12,7 +12,8 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 import uvicorn
@@ -21,6 +22,7 @@ from lakelet.catalog import connect
 from lakelet.errors import InvalidError
 from lakelet.service.access.access import Access, check_keys_required
 from lakelet.service.access.key_store import KeyStore, first_admin_key, keys_path
+from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.log_lines import log_as_json
 from lakelet.service.rest.app import RestApp
 from lakelet.service.service import Service
@@ -45,13 +47,23 @@ async def _serve(settings: ServiceSettings, options: Mapping[str, str], tell: To
     settings = replace(settings, port=listener.getsockname()[1])
     service = Service(lake, settings)
     server = _RestServer(RestApp(service, access), settings)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.end)
     await service.start()
+    rpc: GrpcServer | None = None
     try:
-        tell(f"REST on http://{_shown(settings.host)}:{settings.port}")
+        if settings.grpc_port is not None:
+            rpc = GrpcServer(service, access)
+            port = await rpc.start(settings.host, settings.grpc_port)
+            tell(f"gRPC on {_shown(settings.host)}:{port}")
         if not access.asks_for_keys:
             _LOG.warning("no API keys are asked for: everybody on this machine may read and write")
+        tell(f"REST on http://{_shown(settings.host)}:{settings.port}")
         await server.serve(sockets=[listener])
     finally:
+        if rpc is not None:
+            await rpc.stop(settings.drain_seconds)
         await service.stop()
     _LOG.info("stopped: all rows are committed or in logs")
 
@@ -86,7 +98,7 @@ def _shown(host: str) -> str:
 
 
 class _RestServer(uvicorn.Server):
-    """uvicorn on an event loop that others use, too. Signals are handled for as long as it serves."""
+    """uvicorn on an event loop that others use, too."""
 
     def __init__(self, app: RestApp, settings: ServiceSettings) -> None:
         super().__init__(
@@ -105,8 +117,12 @@ class _RestServer(uvicorn.Server):
             )
         )
 
-    def handle_exit(self, sig: int, frame: object) -> None:
-        """Note a signal; the process ends by itself once everything is committed, so that it is not raised again."""
-        if self.should_exit and sig == signal.SIGINT:
-            self.force_exit = True
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are handled by the process: they may come before this server starts."""
+        yield
+
+    def end(self) -> None:
+        """Take no further connections and answer what runs; called again, do not wait for it."""
+        self.force_exit = self.should_exit
         self.should_exit = True

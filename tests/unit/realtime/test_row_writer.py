@@ -465,3 +465,16 @@ def test_a_flush_that_is_committed_but_not_yet_told_counts_once(
         go.set()
     assert seen == 1
     assert written.rows() == [(1, "a", 0.5)]
+
+
+def test_rows_put_together_are_all_there_or_none(tmp_path: Path) -> None:
+    written = WrittenTable(tmp_path)
+    good = [{"id": number, "v": "x" * 1000, "x": None} for number in range(6000)]
+    with written.table.writer(wal_folder=written.logs) as writer:
+        before = writer.status().syncs
+        writer.put_together(good)
+        assert writer.status().syncs == before + 1
+        with pytest.raises(InvalidError):
+            writer.put_together([{"id": number, "v": "y", "x": None} for number in range(6000)] + [{"id": None}])
+        assert writer.scan().to_arrow().column("v").unique().to_pylist() == ["x" * 1000]
+    assert len(written.rows()) == 6000

@@ -15,6 +15,17 @@ from lakelet.service.values import Record
 _COLUMNS = ("id", "timestamp", "payload")
 
 
+def decode_arrow(body: bytes) -> pa.Table:
+    """The rows of an Arrow IPC stream; InvalidError where it is none."""
+    try:
+        with pa.ipc.open_stream(body) as reader:
+            found = reader.read_all()
+            found.validate(full=True)
+            return found
+    except (pa.ArrowInvalid, pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidError(f"body: Arrow stream does not decode: {error}") from None
+
+
 def records_of_arrow(rows: pa.Table) -> Iterator[Record]:
     """The records of an Arrow table; InvalidError for other columns and for timestamps that are finer than microseconds."""
     if sorted(rows.column_names) != sorted(_COLUMNS):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from lakelet.errors import InvalidError, LakeletError, OverloadedError
+from lakelet.errors import InvalidError, OverloadedError, TooLargeError
 from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.values import Record
 
@@ -92,13 +92,11 @@ class IngestLane:
     def _outcomes(self, group: Sequence[_Unit]) -> list[int | BaseException]:
         try:
             return list(self.ingest.write([unit.records for unit in group]))
-        except InvalidError as error:
+        except (InvalidError, TooLargeError) as error:
             if len(group) == 1:
                 return [error]
-            # One request must not fail for the fault of another.
+            # One request must not fail for the fault of another, nor because together they are too large.
             return [outcome for unit in group for outcome in self._outcomes([unit])]
-        except LakeletError as error:
-            return [error] * len(group)
         except Exception as error:
             return [error] * len(group)
 

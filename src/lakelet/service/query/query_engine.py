@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from dataclasses import dataclass
 
 from lakelet.catalog.lake import Lake
-from lakelet.errors import InvalidError, UnavailableError
+from lakelet.clock import Clock, SystemClock
+from lakelet.errors import InvalidError, OverloadedError
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_result import QueryResult
 from lakelet.service.query.query_run import QueryRun
@@ -45,10 +45,13 @@ class QueryRequest:
 class QueryEngine:
     """Runs queries over served tables, for any number of threads."""
 
-    def __init__(self, lake: Lake, served: ServedTables, limits: QueryLimits | None = None) -> None:
+    def __init__(
+        self, lake: Lake, served: ServedTables, limits: QueryLimits | None = None, clock: Clock | None = None
+    ) -> None:
         self._lake = lake
         self._served = served
         self._limits = limits or QueryLimits()
+        self._clock = clock or SystemClock()
         self._sandbox = Sandbox(lake.location, self._limits.engine_settings())
         self._slots = threading.BoundedSemaphore(self._limits.running)
         self._lock = threading.Lock()
@@ -58,11 +61,11 @@ class QueryEngine:
         """Start a query over the tables that the caller may read, all by default; its rows are read from the result."""
         self._check(request)
         seconds = min(self._limits.seconds, request.timeout_seconds or self._limits.seconds)
-        run = QueryRun(request.sql, request.request_id, time.monotonic(), seconds)
+        run = QueryRun(request.sql, request.request_id, self._clock.monotonic(), seconds)
         self._take_slot(run)
         try:
             with run.errors(self._lake.location):
-                run.start_clock(seconds - (time.monotonic() - run.started))
+                run.start_clock(seconds - (self._clock.monotonic() - run.started))
                 tables = ServedVersions(self._served if served is None else served)
                 query = self._sandbox.start(request.sql, tables, request.params, request.time_zone, run.attach)
         except BaseException as error:
@@ -99,7 +102,7 @@ class QueryEngine:
         if not self._slots.acquire(timeout=min(self._limits.wait_seconds, run.seconds)):
             with self._lock:
                 self._runs.discard(run)
-            raise UnavailableError(f"{self._limits.running} queries are running already; try again later")
+            raise OverloadedError(f"{self._limits.running} queries are running already; try again later")
 
     def _finish(self, run: QueryRun, rows: int, error: BaseException | None) -> None:
         """Free the slot of a query, once, and log it if it was slow."""
@@ -108,7 +111,7 @@ class QueryEngine:
         with self._lock:
             self._runs.discard(run)
         self._slots.release()
-        seconds = time.monotonic() - run.started
+        seconds = self._clock.monotonic() - run.started
         if seconds >= self._limits.slow_seconds:
             ended = f"{rows} rows" if error is None else type(error).__name__
             _LOG.warning("slow query %s: %.3f s, %s: %s", run.request_id, seconds, ended, run.sql[:_SHOWN_TEXT])

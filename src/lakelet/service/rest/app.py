@@ -12,12 +12,9 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.routing import Router
 
-from lakelet.errors import LakeletError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
@@ -49,10 +46,7 @@ class RestApp:
             ("POST", "/v1/data"): write_one,
             ("POST", "/v1/data/batch"): write_batch,
         }
-        self._router = Starlette(
-            routes=list(routes(service, self.metrics)),
-            exception_handlers={HTTPException: _http_problem, LakeletError: _lakelet_problem},
-        )
+        self._router = Router(routes(service, self.metrics), redirect_slashes=False)
         self._first_ids = RandomIds().uuid()[:8]
         self._numbers = itertools.count(1)
 
@@ -71,6 +65,8 @@ class RestApp:
             if endpoint is not None:
                 await answer.whole(200, [_JSON], await endpoint(self._service, scope, receive, caller))
             else:
+                # With an application in the scope the router raises its errors, instead of answering in a form of its own.
+                scope["app"] = self
                 scope["state"] = {"caller": caller, "request_id": request_id}
                 await self._router(scope, receive, answer.send)
         except DisconnectedError:
@@ -143,24 +139,20 @@ class _Answer:
 
     async def problem(self, error: Exception) -> None:
         """Send a problem document, unless an answer is under way: that one ends where it is, and its client sees that it did."""
+        if isinstance(error, HTTPException):
+            await self._http_problem(error)
+            return
         status, headers, body = problem_of(error, self.request_id)
         if self._begun:
             raise error
         await self.whole(status, headers, body)
 
-
-async def _http_problem(request: Request, error: Exception) -> Response:
-    """An error of the router: an unknown path, or a method that a path does not have."""
-    assert isinstance(error, HTTPException), "the handler of this kind"
-    code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid")
-    detail = f"{request.method} {request.url.path}: {error.detail}"
-    body = plain_problem(error.status_code, code, error.detail, detail, request.state.request_id)
-    return Response(body, error.status_code, dict(error.headers or {}), media_type=CONTENT_TYPE.decode())
-
-
-async def _lakelet_problem(request: Request, error: Exception) -> Response:
-    status, headers, body = problem_of(error, request.state.request_id)
-    return Response(body, status, {name.decode(): value.decode() for name, value in headers})
+    async def _http_problem(self, error: HTTPException) -> None:
+        """An error of the router: an unknown path, or a method that a path does not have."""
+        code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid")
+        body = plain_problem(error.status_code, code, error.detail, self.request_id)
+        headers = [(name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items()]
+        await self.whole(error.status_code, [(b"content-type", CONTENT_TYPE), *headers], body)
 
 
 def _route_of(scope: Scope) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakelet.errors import InvalidError
 from lakelet.service.access.caller import WRITE, Caller
+from lakelet.service.ingest.arrow_records import decode_arrow
 from lakelet.service.ingest.record import check_id
 from lakelet.service.rest.bodies import RecordBody, WriteBody
 from lakelet.service.rest.request_body import Receive, Scope, decode_json, header, read_body
@@ -62,7 +63,7 @@ def encoded_result(result: WriteResult) -> bytes:
 
 def _records(kind: str, body: bytes, *, partial: bool) -> Sequence[Any] | pa.Table:
     if kind == _ARROW:
-        return _arrow(body)
+        return decode_arrow(body)
     if kind in (_NDJSON, "application/jsonl"):
         decoder: msgspec.json.Decoder[Any] = _ANY if partial else _RECORD
         lines = [line for line in body.split(b"\n") if line.strip()]
@@ -91,16 +92,6 @@ def _valid(place: int, body: RecordBody) -> Record:
         return Record(check_id(body.id), parse_timestamp(body.timestamp), body.payload)
     except InvalidError as error:
         raise InvalidError(f"record {place}: {error}; none of the batch was written") from None
-
-
-def _arrow(body: bytes) -> pa.Table:
-    try:
-        with pa.ipc.open_stream(body) as reader:
-            found = reader.read_all()
-            found.validate(full=True)
-            return found
-    except (pa.ArrowInvalid, pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidError(f"body: Arrow stream does not decode: {error}") from None
 
 
 def _query(scope: Scope) -> dict[str, str]:

@@ -59,14 +59,14 @@ def problem_of(error: BaseException, request_id: str) -> tuple[int, Headers, byt
     return codes.http_status, headers, msgspec.json.encode(document)
 
 
-def plain_problem(status: int, code: str, title: str, detail: str, request_id: str) -> bytes:
+def plain_problem(status: int, code: str, title: str, request_id: str) -> bytes:
     """The document of an error of HTTP itself: an unknown path, or a method that a path does not have."""
     return msgspec.json.encode(
         {
             "type": f"urn:lakelet:error:{code}",
             "title": title,
             "status": status,
-            "detail": detail,
+            "detail": f"{title}: GET /openapi.json lists paths and methods",
             "code": code,
             "request_id": request_id,
         }

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -14,7 +15,7 @@ from lakelet.errors import InvalidError
 from lakelet.service.access.caller import Caller
 from lakelet.service.rest.bodies import AlterTableBody, ChangedConfigBody, CreateTableBody, QueryBody
 from lakelet.service.rest.metrics import RequestMetrics, metrics_text
-from lakelet.service.rest.openapi import OPENAPI_JSON
+from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.request_body import decode_json, read_body
 from lakelet.service.service import Service
 from lakelet.service.timestamps import timestamp_text
@@ -41,8 +42,10 @@ def routes(service: Service, metrics: RequestMetrics) -> list[Route]:
     """The routes over a service."""
     edge = _Edge(service, metrics)
     return [
-        Route("/v1/data/{table}/{id:path}", edge.get_rows, methods=["GET"]),
-        Route("/v1/data/{table}/{id:path}", edge.delete_rows, methods=["DELETE"]),
+        Route("/v1/data/{table}", edge.get_rows, methods=["GET"]),
+        Route("/v1/data/{table}", edge.delete_rows, methods=["DELETE"]),
+        Route("/v1/data/{table}/{id:anything}", edge.get_rows, methods=["GET"]),
+        Route("/v1/data/{table}/{id:anything}", edge.delete_rows, methods=["DELETE"]),
         Route("/v1/query", edge.query, methods=["POST"]),
         Route("/v1/tables", edge.list_tables, methods=["GET"]),
         Route("/v1/tables", edge.create_table, methods=["POST"]),
@@ -67,12 +70,12 @@ class _Edge:
         self._metrics = metrics
 
     async def get_rows(self, request: Request) -> Response:
-        asked = RowRequest(request.path_params["table"], request.path_params["id"])
+        asked = _row_request(request)
         records = await self._service.get_rows(asked, _caller(request))
         return _json({"records": records, "total": len(records)})
 
     async def delete_rows(self, request: Request) -> Response:
-        asked = RowRequest(request.path_params["table"], request.path_params["id"])
+        asked = _row_request(request)
         deleted = await self._service.delete_rows(asked, _caller(request))
         return _json({"success": True, "message": f"{deleted} records deleted", "deleted": deleted})
 
@@ -158,7 +161,7 @@ class _Edge:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, _: Request) -> Response:
-        return Response(OPENAPI_JSON, media_type="application/json")
+        return Response(openapi_json(), media_type="application/json")
 
     async def _body(self, request: Request, decoder: msgspec.json.Decoder[Any]) -> Any:
         return decode_json(
@@ -169,6 +172,29 @@ class _Edge:
 def _caller(request: Request) -> Caller:
     found: Caller = request.state.caller
     return found
+
+
+def _row_request(request: Request) -> RowRequest:
+    """The id is the rest of the path, or `?id=`: clients rewrite paths with the parts . and .. before they send them."""
+    found = request.path_params.get("id", request.query_params.get("id"))
+    if found is None:
+        raise InvalidError("id: missing; it follows the table in the path, or is given by ?id=")
+    return RowRequest(request.path_params["table"], found)
+
+
+class _Anything(Convertor[str]):
+    """The rest of a path, slashes and line ends included."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
 
 
 def _flag(request: Request, name: str) -> bool:

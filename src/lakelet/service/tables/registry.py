@@ -9,6 +9,7 @@ Nothing is remembered beside the warehouse, so that a restart, or another proces
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock
-from lakelet.errors import AlreadyExistsError, InvalidError, NotFoundError
+from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError
 from lakelet.options import SERVICE_ATTACHED, SERVICE_CREATED_AT, SERVICE_NAME, SERVICE_STATUS
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_config import (
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 DATABASE = "default"
 _SERVICE = "service."
+_LOG = logging.getLogger(__name__)
 
 
 class TableRegistry:
@@ -168,15 +170,18 @@ class TableRegistry:
             if opened is None:
                 if request.if_exists:
                     return DropTableResult(f"table {request.table_name!r} is not served here: nothing to do")
-                return DropTableResult(self.open(request.table_name).name)
+                raise NotFoundError(f"table {request.table_name!r} is not served here")
             if request.cascade:
                 table = opened.table
                 table.alter(lambda schema: table.with_options(schema, {SERVICE_STATUS.name: DELETING}))
-            opened.close()
-            if request.cascade:
+                _close_for_deletion(opened)
                 deleted = self._delete(opened)
                 answer = DropTableResult(f"table {opened.name!r} dropped, {deleted} files deleted", deleted)
             else:
+                # Nothing has changed yet where rows cannot be committed: the table is still served.
+                if opened.writer is not None:
+                    opened.writer.flush()
+                opened.close()
                 self._detach(opened)
                 answer = DropTableResult(
                     f"table {opened.name!r} is no longer served; its files stay {opened.table.name}"
@@ -232,6 +237,14 @@ class TableRegistry:
         self._lake.drop_table(opened.table.name, if_exists=True)
         shutil.rmtree(logs, ignore_errors=True)
         return deleted
+
+
+def _close_for_deletion(opened: OpenTable) -> None:
+    """Close the writer of a table whose rows are about to be deleted: that they cannot be committed is no reason to stop."""
+    try:
+        opened.close()
+    except LakeletError as error:
+        _LOG.warning("table %s is deleted with rows that were not committed: %s", opened.name, error)
 
 
 def _check_properties(properties: Mapping[str, str | None]) -> None:

@@ -103,7 +103,7 @@ class RunningQuery:
     known: SqlResult | None = None
 
     def arrow(self) -> SqlResult:
-        """The rows as Arrow, columns of one name told apart."""
+        """The rows as Arrow, repeated column names with a number behind them."""
         result = self.known or self.space.rows_of(self.relation, self.placed)
         names = unique_columns(result.schema.names)
         schema = pa.schema([field.with_name(name) for field, name in zip(result.schema, names, strict=True)])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.errors import InvalidError, LakeletError, NotFoundError, PermissionDeniedError, UnavailableError
+from lakelet.errors import InvalidError, LakeletError, NotFoundError, OverloadedError, PermissionDeniedError
 from lakelet.service.query.query_engine import QueryEngine, QueryRequest
 from lakelet.service.query.query_limits import QueryLimitError, QueryLimits
 from lakelet.service.query.query_run import QueryCancelledError
@@ -320,7 +320,7 @@ def test_a_query_is_cancelled_by_its_request(served: ServedLake) -> None:
 def test_queries_wait_for_their_turn(served: ServedLake) -> None:
     with engine_of(served, QueryLimits(running=1, wait_seconds=0.01)) as engine:
         first = engine.run(QueryRequest("SELECT 1"))
-        with pytest.raises(UnavailableError, match="1 queries are running"):
+        with pytest.raises(OverloadedError, match="1 queries are running"):
             engine.run(QueryRequest("SELECT 2"))
         first.close()
         assert rows(engine, "SELECT 3 AS a") == [{"a": 3}]

@@ -1,0 +1,118 @@
+"""The gRPC server: both services, the health protocol and reflection, on the event loop of the process."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from lakelet.errors import InvalidError
+from lakelet.service.access.access import Access
+from lakelet.service.grpc.lakelet_edge import LakeletEdge
+from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class, service_methods
+from lakelet.service.grpc.olap_edge import OlapEdge
+from lakelet.service.grpc.rpc_calls import streaming, unary
+from lakelet.service.service import Service
+
+_LOG = logging.getLogger("lakelet.service.grpc")
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+_NO_LIMIT = -1
+
+
+class Edge(Protocol):
+    """The methods of one service, by the names of its RPCs in lower case with underscores."""
+
+    @property
+    def open_methods(self) -> frozenset[str]:
+        """RPCs that need no key."""
+
+
+class GrpcServer:
+    """A server that listens from `start` to `stop`."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._health = _Health(service)
+        self._server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", service.settings.most_body_bytes),
+                # A result has its own limit, of queries.
+                ("grpc.max_send_message_length", _NO_LIMIT),
+                ("grpc.so_reuseport", 0),
+            ]
+        )
+        for name, edge in ((OLAP, OlapEdge(service)), (LAKELET, LakeletEdge(service))):
+            handlers = dict(_handlers(name, edge, access))
+            self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection((OLAP, LAKELET, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port that was bound. InvalidError where it is taken."""
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            bound = self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise InvalidError(f"{address} cannot be listened at: {error}") from None
+        if not bound:
+            raise InvalidError(f"{address} cannot be listened at")
+        await self._server.start()
+        return int(bound)
+
+    async def stop(self, drain_seconds: float) -> None:
+        """Take no further calls, and answer those that run."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(drain_seconds)
+
+
+class _Health(health.aio.HealthServicer):  # type: ignore[misc]
+    """The health protocol, which tells the state of the service when it is asked."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self._service_of_rows = service
+        self._stopping = False
+
+    async def Check(self, request: Any, context: Any) -> Any:
+        """Whether requests should be sent here."""
+        await self._refresh()
+        return await super().Check(request, context)
+
+    async def enter_graceful_shutdown(self) -> None:
+        """Say from now on that no requests should be sent here."""
+        self._stopping = True
+        await super().enter_graceful_shutdown()
+
+    async def _refresh(self) -> None:
+        if self._stopping:
+            return
+        found = await self._service_of_rows.health()
+        statuses = health_pb2.HealthCheckResponse.ServingStatus
+        status = statuses.SERVING if found.is_ready else statuses.NOT_SERVING
+        for name in ("", OLAP, LAKELET):
+            await self.set(name, status)
+
+
+def _handlers(name: str, edge: Edge, access: Access) -> Iterator[tuple[str, Any]]:
+    """A handler for each method of a service that the edge has."""
+    for method in service_methods(name):
+        found = getattr(edge, _WORD.sub("_", method.name).lower(), None)
+        if found is None:
+            # The client gets UNIMPLEMENTED.
+            continue
+        codecs = {
+            "request_deserializer": message_class(method.input_type.full_name).FromString,
+            "response_serializer": message_class(method.output_type.full_name).SerializeToString,
+        }
+        if method.server_streaming:
+            yield method.name, grpc.unary_stream_rpc_method_handler(streaming(access, found), **codecs)
+        elif method.client_streaming:
+            yield method.name, grpc.stream_unary_rpc_method_handler(unary(access, found), **codecs)
+        else:
+            handler = unary(access, found, is_open=method.name in edge.open_methods)
+            yield method.name, grpc.unary_unary_rpc_method_handler(handler, **codecs)

@@ -1,0 +1,111 @@
+"""`lakelet.v1.LakeletService`: batches, streams of batches, and Arrow results."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+from lakelet.errors import InvalidError, LakeletError
+from lakelet.service.access.caller import WRITE
+from lakelet.service.grpc.message_types import message_class
+from lakelet.service.grpc.olap_edge import record_of_message
+from lakelet.service.grpc.rpc_calls import Call
+from lakelet.service.grpc.struct_values import params_of
+from lakelet.service.ingest.arrow_records import decode_arrow
+from lakelet.service.service import Service
+from lakelet.service.values import BatchRequest, Record, RefusedRecord, WriteResult
+
+
+class LakeletEdge:
+    """The methods of the service, by the names of their RPCs."""
+
+    open_methods: frozenset[str] = frozenset()
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def write_batch(self, message: Any, call: Call) -> Any:
+        """Write a batch."""
+        return _answer(await self._write(message, call))
+
+    async def write_stream(self, messages: AsyncIterator[Any], call: Call) -> Any:
+        """Write a batch for each message; places of refused records are counted over all of them."""
+        written = rest = given = 0
+        refused: list[RefusedRecord] = []
+        async for message in messages:
+            try:
+                done = await self._write(message, call)
+            except LakeletError as error:
+                # The client has to know what it need not send again.
+                error.trailing = (("lakelet-written", str(written)),)  # type: ignore[attr-defined]
+                raise
+            refused += [replace(one, place=given + one.place) for one in done.refused]
+            written, rest = written + done.written, rest + done.rest_values
+            given += done.written + len(done.refused)
+        return _answer(WriteResult(written, rest, tuple(refused)))
+
+    async def query_arrow(self, message: Any, call: Call) -> AsyncIterator[Any]:
+        """Answer a SELECT as an Arrow IPC stream."""
+        from lakelet.service.query.query_engine import QueryRequest  # noqa: PLC0415 - DuckDB is loaded by the first query.
+
+        request = QueryRequest(
+            message.sql,
+            params=params_of(message.params),
+            request_id=call.request_id,
+            time_zone=message.time_zone or None,
+            timeout_seconds=message.timeout_seconds or None,
+        )
+        made = message_class("lakelet.v1.QueryArrowResponse")
+        async for part in await self._service.query_arrow(request, call.caller):
+            yield made(arrow=part)
+
+    async def cancel_query(self, message: Any, _: Call) -> Any:
+        """Interrupt a query."""
+        await self._service.cancel_query(message.request_id)
+        return message_class("lakelet.v1.CancelQueryResponse")()
+
+    async def _write(self, message: Any, call: Call) -> WriteResult:
+        call.caller.check(WRITE, message.table)
+        key = message.idempotency_key or None
+        if message.arrow:
+            if message.records:
+                raise InvalidError("expected records or Arrow, found both")
+            rows = decode_arrow(message.arrow)
+            return await self._service.write_batch(BatchRequest(message.table, rows, message.partial, key), call.caller)
+        records, places, refused = _records(message)
+        if not records and refused:
+            return WriteResult(0, refused=tuple(refused))
+        request = BatchRequest(message.table, records, message.partial, key)
+        done = await self._service.write_batch(request, call.caller)
+        # The operation layer counts places among the records that it was given.
+        refused += [replace(one, place=places[one.place]) for one in done.refused]
+        return replace(done, refused=tuple(sorted(refused, key=lambda one: one.place)))
+
+
+def _records(message: Any) -> tuple[list[Record], list[int], list[RefusedRecord]]:
+    """The valid records of a batch, their places, and those that are refused; InvalidError for an invalid one unless the batch is
+    partial."""
+    records: list[Record] = []
+    places: list[int] = []
+    refused: list[RefusedRecord] = []
+    for place, one in enumerate(message.records):
+        try:
+            records.append(record_of_message(one))
+            places.append(place)
+        except InvalidError as error:
+            if not message.partial:
+                raise InvalidError(f"record {place}: {error}; none of the batch was written") from None
+            refused.append(RefusedRecord(place, str(error)))
+    return records, places, refused
+
+
+def _answer(done: WriteResult) -> Any:
+    refused_class = message_class("lakelet.v1.RefusedRecord")
+    return message_class("lakelet.v1.WriteBatchResponse")(
+        written=done.written,
+        rest_values=done.rest_values,
+        refused=[refused_class(place=one.place, reason=one.reason) for one in done.refused],
+        repeated_request=done.repeated,
+        message=done.message,
+    )

@@ -1,0 +1,168 @@
+"""Records end up as rows of a native table: every value is found again, in its column or in `payload_rest`."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lakelet
+from lakelet.errors import OverloadedError
+from lakelet.service.values import Record
+from tests.unit.service.served_lake import ServedLake
+
+HARD = [
+    {"name": "张三", "age": 25, "city": "北京"},
+    {"age": 25.0, "tags": ["a", None, "b"], "n": {"x": 1}},
+    {"age": 25.5, "n": {"x": 1.5, "y": [{"z": 1}]}},
+    {"age": "old", "Age": 3, "big": 2**60, "huge": 2**70},
+    {"big": 0.5, "age": 2**60, "empty": [], "nothing": {}},
+    {"n": {"x": "text"}, "tags": [1]},
+    {"带 点.的": True, "": 1, "s": "\u2028'\"\\"},
+    {},
+]
+
+
+def same(found: Any, sent: Any) -> bool:
+    """Whether two values are the same JSON; a number is its value."""
+    if isinstance(sent, dict):
+        there = {name: value for name, value in sent.items() if value is not None}
+        return isinstance(found, dict) and found.keys() == there.keys() and all(same(found[n], there[n]) for n in there)
+    if isinstance(sent, list):
+        return isinstance(found, list) and len(found) == len(sent) and all(map(same, found, sent))
+    return type(found) in (type(sent), float, int) and bool(found == sent)
+
+
+@pytest.mark.parametrize(
+    "properties", [{}, {"primary_key": "id"}, {"primary_key": "id, timestamp"}, {"partitioning": "id-day"}]
+)
+def test_every_value_is_found_again_before_and_after_a_flush(tmp_path: Path, properties: dict[str, str]) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", properties=properties)
+        for number, payload in enumerate(HARD):
+            served.write("t", payload, id=f"k{number}")
+            if number == 3:
+                served.flush("t")
+        for number, payload in enumerate(HARD):
+            (found,) = served.payloads("t", f"k{number}")
+            assert same(found, payload), (found, payload)
+        served.flush("t")
+        for number, payload in enumerate(HARD):
+            (found,) = served.payloads("t", f"k{number}")
+            assert same(found, payload), (found, payload)
+        assert served.rows("SELECT count(*) AS n FROM t") == [{"n": len(HARD)}]
+
+
+def test_what_fits_no_field_is_counted_and_null_in_the_payload(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        served.write("t", {"age": 1}, id="a")
+        answer = served.write("t", {"age": "old", "x": 1}, id="b")
+        assert answer["rest_values"] == 1
+        served.flush("t")
+        rows = served.rows("SELECT id, payload.age AS age, payload_rest FROM t ORDER BY id")
+        assert [(row["id"], row["age"]) for row in rows] == [("a", 1), ("b", None)]
+        assert json.loads(rows[1]["payload_rest"]) == {"age": "old"}
+
+
+def test_a_batch_alters_the_table_once(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        before = len(served.lake.table("default.t").schemas())
+        records = [
+            {
+                "id": f"k{number}",
+                "timestamp": "2026-01-31T10:00:00Z",
+                "payload": {f"f{number}": number, "x": number / 2},
+            }
+            for number in range(20)
+        ]
+        answer = served.request("POST", "/v1/data/batch?table=t", json=records)
+        assert answer.json()["written"] == 20
+        assert len(served.lake.table("default.t").schemas()) == before + 1
+
+
+def test_integers_become_doubles_where_no_integer_would_change(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        served.write("t", {"a": 1, "b": 2**53 + 1, "n": [1]})
+        served.flush("t")
+        served.write("t", {"a": 0.5, "b": 0.5, "n": [0.5]})
+        assert served.payload_type("t") == "ROW<`a` DOUBLE, `b` BIGINT, `n` ARRAY<DOUBLE>>"
+        assert served.payloads("t") == [{"a": 1.0, "b": 2**53 + 1, "n": [1.0]}, {"a": 0.5, "b": 0.5, "n": [0.5]}]
+        served.flush("t")
+        assert served.rows("SELECT sum(payload.a) AS a, max(payload.b) AS b FROM t") == [{"a": 1.5, "b": 2**53 + 1}]
+        assert served.rows("SELECT count(*) AS n FROM t WHERE payload.a > 0.7") == [{"n": 1}]
+
+
+def test_that_a_field_stays_exact_is_known_after_a_restart(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        served.write("t", {"b": 2**53 + 1})
+    with ServedLake(tmp_path) as served:
+        served.write("t", {"b": 0.5})
+        assert served.payload_type("t") == "ROW<`b` BIGINT>"
+        assert served.payloads("t")[0] == {"b": 2**53 + 1}
+
+
+def test_another_process_that_alters_the_table_meanwhile_is_followed(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        served.write("t", {"a": 1})
+        other = lakelet.connect(served.settings.warehouse).table("default.t")
+        other.add_column("payload.b", "STRING")
+        assert served.write("t", {"b": "x", "c": 1}).get("rest_values") is None
+        assert served.payload_type("t") == "ROW<`a` BIGINT, `b` STRING, `c` BIGINT>"
+        other.drop_column("payload.a")
+        served.write("t", {"a": "now a text"}, id="b")
+        assert served.payloads("t", "b") == [{"a": "now a text"}]
+
+
+def test_many_requests_share_syncs_and_one_bad_request_harms_no_other(tmp_path: Path) -> None:
+    async def write_all(served: ServedLake) -> list[object]:
+        lane = served.service.ingest.lane("t")
+        long = "x" * 300
+        units = [[Record(f"k{number}" if number != 7 else long, 0, {"n": number})] for number in range(200)]
+        return await asyncio.gather(*(lane.submit(unit) for unit in units), return_exceptions=True)
+
+    with ServedLake(tmp_path) as served:
+        # An id of 300 bytes is no name of a partition's folder: found out when rows are put.
+        served.create("t", properties={"partitioning": "id-day"})
+        served.write("t", {"n": 0}, id="first")
+        outcomes = served.run(write_all(served))
+        assert [place for place, outcome in enumerate(outcomes) if outcome != 0] == [7]
+        assert isinstance(outcomes[7], lakelet.InvalidError)
+        assert served.service.tables.open("t").buffered_records == 200
+
+
+def test_more_than_may_wait_is_refused_and_not_written(tmp_path: Path) -> None:
+    async def overload(served: ServedLake) -> list[object]:
+        lane = served.service.ingest.lane("t")
+        # The lane's thread waits for its turn: requests pile up behind it.
+        with lane.ingest.turn:
+            tasks = [asyncio.ensure_future(lane.submit([Record(f"k{number}", 0, {})])) for number in range(10)]
+            await asyncio.sleep(0)
+            refused = [task for task in tasks if task.done()]
+            assert len(refused) == 5
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    with ServedLake(tmp_path, most_waiting_records=5) as served:
+        served.create("t")
+        outcomes = served.run(overload(served))
+        assert [isinstance(one, OverloadedError) for one in outcomes] == [False] * 5 + [True] * 5
+        assert served.service.tables.open("t").buffered_records == 5
+
+
+def test_buffer_size_flushes(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", buffer_size=10, flush_interval_seconds=3600)
+        for number in range(10):
+            served.write("t", {"n": number}, id=f"k{number}")
+
+        async def wait() -> None:
+            while not served.service.ingest.flushes:
+                await asyncio.sleep(0.01)
+
+        served.run(wait())
+        assert served.rows("SELECT count(*) AS n FROM t") == [{"n": 10}]

@@ -1,0 +1,67 @@
+"""The OpenAPI document describes the edge: every route is in it, and generated requests are answered as it says."""
+
+import json
+from pathlib import Path
+
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from lakelet.service.rest.metrics import RequestMetrics
+from lakelet.service.rest.openapi import openapi_json
+from lakelet.service.rest.routes import routes
+from tests.unit.service.served_lake import ServedLake
+
+_CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance, not_a_server_error]
+# Texts for machines other than clients of the API.
+_OTHERS = {"/metrics", "/openapi.json"}
+
+
+def test_every_route_is_described(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        there = {
+            (route.path.replace(":anything", ""), method)
+            for route in routes(served.service, RequestMetrics())
+            for method in (route.methods or set()) - {"HEAD"}
+        }
+    there |= {("/v1/data", "POST"), ("/v1/data/batch", "POST")}
+    described = {
+        (path, method.upper()) for path, methods in json.loads(openapi_json())["paths"].items() for method in methods
+    }
+    assert {one for one in there if one[0] not in _OTHERS} == described
+
+
+def test_generated_requests_are_answered_as_described(tmp_path: Path) -> None:
+    """No request, valid or not, is answered with a server error, an undocumented status or another body than described."""
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        schema = schemathesis.openapi.from_dict(json.loads(openapi_json()))
+
+        @given(case=schema.as_strategy())
+        @settings(
+            max_examples=150,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        def check(case: schemathesis.Case) -> None:
+            given_request = case.as_transport_kwargs(base_url="http://localhost")
+            given_request.pop("cookies", None)
+            answer = served.request(
+                given_request["method"],
+                given_request["url"],
+                params=given_request.get("params"),
+                headers=dict(given_request.get("headers") or {}),
+                **{name: given_request[name] for name in ("json", "data") if given_request.get(name) is not None},
+            )
+            assert answer.status_code != 500, answer.text
+            case.validate_response(answer, checks=_CHECKS)
+
+        check()
