@@ -134,7 +134,7 @@ class Client:
         time_zone: str | None = None,
         timeout_seconds: float | None = None,
     ) -> QueryAnswer:
-        """Run a SELECT; `params` are the values of `$name`, or of `?`. Texts without a zone are in `time_zone`, UTC by default."""
+        """Run a SELECT; `params` are values of `$name`, or of `?`. Texts without a zone are in `time_zone`, by default UTC."""
         body: dict[str, object] = {"sql": sql}
         if params is not None:
             body["params"] = dict(params) if isinstance(params, Mapping) else list(params)
