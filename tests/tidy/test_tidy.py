@@ -25,7 +25,7 @@ ROOT_FILES = frozenset(
         *("requirements-dev.lock", "requirements.lock"),
     )
 )
-ROOT_FOLDERS = frozenset((".ci", ".github", "benchmarks", "docs", "examples", "scripts", "src", "tests"))
+ROOT_FOLDERS = frozenset((".ci", ".github", "benchmarks", "deploy", "docs", "examples", "scripts", "src", "tests"))
 DUCKDB_INSTANCE = Path("src/lakelet/predicate/instance.py")
 CLOCK_AND_IDS = (Path("src/lakelet/clock.py"), Path("src/lakelet/ids.py"))
 

@@ -39,15 +39,22 @@ class WriteRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class JsonLines:
+    """Records as NDJSON, as they came."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class BatchRequest:
     """Write records into one table, all of them or none; with `partial` those that are valid.
 
-    `records` are `Record`s, or mappings that have not been validated yet, as a JSON body gives them; or rows are an Arrow table
-    with the columns `id`, `timestamp` and `payload`.
+    `records` are `Record`s, or mappings that have not been validated yet, as a JSON body gives them; or NDJSON; or an
+    Arrow table with the columns `id`, `timestamp` and `payload`.
     """
 
     table: str
-    records: Sequence[Record | Mapping[str, Any]] | pa.Table
+    records: Sequence[Record | Mapping[str, Any]] | pa.Table | JsonLines
     partial: bool = False
     idempotency_key: str | None = None
 

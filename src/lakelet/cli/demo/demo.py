@@ -18,6 +18,7 @@ from lakelet.catalog import connect
 from lakelet.catalog.lake import Lake
 from lakelet.cli.demo.demo_engines import Engine, open_engine
 from lakelet.cli.demo.demo_pipeline import show_pipeline
+from lakelet.cli.demo.demo_service import show_service
 from lakelet.cli.demo.demo_stream import show_stream
 from lakelet.cli.demo.demo_writer import show_cache, show_writer
 from lakelet.cli.maintenance import compaction_bar
@@ -46,7 +47,7 @@ class _Demo:
 
 def run_demo(warehouse: str, options: Mapping[str, str], output: Output, *, rows: int, engine: str) -> None:
     """Ingest, upsert, compact, query, get, overwrite, delete, evolve, travel back, read changes, merge, insert into Iceberg,
-    put rows through a writer that is killed, write and follow a stream, run a pipeline, check."""
+    put rows through a writer that is killed, write and follow a stream, run a pipeline, serve a table over HTTP, check."""
     with open_engine(engine, warehouse, options, output) as opened:
         _run(warehouse, options, output, rows, opened)
 
@@ -73,7 +74,7 @@ def _run(warehouse: str, options: Mapping[str, str], output: Output, rows: int, 
     demo = _Demo(lake, orders, output, rows, engine)
     steps = (
         *(_ingest, _upsert, _compact, _query, _get, _overwrite, _delete, _evolve, _travel, _changes),
-        *(_merge, _iceberg, _writer, _stream, _pipeline, _check),
+        *(_merge, _iceberg, _writer, _stream, _pipeline, _service, _check),
     )
     for number, step in enumerate(steps, 1):
         started = SystemClock().monotonic()
@@ -247,6 +248,14 @@ def _pipeline(demo: _Demo, number: int) -> str:
     else:
         show_pipeline(demo.engine.pipeline_runner, DATABASE, demo.output)
     return "pipeline"
+
+
+def _service(demo: _Demo, number: int) -> str:
+    demo.output.note(
+        f"[bold]{number}. Serve[/bold] a table over HTTP: rows are durable when they are answered, and queried at once"
+    )
+    show_service(demo.lake, demo.output)
+    return "serve"
 
 
 def _check(demo: _Demo, number: int) -> str:

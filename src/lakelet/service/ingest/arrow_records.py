@@ -41,7 +41,9 @@ def records_of_arrow(rows: pa.Table) -> Iterator[Record]:
     ):
         if moment is None:
             raise InvalidError(f"record {place}: timestamp: expected one, found NULL")
-        yield Record(check_id(key), check_timestamp_us(moment), payload or {})
+        if payload is None:
+            raise InvalidError(f"record {place}: payload: expected one, found NULL")
+        yield Record(check_id(key), check_timestamp_us(moment), payload)
 
 
 def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pyarrow as pa
 
 from lakelet.clock import Clock
-from lakelet.errors import InvalidError, LakeletError, UnavailableError
-from lakelet.service.ingest.arrow_records import records_of_arrow
+from lakelet.errors import LakeletError, UnavailableError
+from lakelet.service.ingest.batch_records import batch_records
 from lakelet.service.ingest.ingest_lane import IngestLane
-from lakelet.service.ingest.record import record_of
 from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.tables.registry import TableRegistry
-from lakelet.service.values import BatchRequest, Record, RefusedRecord, WriteResult
+from lakelet.service.values import BatchRequest, Record, WriteResult
 
 _LOG = logging.getLogger(__name__)
 _WRITE_THREADS = 8
@@ -64,9 +62,9 @@ class Ingest:
         """Records of all tables that are neither written nor refused."""
         return sum(lane.records_waiting for lane in self._lanes.values())
 
-    async def write(self, table: str, records: Sequence[Record]) -> WriteResult:
+    async def write(self, table: str, records: Sequence[Record] | pa.Table) -> WriteResult:
         """Write validated records of one table, all or none."""
-        rest = await self.lane(table).submit(records) if records else 0
+        rest = await self.lane(table).submit(records) if len(records) else 0
         self.records_written += len(records)
         self.rest_values += rest
         return WriteResult(len(records), rest)
@@ -74,8 +72,9 @@ class Ingest:
     async def write_batch(self, request: BatchRequest) -> WriteResult:
         """Validate the records of a batch and write them; with `partial` those that are valid."""
         # Asked first: an unknown table is told before its records are.
-        self._tables.open(request.table)
-        records, refused = _validated(request.records, partial=request.partial)
+        opened = self._tables.open(request.table)
+        loop = asyncio.get_running_loop()
+        records, refused = await loop.run_in_executor(self._writers, batch_records, opened, request)
         written = await self.write(request.table, records)
         return WriteResult(written.written, written.rest_values, refused)
 
@@ -145,19 +144,3 @@ class Ingest:
     def _shut_down(self) -> None:
         self._writers.shutdown()
         self._flushers.shutdown()
-
-
-def _validated(
-    given: Sequence[Record | Mapping[str, Any]] | pa.Table, *, partial: bool
-) -> tuple[list[Record], tuple[RefusedRecord, ...]]:
-    rows = records_of_arrow(given) if isinstance(given, pa.Table) else given
-    records: list[Record] = []
-    refused: list[RefusedRecord] = []
-    for place, row in enumerate(rows):
-        try:
-            records.append(row if isinstance(row, Record) else record_of(row))
-        except InvalidError as error:
-            if not partial:
-                raise InvalidError(f"record {place}: {error}; none of the batch was written") from None
-            refused.append(RefusedRecord(place, str(error)))
-    return records, tuple(refused)

@@ -15,7 +15,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from lakelet.errors import InvalidError, OverloadedError, TooLargeError
+from lakelet.service.ingest.arrow_records import records_of_arrow
 from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.values import Record
 
@@ -25,9 +28,9 @@ _GROUP_RECORDS = 20_000
 
 @dataclass(slots=True, eq=False)
 class _Unit:
-    """The records of one request, all of which are written or none."""
+    """The records of one request, all of which are written or none; or its rows in Arrow."""
 
-    records: Sequence[Record]
+    records: Sequence[Record] | pa.Table
     answer: asyncio.Future[int]
 
 
@@ -52,7 +55,7 @@ class IngestLane:
         """Records that are neither written nor refused yet."""
         return self._records_waiting
 
-    async def submit(self, records: Sequence[Record]) -> int:
+    async def submit(self, records: Sequence[Record] | pa.Table) -> int:
         """Write records and return when they are durable; how many values went to `payload_rest`."""
         if self._records_waiting and self._records_waiting + len(records) > self._most_waiting:
             raise OverloadedError(
@@ -90,13 +93,32 @@ class IngestLane:
         loop.call_soon_threadsafe(self._finish, group, outcomes)
 
     def _outcomes(self, group: Sequence[_Unit]) -> list[int | BaseException]:
+        """What became of each request. Those with Arrow rows are written one by one, all others together."""
+        rows = {id(unit): self._one_outcome(unit) for unit in group if isinstance(unit.records, pa.Table)}
+        others = [unit for unit in group if id(unit) not in rows]
+        records = dict(zip(map(id, others), self._record_outcomes(others), strict=True))
+        return [{**rows, **records}[id(unit)] for unit in group]
+
+    def _one_outcome(self, unit: _Unit) -> int | BaseException:
+        """Write Arrow rows as they are if they fit, else as records."""
+        try:
+            if self.ingest.write_fitting(unit.records):
+                return 0
+            (rest,) = self.ingest.write([list(records_of_arrow(unit.records))])
+            return rest
+        except Exception as error:
+            return error
+
+    def _record_outcomes(self, group: Sequence[_Unit]) -> list[int | BaseException]:
+        if not group:
+            return []
         try:
             return list(self.ingest.write([unit.records for unit in group]))
         except (InvalidError, TooLargeError) as error:
             if len(group) == 1:
                 return [error]
             # One request must not fail for the fault of another, nor because together they are too large.
-            return [outcome for unit in group for outcome in self._outcomes([unit])]
+            return [outcome for unit in group for outcome in self._record_outcomes([unit])]
         except Exception as error:
             return [error] * len(group)
 

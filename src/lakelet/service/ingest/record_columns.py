@@ -1,4 +1,7 @@
-"""Records to the columns of a served table: converted values in `payload`, what fits no field in `payload_rest`."""
+"""Records to the columns of a served table: converted values in `payload`, what fits no field in `payload_rest`.
+
+A table that was attached and has no column `payload` takes the fields of payloads as columns of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
+from lakelet.model.types import Atomic, Field, Kind
 from lakelet.service.ingest.payload_growth import MisfitError
 from lakelet.service.ingest.payload_schema import Misfit, payload_row
 from lakelet.service.ingest.payload_values import Converter, converter_of
-from lakelet.service.tables.served_table import exact_integers
+from lakelet.service.tables.served_table import exact_integers, is_attached
 from lakelet.service.tables.table_layout import DAY, ID, PAYLOAD, PAYLOAD_REST, TIMESTAMP
 from lakelet.service.timestamps import DAY_US
 from lakelet.service.values import Record
@@ -23,18 +27,22 @@ _ZONED_MICROSECONDS = pa.timestamp("us", "UTC")
 
 
 class RecordColumns:
-    """Makes columns of records, for one schema of a table that the service made."""
+    """Makes columns of records, for one schema of a table."""
 
     def __init__(self, schema: TableSchema) -> None:
         self.schema = schema
-        row, exact = payload_row(schema), exact_integers(schema)
-        self._converters: dict[str, Converter] = {}
-        self._payload: pa.StructType | None = None
-        if row is not None:
-            self._converters = {
-                field.name: converter_of(field.type, takes_large=field.name in exact) for field in row.fields
-            }
-            self._payload = arrow_schema(schema.fields).field(PAYLOAD).type
+        exact, attached = exact_integers(schema), is_attached(schema)
+        row = payload_row(schema)
+        self._arrow = arrow_schema(schema.fields)
+        self.is_flat = attached and PAYLOAD not in schema.names
+        self._day = next((field for field in schema.fields if field.name == DAY and _is_date(field)), None)
+        fields: Sequence[Field] = () if row is None else row.fields
+        if self.is_flat:
+            own = {ID, TIMESTAMP} | ({DAY} if self._day is not None else set())
+            fields = [field for field in schema.fields if field.name not in own]
+        self._converters: dict[str, Converter] = {
+            field.name: converter_of(field.type, takes_large=attached or field.name in exact) for field in fields
+        }
 
     def convert(self, records: Sequence[Record]) -> tuple[pa.Table, list[Misfit]]:
         """The columns of records, without the values that do not fit; and those values: place, field and value."""
@@ -52,25 +60,38 @@ class RecordColumns:
                     values[name][place] = convert(value)
                 except MisfitError:
                     misfits.append((place, name, value))
-        moments = [record.timestamp_us for record in records]
-        columns = {
-            ID: pa.array([record.id for record in records], pa.string()),
-            TIMESTAMP: pa.array(moments, pa.int64()).cast(_ZONED_MICROSECONDS),
-        }
-        if self._payload is not None:
-            columns[PAYLOAD] = self._struct(values, count)
-        columns[PAYLOAD_REST] = pa.nulls(count, pa.string())
-        columns[DAY] = pa.array([moment // DAY_US for moment in moments], pa.int32()).cast(pa.date32())
-        return pa.table(columns), misfits
+        moments = pa.array([record.timestamp_us for record in records], pa.int64())
+        ids = pa.array([record.id for record in records], pa.string())
+        return self.table(ids, moments, self._payload(values, count), count), misfits
 
-    def _struct(self, values: dict[str, list[Any]], count: int) -> pa.StructArray:
-        assert self._payload is not None, "a payload with fields has a type"
-        fields = [self._payload.field(place) for place in range(self._payload.num_fields)]
+    def table(self, ids: pa.Array, moments_us: pa.Array, payload: dict[str, pa.Array], count: int) -> pa.Table:
+        """Rows of ids, moments, and what the payload is made of, in the columns that the table has."""
+        columns = {ID: ids, TIMESTAMP: moments_us.cast(_ZONED_MICROSECONDS)}
+        columns.update(payload)
+        if PAYLOAD_REST in self.schema.names and not self.is_flat:
+            columns[PAYLOAD_REST] = pa.nulls(count, pa.string())
+        if self._day is not None:
+            columns[DAY] = day_of(moments_us)
+        return pa.table(columns)
+
+    def _payload(self, values: dict[str, list[Any]], count: int) -> dict[str, pa.Array]:
         try:
+            if self.is_flat:
+                return {name: pa.array(found, self._arrow.field(name).type) for name, found in values.items()}
+            if not values:
+                return {}
+            wanted = self._arrow.field(PAYLOAD).type
+            fields = [wanted.field(place) for place in range(wanted.num_fields)]
             arrays = [pa.array(values[field.name], field.type) for field in fields]
         except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
             raise InvalidError(f"payload: {error}") from None
-        return pa.StructArray.from_arrays(arrays, fields=fields)
+        return {PAYLOAD: pa.StructArray.from_arrays(arrays, fields=fields)}
+
+
+def day_of(moments_us: pa.Array) -> pa.Array:
+    """The day in UTC of moments, before 1970, too."""
+    numbers = moments_us.to_numpy(zero_copy_only=False) // DAY_US
+    return pa.array(numbers.astype("int32")).cast(pa.date32())
 
 
 def with_rest(rows: pa.Table, misfits: Sequence[Misfit]) -> pa.Table:
@@ -94,3 +115,7 @@ def rest_text(values: dict[str, Any]) -> str:
         return json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidError(f"payload: a value that fits no column cannot be kept as JSON either: {error}") from None
+
+
+def _is_date(field: Field) -> bool:
+    return isinstance(field.type, Atomic) and field.type.kind is Kind.DATE

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakelet.errors import ConflictError, InvalidError, TooLargeError
 from lakelet.model.schema import TableSchema
 from lakelet.options import MEMTABLE_SIZE, TableOptions
+from lakelet.service.ingest.fitting_rows import fitting_rows
 from lakelet.service.ingest.payload_schema import grow_payload
 from lakelet.service.ingest.record_columns import RecordColumns, with_rest
 from lakelet.service.tables.served_table import OpenTable
@@ -29,6 +30,15 @@ class TableIngest:
         self.config = opened.config
         # Deletions of append tables and groups of rows take turns.
         self.turn = threading.Lock()
+
+    def write_fitting(self, rows: pa.Table) -> bool:
+        """Write rows with id, timestamp and payload, if they fit the table's columns as they are; whether they did."""
+        with self.turn:
+            columns = self._newest_columns()
+            fitting = fitting_rows(rows, columns)
+            if fitting is not None:
+                self._put(fitting, columns.schema)
+            return fitting is not None
 
     def write(self, units: Sequence[Sequence[Record]]) -> list[int]:
         """Write the records of several requests with one sync; how many values of each went to `payload_rest`."""

@@ -17,13 +17,11 @@ from lakelet.service.rest.bodies import RecordBody, WriteBody
 from lakelet.service.rest.request_body import Receive, Scope, decode_json, header, read_body
 from lakelet.service.service import Service
 from lakelet.service.timestamps import parse_timestamp
-from lakelet.service.values import BatchRequest, Record, WriteRequest, WriteResult
+from lakelet.service.values import BatchRequest, JsonLines, Record, WriteRequest, WriteResult
 
 _WRITE = msgspec.json.Decoder(WriteBody)
 _RECORDS = msgspec.json.Decoder(list[RecordBody])
-_RECORD = msgspec.json.Decoder(RecordBody)
 _ANY_LIST = msgspec.json.Decoder(list[Any])
-_ANY = msgspec.json.Decoder(Any)
 _JSON, _NDJSON, _ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
@@ -61,30 +59,17 @@ def encoded_result(result: WriteResult) -> bytes:
     return msgspec.json.encode(answer)
 
 
-def _records(kind: str, body: bytes, *, partial: bool) -> Sequence[Any] | pa.Table:
+def _records(kind: str, body: bytes, *, partial: bool) -> Sequence[Any] | pa.Table | JsonLines:
     if kind == _ARROW:
         return decode_arrow(body)
     if kind in (_NDJSON, "application/jsonl"):
-        decoder: msgspec.json.Decoder[Any] = _ANY if partial else _RECORD
-        lines = [line for line in body.split(b"\n") if line.strip()]
-        return [_line(place, line, decoder, partial=partial) for place, line in enumerate(lines)]
+        return JsonLines(body)
     if kind != _JSON:
         raise InvalidError(f"content-type: expected {_JSON}, {_NDJSON} or {_ARROW}, found {kind!r}")
     if partial:
         return decode_json(body, _ANY_LIST)
     found = decode_json(body, _RECORDS)
     return [_valid(place, one) for place, one in enumerate(found)]
-
-
-def _line(place: int, line: bytes, decoder: msgspec.json.Decoder[Any], *, partial: bool) -> Any:
-    try:
-        found = decode_json(line, decoder)
-    except InvalidError as error:
-        if partial:
-            # Refused by its place, like every other record that is none.
-            return None
-        raise InvalidError(f"record {place}: {error}; none of the batch was written") from None
-    return found if partial else _valid(place, found)
 
 
 def _valid(place: int, body: RecordBody) -> Record:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock
 from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError
+from lakelet.model.types import TIMESTAMPS, Atomic, Kind
 from lakelet.options import SERVICE_ATTACHED, SERVICE_CREATED_AT, SERVICE_NAME, SERVICE_STATUS
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_config import (
@@ -213,6 +214,10 @@ class TableRegistry:
                 f"table {full} has no column {missing[0]!r}: a table that is attached has {ID} and {TIMESTAMP}, found "
                 + ", ".join(schema.names)
             )
+        for column, kinds in ((ID, (Kind.VARCHAR,)), (TIMESTAMP, TIMESTAMPS)):
+            found = schema.field(column).type
+            if not isinstance(found, Atomic) or found.kind not in kinds:
+                raise InvalidError(f"table {full}: column {column!r} is {found}, expected {kinds[0].value}")
         changes = self._served_options(name, config, attached=True)
         table.alter(lambda one: table.with_options(one, changes))
         return table

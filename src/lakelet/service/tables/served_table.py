@@ -72,13 +72,13 @@ class OpenTable:
     @property
     def is_attached(self) -> bool:
         """Whether it was made elsewhere, so that its columns stay as they are."""
-        return TableOptions(self.schema.options).get(SERVICE_ATTACHED)
+        return is_attached(self.schema)
 
     @property
     def hides_day(self) -> bool:
         """Whether `dt` is left out of `SELECT *`."""
         schema = self.schema
-        return DAY in schema.names and not TableOptions(schema.options).get(SERVICE_ATTACHED)
+        return DAY in schema.names and not is_attached(schema)
 
     # ------------------------------------------------------------------ its writer
 
@@ -138,3 +138,8 @@ def exact_integers(schema: TableSchema) -> frozenset[str]:
     """The payload fields that have held integers beyond 2^53."""
     text = TableOptions(schema.options).get(SERVICE_EXACT_INTEGERS)
     return frozenset(json.loads(text)) if text else frozenset()
+
+
+def is_attached(schema: TableSchema) -> bool:
+    """Whether a table was made elsewhere."""
+    return TableOptions(schema.options).get(SERVICE_ATTACHED)
