@@ -1,16 +1,16 @@
 """The clients and `lakelet remote` against a service that is a process of its own, in another zone."""
 
 import asyncio
+import io
 import json
-import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 import polars as pl
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakelet.cli import main
 from lakelet.client import AsyncClient, Client, Record, RepeatPolicy
 from lakelet.errors import (
     AlreadyExistsError,
@@ -29,6 +30,7 @@ from lakelet.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from lakelet.service.access.key_store import KeyStore, keys_path
 from tests.integration.test_service_process import Served, ids_in, serving
 
 MORNING = datetime(2026, 1, 31, 10, 0, 0, 1, UTC)
@@ -48,13 +50,37 @@ def client(served: Served) -> Iterator[Client]:
         yield opened
 
 
-def remote(served: Served, *arguments: str, stdin: str | None = None, **environment: str) -> Any:
-    command = [sys.executable, "-m", "lakelet", "remote", *arguments]
-    around = {**os.environ, "LAKELET_URL": served.address, "TZ": "Asia/Kathmandu", "COLUMNS": "200", **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=around, input=stdin, check=False)
+@dataclass
+class Shown:
+    """What a command printed, and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def printed(finished: Any) -> Any:
+class Remote(Protocol):
+    def __call__(self, *arguments: str, stdin: str = "", key: str = "", served: Served | None = None) -> Shown: ...
+
+
+@pytest.fixture
+def remote(served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Remote:
+    """`lakelet remote …` in this process: starting one takes longer than most commands."""
+    default = served
+
+    def run(*arguments: str, stdin: str = "", key: str = "", served: Served | None = None) -> Shown:
+        monkeypatch.setenv("LAKELET_URL", (served or default).address)
+        monkeypatch.setenv("LAKELET_API_KEY", key)
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        code = main(["remote", *arguments])
+        return Shown(code, *capsys.readouterr())
+
+    return run
+
+
+def printed(finished: Shown) -> Any:
     assert finished.returncode == 0, finished.stderr
     return [json.loads(line) for line in finished.stdout.splitlines()]
 
@@ -199,7 +225,7 @@ def test_an_event_loop(served: Served) -> None:
     asyncio.run(run())
 
 
-def test_keys(tmp_path: Path) -> None:
+def test_keys(remote: Remote, tmp_path: Path) -> None:
     with serving(tmp_path, "--require-keys") as served:
         key = served.told[0].rsplit(" ", 1)[1]
         with Client(served.address) as nobody, pytest.raises(UnauthenticatedError):
@@ -208,15 +234,13 @@ def test_keys(tmp_path: Path) -> None:
             first.create_table("mine")
             first.create_table("other")
         warehouse = str(tmp_path / "warehouse")
-        command = [sys.executable, "-m", "lakelet", "keys", "create", "reader", "--right", "mine=read", "--json"]
-        made = subprocess.run([*command, "--warehouse", warehouse], capture_output=True, text=True, check=True)
-        reader_key = json.loads(made.stdout)["key"]
+        reader_key = KeyStore(keys_path(None, warehouse)).create("reader", {"mine": "read"})
         with Client(served.address, api_key=reader_key) as reader:
             assert [one.name for one in reader.list_tables()] == ["mine"]
             with pytest.raises(PermissionDeniedError):
                 reader.write("mine", "a", MORNING, {})
-        assert remote(served, "tables").returncode == 1
-        (found,) = printed(remote(served, "tables", "--json", LAKELET_API_KEY=reader_key))
+        assert remote("tables", served=served).returncode == 1
+        (found,) = printed(remote("tables", "--json", key=reader_key, served=served))
         assert [row["table"] for row in found["rows"]] == ["mine"]
 
 
@@ -270,14 +294,14 @@ def test_clients_under_a_kill_write_nothing_twice(tmp_path: Path) -> None:
     assert acknowledged <= set(found) <= acknowledged | unknown
 
 
-def test_remote_commands(served: Served, tmp_path: Path) -> None:
-    made = remote(served, "create", "cli", "--property", "primary_key=id", "--json")
+def test_remote_commands(remote: Remote, tmp_path: Path) -> None:
+    made = remote("create", "cli", "--property", "primary_key=id", "--json")
     assert printed(made)[0]["status"] == "active"
     lines = "".join(
         json.dumps({"id": id, "timestamp": "2026-01-31T10:00:00Z", "payload": {"n": n}}) + "\n"
         for n, id in enumerate(["a/b", "ü\n", ".."])
     )
-    assert printed(remote(served, "write", "cli", "--json", stdin=lines)) == [{"title": "written to cli", "records": 3}]
+    assert printed(remote("write", "cli", "--json", stdin=lines)) == [{"title": "written to cli", "records": 3}]
     rows = [json.loads(line) for line in lines.splitlines()]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
     (tmp_path / "rows.ndjson").write_text(lines)
@@ -290,23 +314,23 @@ def test_remote_commands(served: Served, tmp_path: Path) -> None:
     with pa.ipc.new_stream(tmp_path / "rows.arrows", flat.schema) as stream:
         stream.write_table(flat)
     for ending, count in (("json", 3), ("ndjson", 3), ("parquet", 1), ("arrow", 1), ("arrows", 1)):
-        done = printed(remote(served, "write", "cli", str(tmp_path / f"rows.{ending}"), "--json"))
+        done = printed(remote("write", "cli", str(tmp_path / f"rows.{ending}"), "--json"))
         assert done[0]["records"] == count
-    found = printed(remote(served, "sql", "SELECT id, payload.n, timestamp FROM cli WHERE payload.n = $n", "--json",
+    found = printed(remote("sql", "SELECT id, payload.n, timestamp FROM cli WHERE payload.n = $n", "--json",
                            "--param", "n=7"))  # fmt: skip
     assert found == [{"rows": [{"id": "p", "n": 7, "timestamp": "2026-01-31 10:00:00.000001Z"}]}]
-    shown = remote(served, "sql", "SELECT count(*) AS n FROM cli")
+    shown = remote("sql", "SELECT count(*) AS n FROM cli")
     assert "│" in shown.stdout
     assert "4" in shown.stdout
-    assert remote(served, "sql", "-", "--output", "csv", stdin="SELECT 1 AS x").stdout == "x\n1\n"
-    (record,) = printed(remote(served, "get", "cli", "a/b", "--json"))
+    assert remote("sql", "-", "--output", "csv", stdin="SELECT 1 AS x").stdout == '"x"\n1\n'
+    (record,) = printed(remote("get", "cli", "a/b", "--json"))
     assert record["rows"] == [{"id": "a/b", "timestamp": "2026-01-31T10:00:00Z", "payload": {"n": 0}}]
-    assert printed(remote(served, "delete", "cli", "..", "--json"))[0]["records"] == 1
-    assert printed(remote(served, "health", "--json"))[0]["status"] == "ok"
-    refused = printed(remote(served, "write", "cli", "--partial", "--json", stdin=lines + '{"id": "", "timestamp": '
+    assert printed(remote("delete", "cli", "..", "--json"))[0]["records"] == 1
+    assert printed(remote("health", "--json"))[0]["status"] == "ok"
+    refused = printed(remote("write", "cli", "--partial", "--json", stdin=lines + '{"id": "", "timestamp": '
                              '"2026-01-31T10:00:00Z", "payload": {}}'))  # fmt: skip
     assert (refused[0]["records"], refused[0]["refused"], refused[1]["rows"][0]["record"]) == (3, 1, 3)
-    assert printed(remote(served, "drop", "cli", "--json"))
+    assert printed(remote("drop", "cli", "--json"))
 
 
 @pytest.mark.parametrize(
@@ -319,11 +343,11 @@ def test_remote_commands(served: Served, tmp_path: Path) -> None:
         (("tables", "--url", "ftp://x"), "InvalidError", "address"),
     ],
 )
-def test_errors_of_remote_are_one_line(served: Served, arguments: tuple[str, ...], kind: str, words: str) -> None:
-    shown = remote(served, *arguments)
+def test_errors_of_remote_are_one_line(remote: Remote, arguments: tuple[str, ...], kind: str, words: str) -> None:
+    shown = remote(*arguments)
     assert (shown.returncode, shown.stdout) == (1, "")
     assert shown.stderr.split(":")[0] in kind.split("|")
     assert words in shown.stderr
     assert "Traceback" not in shown.stderr
-    told = json.loads(remote(served, *arguments, "--json").stderr)
+    told = json.loads(remote(*arguments, "--json").stderr)
     assert told["error"] in kind.split("|")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 
 from lakelet.cli.call import Call
-from lakelet.cli.sql_command import read_text
 from lakelet.client import Client, ServedTable
 from lakelet.errors import InvalidError, NotFoundError
 
@@ -32,7 +31,7 @@ def run_query(client: Client, statement: str, params: Mapping[str, str], *, form
     from lakelet.cli.output.result_forms import write_result  # noqa: PLC0415
     from lakelet.cli.statements import parameter_values  # noqa: PLC0415
 
-    text = read_text("-") if statement == "-" else statement
+    text = sys.stdin.read() if statement == "-" else statement
     answer = client.query(text, parameter_values(params) or None)
     write_result(SqlResult.of_table(answer.to_arrow()), form, sys.stdout, limit)
 
@@ -116,7 +115,11 @@ def _lines(path: str) -> Iterator[object]:
 
 
 def _array(path: str) -> list[object]:
-    found = _decoded(read_text(path), path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = _decoded(file.read(), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidError(f"file {path!r} cannot be read as text: {error}") from error
     if not isinstance(found, list):
         raise InvalidError(f"file {path!r}: expected a JSON array, found {type(found).__name__}")
     return found
