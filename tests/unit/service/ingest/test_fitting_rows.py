@@ -1,6 +1,8 @@
 """Batches that are parsed by columns give the rows that single records give, or are left to them."""
 
+import asyncio
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from lakelet.service.ingest.fitting_rows import fitting_rows, parsed_lines
 from lakelet.service.ingest.record_columns import RecordColumns
+from lakelet.service.values import Record
 from tests.unit.service.served_lake import ServedLake
 
 KNOWN = {"i": 1, "d": 0.5, "s": "x", "b": True, "l": [1], "n": {"x": 1, "y": "z"}, "big": 2**60, "dl": [0.5]}
@@ -68,44 +71,38 @@ WRONG = [
 ]
 
 
-def post(served: ServedLake, body: bytes) -> Any:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLake]:
+    with ServedLake(tmp_path_factory.mktemp("shared")) as served:
+        yield served
+
+
+def post(served: ServedLake, body: bytes, table: str = "t") -> Any:
     headers = {"content-type": "application/x-ndjson"}
-    return served.request("POST", "/v1/data/batch?table=t", content=body, headers=headers)
+    return served.request("POST", f"/v1/data/batch?table={table}", content=body, headers=headers)
 
 
-def rows_of(folder: Path, bodies: list[bytes]) -> tuple[list[Any], list[int]]:
-    with ServedLake(folder) as served:
-        served.create("t")
-        assert post(served, FIRST).status_code == 200
-        statuses = [post(served, body).status_code for body in bodies]
-        return served.records("t", "k"), statuses
-
-
-def is_fitting(served: ServedLake, text: str) -> bool:
-    schema = served.service.tables.open("t").schema
+def is_fitting(served: ServedLake, text: str, table: str) -> bool:
+    schema = served.service.tables.open(table).schema
     found = parsed_lines(text.encode(), schema)
     return found is not None and fitting_rows(found, RecordColumns(schema)) is not None
 
 
-@pytest.mark.parametrize("text", FITTING + LEFT + WRONG)
-def test_lines_give_the_rows_that_single_records_give(tmp_path: Path, text: str) -> None:
-    with ServedLake(tmp_path / "fitting") as served:
-        served.create("t")
-        assert post(served, FIRST).status_code == 200
-        assert is_fitting(served, text) is (text in FITTING)
-    alone = tmp_path / "alone"
-    with ServedLake(alone) as served:
-        served.create("t")
-        assert post(served, FIRST).status_code == 200
-        try:
-            body = {"table": "t", **json.loads(text)}
-        except (ValueError, TypeError):
-            body = None
-        single = served.request("POST", "/v1/data", content=b"7" if body is None else json.dumps(body).encode())
-        one = served.records("t", "k")
-    rows, statuses = rows_of(tmp_path / "lines", [text.encode()])
-    assert statuses == [single.status_code] == [400 if text in WRONG else 200]
-    assert rows == one
+@pytest.mark.parametrize("number", range(len(FITTING + LEFT + WRONG)))
+def test_lines_give_the_rows_that_single_records_give(shared: ServedLake, number: int) -> None:
+    text = (FITTING + LEFT + WRONG)[number]
+    for table in (f"lines{number}", f"alone{number}"):
+        shared.create(table)
+        assert post(shared, FIRST, table).status_code == 200
+    assert is_fitting(shared, text, f"lines{number}") is (text in FITTING)
+    try:
+        body = json.dumps({"table": f"alone{number}", **json.loads(text)}).encode()
+    except (ValueError, TypeError):
+        body = b"7"
+    alone = shared.request("POST", "/v1/data", content=body)
+    lines = post(shared, text.encode(), f"lines{number}")
+    assert lines.status_code == alone.status_code == (400 if text in WRONG else 200)
+    assert shared.records(f"lines{number}", "k") == shared.records(f"alone{number}", "k")
 
 
 def test_arrow_rows_that_fit_are_not_looked_at_one_by_one(tmp_path: Path) -> None:
@@ -136,10 +133,6 @@ def test_arrow_rows_that_fit_are_not_looked_at_one_by_one(tmp_path: Path) -> Non
 
 
 def test_an_arrow_batch_beside_a_wrong_request_is_written_once(tmp_path: Path) -> None:
-    import asyncio
-
-    from lakelet.service.values import Record
-
     async def both(served: ServedLake) -> list[object]:
         lane = served.service.ingest.lane("t")
         rows = pa.table(

@@ -179,3 +179,44 @@ def test_statistics_come_from_metadata_and_count_buffered_records(tmp_path: Path
         assert stats["newest_record"] == "2026-01-31T23:00:00Z"
         total = served.request("GET", "/v1/stats").json()
         assert total == {"tables": 1, "records": 3, "files": 2, "bytes": stats["size_bytes"], "buffered_records": 1}
+
+
+def test_a_table_made_elsewhere_is_served_with_its_own_columns(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        lake = served.lake
+        lake.create_database("shop")
+        sales = lake.create_table(
+            "shop.sales",
+            [
+                ("id", "STRING NOT NULL"),
+                ("timestamp", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+                ("amount", "DECIMAL(10, 2)"),
+                ("Note", "STRING"),
+            ],
+        )
+        sales.write([{"id": "old", "timestamp": None, "amount": None, "Note": "there before"}])
+        served.create("sales", properties={"attach": "shop.sales"})
+        served.write("sales", {"amount": 9.95, "Note": "x"}, id="a")
+        for payload in ({"amount": "much"}, {"note": "other case"}, {"new": 1}, {"amount": 9.999}):
+            body = {"table": "sales", "id": "b", "timestamp": MORNING, "payload": payload}
+            answer = served.request("POST", "/v1/data", json=body)
+            assert (answer.status_code, answer.json()["code"]) == (400, "invalid"), payload
+        assert served.payloads("sales", "a") == [{"amount": "9.95", "Note": "x"}]
+        assert served.payloads("sales", "old") == [{"Note": "there before"}]
+        assert len(sales.schemas()) == 2
+        answer = served.request(
+            "POST", "/v1/tables", json={"table_name": "again", "config": {"properties": {"attach": "shop.sales"}}}
+        )
+        assert answer.status_code == 409
+    with ServedLake(tmp_path) as served:
+        assert len(served.records("sales", "a")) == 1
+
+
+def test_a_table_without_the_columns_of_a_record_is_not_attached(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.lake.create_table("default.no_time", [("id", "STRING NOT NULL")])
+        served.lake.create_table("default.numbered", [("id", "BIGINT"), ("timestamp", "TIMESTAMP(6)")])
+        for name in ("no_time", "numbered"):
+            body = {"table_name": name, "config": {"properties": {"attach": name}}}
+            assert served.request("POST", "/v1/tables", json=body).status_code == 400
+            assert served.request("GET", f"/v1/tables/{name}").status_code == 404
