@@ -69,8 +69,9 @@ def tell(error: Exception, output: Output, *, debug: bool = False) -> None:
     if more.get("line") and not output.for_programs:
         from lakelet.cli.statements import PLACED_ERRORS, pointer  # noqa: PLC0415 - only errors of SQL come here.
 
-        assert isinstance(error, PLACED_ERRORS)
-        print(pointer(error), file=sys.stderr)
+        # An error that a service has told of has a place, and no text to point into.
+        if isinstance(error, PLACED_ERRORS):
+            print(pointer(error), file=sys.stderr)
 
 
 def silence() -> None:

@@ -1,0 +1,96 @@
+"""Send a request again where that cannot do it twice.
+
+    what happened                                     reads, queries     changes
+    no connection, or it broke before the last byte   sent again         sent again
+    429, or a 503 that says when to come back         sent again         sent again
+    another 503, 502 or 504                           sent again         CommitUnknownError
+    the connection broke before the answer            sent again         CommitUnknownError
+    no answer in time                                 UnavailableError   CommitUnknownError
+
+A request that took too long is not sent again: the service may still be busy with the first one. Waits double from one time to
+the next, with jitter; Retry-After makes them longer, and one beyond the longest wait is an error at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.client.connections import Connections, HttpAnswer, HttpRequest, NotSentError, UnansweredError
+from lakelet.client.problems import error_of, is_refusal, retry_after_of, unknown_outcome
+from lakelet.clock import Clock
+from lakelet.errors import InvalidError, LakeletError, OverloadedError, UnavailableError
+from lakelet.ids import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatPolicy:
+    """How often a request is sent at most, and the waits in between."""
+
+    attempts: int = 5
+    first_wait_seconds: float = 0.1
+    longest_wait_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InvalidError(f"attempts: expected 1 or more, found {self.attempts}")
+        if self.first_wait_seconds < 0 or self.longest_wait_seconds < 0:
+            raise InvalidError("waits: expected 0 seconds or more")
+
+    def wait_seconds(self, attempt: int, retry_after: float | None, jitter: float) -> float | None:
+        """The wait behind an attempt, counted from 1 on; None where there is no further one."""
+        if attempt >= self.attempts or (retry_after or 0.0) > self.longest_wait_seconds:
+            return None
+        backoff = min(self.longest_wait_seconds, self.first_wait_seconds * 2.0 ** min(attempt - 1, 60))
+        return max(retry_after or 0.0, backoff * (0.5 + jitter / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    error: LakeletError
+    repeatable: bool
+    retry_after: float | None = None
+
+
+class RepeatedRequests:
+    """Sends requests over connections until they are answered, or until another attempt might do harm."""
+
+    def __init__(self, connections: Connections, policy: RepeatPolicy, clock: Clock, ids: Ids) -> None:
+        self._connections = connections
+        self._policy = policy
+        self._clock = clock
+        self._ids = ids
+
+    def send(self, request: HttpRequest) -> HttpAnswer:
+        """The answer of a request that succeeded; the error of any other."""
+        attempt = 1
+        while True:
+            outcome = self._attempt(request)
+            if isinstance(outcome, HttpAnswer):
+                return outcome
+            wait = self._policy.wait_seconds(attempt, outcome.retry_after, self._ids.jitter())
+            if wait is None or not outcome.repeatable:
+                raise outcome.error
+            self._clock.sleep(wait)
+            attempt += 1
+
+    def _attempt(self, request: HttpRequest) -> HttpAnswer | _Failure:
+        where = f"{request.method} {self._connections.address}{request.path.split('?', 1)[0]}"
+        try:
+            answer = self._connections.send(request)
+        except NotSentError as error:
+            return _Failure(UnavailableError(f"{where}: {error}; nothing was done"), repeatable=True)
+        except UnansweredError as error:
+            if request.repeatable:
+                return _Failure(UnavailableError(f"{where}: {error}"), repeatable=not error.timed_out)
+            return _Failure(unknown_outcome(f"{where}: {error}"), repeatable=False)
+        if 200 <= answer.status < 300:
+            return answer
+        retry_after = retry_after_of(answer, self._clock)
+        failed = error_of(answer, retry_after)
+        if is_refusal(answer, failed, retry_after):
+            return _Failure(failed, repeatable=True, retry_after=retry_after)
+        if request.repeatable and isinstance(failed, UnavailableError | OverloadedError):
+            return _Failure(failed, repeatable=True, retry_after=retry_after)
+        if isinstance(failed, UnavailableError):
+            failed = unknown_outcome(failed)
+        return _Failure(failed, repeatable=False)
