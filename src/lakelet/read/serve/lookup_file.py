@@ -9,7 +9,7 @@ The position is what deletion vectors speak of. A lookup file that is gone or da
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -27,7 +27,7 @@ from lakelet.model.types import Atomic, Field, Kind
 from lakelet.read.evolve import evolve_array
 from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
 from lakelet.read.lookup.lookup_blocks import LookupFile
-from lakelet.read.serve.lookup_folder import LocalFile, LookupFolder, lookup_folder
+from lakelet.read.serve.lookup_folder import DiskLimits, LocalFile, LookupFolder, lookup_folder
 from lakelet.read.serve.lookup_settings import LookupSettings
 from lakelet.read.split_files import naming
 from lakelet.storage.home import TableHome
@@ -49,6 +49,7 @@ class LookupFiles:
     schema_of: Callable[[int], TableSchema]
     key: tuple[Field, ...]
     settings: LookupSettings
+    limits: DiskLimits
     folder: LookupFolder
     # The key types and the layout, which a file is made for.
     form: str
@@ -64,7 +65,8 @@ class LookupFiles:
     ) -> LookupFiles:
         """The lookup files of a table with this key."""
         form = f"{[str(field.type) for field in key]} {settings.sst}"
-        return LookupFiles(home, schema_of, key, settings, lookup_folder(settings.root), form, cache)
+        limits = replace(settings.disk, owner=(home.store.location, home.paths.root))
+        return LookupFiles(home, schema_of, key, settings, limits, lookup_folder(settings.root), form, cache)
 
     def use(self, lookup: LookupFile, read: Callable[[OpenLookup], Result]) -> Result:
         """What `read` finds in the lookup file of a data file, which is made if need be; a damaged one is replaced."""
@@ -87,7 +89,7 @@ class LookupFiles:
             name,
             lookup.file.data.level,
             lambda path: self._make(lookup, path),
-            self.settings.disk,
+            self.limits,
             self.home.clock,
             self.home.ids,
         )
