@@ -29,6 +29,7 @@ from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
 from lakelet.read.lookup.lookup_blocks import LookupFile
 from lakelet.read.serve.lookup_folder import DiskLimits, LocalFile, LookupFolder, lookup_folder
 from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.serve.served_block import ServedBlock, cell_readers
 from lakelet.read.split_files import naming
 from lakelet.storage.home import TableHome
 
@@ -36,6 +37,7 @@ POSITION_FIELD = Field(2**31 - 4, "_ROW_POSITION", Atomic(Kind.BIGINT, nullable=
 """The column behind those of the table: the row's position in its data file."""
 _BATCH_ROWS = 65536
 _TRIES = 3
+_DROPS = 50
 # A file is held whole in memory where it takes at most this part of the block cache.
 _IMAGE_SHARE = 10
 Result = TypeVar("Result")
@@ -71,15 +73,20 @@ class LookupFiles:
     def use(self, lookup: LookupFile, read: Callable[[OpenLookup], Result]) -> Result:
         """What `read` finds in the lookup file of a data file, which is made if need be; a damaged one is replaced."""
         name = self._name(lookup)
-        for attempt in range(_TRIES):
+        damaged = dropped = 0
+        while True:
             file = self._file(name, lookup)
             try:
                 return read(OpenLookup(self._reader(file), file, self.folder, self.cache, self.settings.memory_bytes))
             except (CorruptionError, OSError):
-                self.folder.forget(name, file)
-                if attempt == _TRIES - 1:
+                if file.is_dropped:
+                    # Others needed the disk before we had opened it; that is no damage.
+                    dropped += 1
+                else:
+                    damaged += 1
+                    self.folder.forget(name, file)
+                if damaged == _TRIES or dropped == _DROPS:
                     raise
-        raise AssertionError("a try returns or raises")
 
     def _name(self, lookup: LookupFile) -> tuple[object, ...]:
         return (self.home.store.location, lookup.file.path, self.form)
@@ -148,8 +155,8 @@ class OpenLookup:
     cache: BlockCache
     limit_bytes: int
 
-    def find(self, key: bytes) -> tuple[SstRows, int] | None:
-        """The block that holds a key, and the place of its row; None where the key is not there."""
+    def find(self, key: bytes) -> tuple[int, ServedBlock] | None:
+        """The number of the only block that can hold a key, and the block; None where the key is not there."""
         reader = self.reader
         number = reader.block_of(key)
         if number == len(reader.index.places):
@@ -160,11 +167,18 @@ class OpenLookup:
             # The filter is only worth its time where a block would have to be read.
             if not reader.may_hold(key):
                 return None
-            block, _ = self.folder.loads.load(name, lambda: reader.rows(number, number + 1))
-            self.cache.put(name, block, block.nbytes, limit=self.limit_bytes)
-        assert isinstance(block, SstRows), "the cache holds what was put under a name"
-        at = block.find(key)
-        return None if at < 0 else (block, at)
+            block, _ = self.folder.loads.load(name, lambda: self._block(number))
+            self.cache.put(name, block, block.weigh(), limit=self.limit_bytes)
+        assert isinstance(block, ServedBlock), "the cache holds what was put under a name"
+        return number, block
+
+    def _block(self, number: int) -> ServedBlock:
+        name = (self.file.path, "readers")
+        readers = self.cache.get(name)
+        if readers is None:
+            readers = cell_readers([field.type for field in self.reader.meta.fields])
+            self.cache.put(name, readers, 256 * len(readers), limit=self.limit_bytes)
+        return ServedBlock(self.reader.rows(number, number + 1), readers)
 
     def find_many(self, keys: Sequence[bytes], places: Sequence[int]) -> list[tuple[SstRows, list[int], list[int]]]:
         """Blocks that hold some of the keys at `places`, with the rows found in each and the places of their keys."""
@@ -183,8 +197,8 @@ class OpenLookup:
         for number, wanted in by_block.items():
             block = self.cache.get((self.file.path, number))
             if block is not None:
-                assert isinstance(block, SstRows), "the cache holds what was put under a name"
-                found.append(_found(block, keys, wanted))
+                assert isinstance(block, ServedBlock), "the cache holds what was put under a name"
+                found.append(_found(block.rows, keys, wanted))
                 continue
             joined += [(number, place) for place in wanted]
         admitted = reader.may_hold_each([keys[place] for _, place in joined])
@@ -193,8 +207,7 @@ class OpenLookup:
             # Blocks of one call are decoded together, and not kept: a batch of keys at random would fill the cache.
             numbers = sorted({number for number, _ in joined})
             reader.blocks_asked += len(numbers)
-            block = reader.some_rows(numbers)
-            found.append(_found(block, keys, [place for _, place in joined]))
+            found.append(_found(reader.some_rows(numbers), keys, [place for _, place in joined]))
         return [one for one in found if one[1]]
 
     def _image(self) -> SstImage | None:

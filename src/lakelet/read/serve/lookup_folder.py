@@ -112,7 +112,7 @@ class LookupFolder:
                 self._remove(name)
 
     def sweep(self, now: float) -> None:
-        """Drop the files of all tables that were not used for as long as their tables say. `next_sweep` is when to do it again."""
+        """Drop files of any table that were not used for as long as their tables say. `next_sweep` is when to do so again."""
         with self._lock:
             for name in [name for name, file in self._files.items() if now - file.used >= file.retention_seconds]:
                 self._remove(name)

@@ -22,7 +22,7 @@ from lakelet.lsm.source.row_source import Hits
 from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.model.types import Field
+from lakelet.model.types import Atomic, Field
 from lakelet.read.evolve import evolve_batch
 from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
 from lakelet.read.lookup.file_lookup import BucketFiles
@@ -32,6 +32,7 @@ from lakelet.read.lookup.lookup_spec import nullable
 from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.serve.lookup_file import LookupFiles, OpenLookup
 from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.serve.served_bucket import Hit, ServedBucket, ServedFile
 from lakelet.storage.home import TableHome
 
 _SCAN_ROWS = 65536
@@ -89,9 +90,14 @@ class ServingReader(PointReader):
         super().__init__(home, schema, columns, schema_of, cache=cache)
         self._schema_of = schema_of
         self._files = LookupFiles.of(home, schema_of, self._key, settings, cache)
-        self._ranges: dict[tuple[str, ...], list[tuple[bytes, bytes]]] = {}
+        # By the identity of splits, which their buckets hold.
+        self._served: dict[int, ServedBucket] = {}
+        self._newest_wins = self._lookup.newest_wins and not self._lookup.keeps_first
+        self._ignore_delete = self._spec.ignore_delete
         by_id = {field.id: place for place, field in enumerate(schema.fields)}
-        self._places = [(field.name, by_id[field.id]) for field in self._fields]
+        self._places = [(field.name, by_id[field.id], not isinstance(field.type, Atomic)) for field in self._fields]
+        self._names = [field.name for field in self._fields]
+        self._is_whole = self._fields == schema.fields and not any(is_nested for _, _, is_nested in self._places)
 
     def key_bytes(self, keys: pa.Table) -> bytes:
         """The one key in a table of primary keys, as the bytes that files have it in."""
@@ -102,55 +108,59 @@ class ServingReader(PointReader):
     def find(self, splits: Sequence[Split], key: bytes) -> dict[str, Any] | None:
         """The row of one key in bytes (`lsm/key_bytes`, of the trimmed primary key); None where there is none."""
         for split in splits:
-            bucket = self._bucket(split)
-            found: list[tuple[LookupFile, SstRows, int]] = []
-            for lookup, (low, high) in zip(bucket.files, self._bounds(split, bucket), strict=True):
-                if low <= key <= high:
-                    hit = self._files.use(lookup, lambda opened: opened.find(key))
-                    if hit is not None and not self._is_gone(lookup, *hit):
-                        found.append((lookup, *hit))
-            row = self._one(found)
-            if row is not None:
-                return row
+            bucket = self._served.get(id(split)) or self._serve(split)
+            if self._newest_wins:
+                hit = bucket.newest(key, self._ignore_delete)
+            elif self._lookup.newest_wins:
+                hit = bucket.oldest(key, self._ignore_delete)
+            else:
+                row = self._folded_row(bucket.every(key, self._ignore_delete))
+                if row is not None:
+                    return row
+                continue
+            if hit is None or hit[1][1]:
+                continue
+            if self._is_whole and hit[0].is_current:
+                # The position behind the columns of the table has no name.
+                return dict(zip(self._names, hit[1][3]))  # noqa: B905 (an argument by name costs as much as all of it)
+            return self._values(hit)
         return None
 
-    def _one(self, found: Sequence[tuple[LookupFile, SstRows, int]]) -> dict[str, Any] | None:
+    def _folded_row(self, found: Sequence[Hit]) -> dict[str, Any] | None:
         """The row that the rows of one key, oldest file first, become."""
-        if not found:
-            return None
-        if not self._lookup.newest_wins:
-            hits = [self._hits(lookup, block, np.array([at]), _FIRST) for lookup, block, at in found]
-            rows = [row for batch, _ in self._merged(hits) for row in batch.to_pylist()]
-            return rows[0] if rows else None
-        best = found[0]
-        if len(found) > 1:
-            sign = -1 if self._lookup.keeps_first else 1
-            # Of rows with one sequence number the one found last wins.
-            _, place = max((sign * int(block.sequences[at]), place) for place, (_, block, at) in enumerate(found))
-            best = found[place]
-        lookup, block, at = best
-        return None if block.kind(at) & 1 else self._values(lookup, block, at)
+        hits = [self._hits(file.lookup, block.rows, np.array([row[2]]), _FIRST) for file, row, block in found]
+        rows = [row for batch, _ in self._merged(hits) for row in batch.to_pylist()]
+        return rows[0] if rows else None
 
-    def _values(self, lookup: LookupFile, block: SstRows, at: int) -> dict[str, Any]:
-        stored = self._schema_of(lookup.file.data.schema_id)
-        if stored is not self._lookup.schema:
-            hits = SstHits(block, stored.fields, np.array([at]), _FIRST, None)
+    def _values(self, hit: Hit) -> dict[str, Any]:
+        file, (_, _, at, values), block = hit
+        if not file.is_current:
+            stored = self._schema_of(file.lookup.file.data.schema_id)
+            hits = SstHits(block.rows, stored.fields, np.array([at]), _FIRST, None)
             evolved: dict[str, Any] = hits.rows(self._fields).to_pylist()[0]
             return evolved
-        return {name: block.column(place)[at].as_py() for name, place in self._places}
+        return {
+            name: block.rows.column(place)[at].as_py() if is_nested else values[place]
+            for name, place, is_nested in self._places
+        }
 
-    def _is_gone(self, lookup: LookupFile, block: SstRows, at: int) -> bool:
-        """Whether a row is deleted by a deletion vector, or is a retract that the table ignores."""
-        if self._spec.ignore_delete and block.kind(at) & 1:
-            return True
-        return lookup.file.vector is not None and not len(self._hits(lookup, block, np.array([at]), _FIRST).places)
+    def _is_gone(self, hit: Hit) -> bool:
+        """Whether a row is deleted by a deletion vector."""
+        file, row, block = hit
+        return not len(self._hits(file.lookup, block.rows, np.array([row[2]]), _FIRST).places)
 
-    def _bounds(self, split: Split, bucket: BucketFiles) -> list[tuple[bytes, bytes]]:
-        """The key range of every file of a bucket, in bytes."""
-        found = self._ranges.get(split.paths)
-        if found is None:
-            found = self._ranges[split.paths] = list(zip(*self._ends(bucket), strict=True))
-        return found
+    def _serve(self, split: Split) -> ServedBucket:
+        bucket = self._bucket(split)
+        lows, highs = self._ends(bucket)
+        files = [
+            ServedFile(self._files, lookup, low, high, is_current=self._is_current(lookup))
+            for lookup, low, high in zip(bucket.files, lows, highs, strict=True)
+        ]
+        return self._served.setdefault(id(split), ServedBucket(split, files, self._is_gone))
+
+    def _is_current(self, lookup: LookupFile) -> bool:
+        """Whether a file was written under the schema that is read in, so that its columns need no conversion."""
+        return self._schema_of(lookup.file.data.schema_id) is self._lookup.schema
 
     def _ends(self, bucket: BucketFiles) -> list[list[bytes]]:
         ends = []

@@ -47,7 +47,8 @@ class _Pinned:
     schema_of: SchemaVersions
     settings: LookupSettings
     route: KeyRoute | None
-    readers: dict[tuple[str, ...], ServingReader] = field(default_factory=dict)
+    # By their columns; None is all of them.
+    readers: dict[tuple[str, ...] | None, ServingReader] = field(default_factory=dict)
 
 
 class TableLookup:
@@ -86,13 +87,14 @@ class TableLookup:
 
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The row with this primary key as a dict, None where there is none."""
-        if not isinstance(key, Mapping):
+        if type(key) is not dict and not isinstance(key, Mapping):
             raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
-        pinned = self._open
-        reader = self._reader(pinned, columns)
+        pinned = self._pinned or self._open
+        reader = (pinned.readers.get(None) if columns is None else None) or self._reader(pinned, columns)
         routed = None if pinned.route is None else pinned.route.find(key)
         if routed is not None:
-            return reader.find(routed[1], routed[0])
+            encoded, splits = routed
+            return reader.find(splits, encoded)
         keys = key_table([dict(key)], pinned.schema)
         if pinned.live is None:
             return None
@@ -176,11 +178,13 @@ class TableLookup:
         return _Pinned(schema, snapshot, live, schema_of, LookupSettings.of(schema, self._folder), route)
 
     def _reader(self, pinned: _Pinned, columns: Sequence[str] | None) -> ServingReader:
-        names = pinned.schema.names if columns is None else chosen_columns(columns, pinned.schema)
+        names = None if columns is None else chosen_columns(columns, pinned.schema)
         found = pinned.readers.get(names)
         if found is None:
-            found = ServingReader(self._home, pinned.schema, names, pinned.schema_of, pinned.settings)
-            pinned.readers[names] = found
+            made = ServingReader(
+                self._home, pinned.schema, names or pinned.schema.names, pinned.schema_of, pinned.settings
+            )
+            found = pinned.readers.setdefault(names, made)
         return found
 
 
