@@ -26,7 +26,8 @@ from lakelet.format.sst.bloom_filter import BloomFilter, hash_keys
 from lakelet.format.sst.entry_loops import Longs, key_loop, parse_loop
 from lakelet.format.sst.record_columns import Cells, RecordLayout, columns_of, read_records
 from lakelet.format.sst.sst_block import decode_block
-from lakelet.format.sst.sst_image import SstImage
+from lakelet.format.sst.sst_image import SstImage, joined_keys
+from lakelet.format.sst.sst_key_index import DecodedPart, SstKeyIndex
 from lakelet.format.sst.sst_parts import (
     CHECKSUM_BYTES,
     FOOTER_BYTES,
@@ -230,10 +231,6 @@ class SstReader:
             for place in places
         ]
 
-    def some_rows(self, blocks: Sequence[int]) -> SstRows:
-        """The rows of blocks anywhere in the file, whose numbers ascend."""
-        return self._decode([self._block(self.index.places[block]) for block in blocks])
-
     def scan(self, first: int = 0, behind: int | None = None) -> Iterator[SstRows]:
         """The rows of all blocks, or of a range of them, many blocks at a time."""
         for begin, end in self._pieces(first, len(self.index.places) if behind is None else behind):
@@ -249,17 +246,23 @@ class SstReader:
             yield first, end
             first = end
 
-    def image(self, most_bytes: int) -> SstImage | None:
-        """All blocks in memory, to find many keys at once; None where they take more bytes."""
-        blocks: list[bytes] = []
-        size = 0
-        for first, behind in self._pieces(0, len(self.index.places)):
-            read = self._contents(first, behind)
-            size += sum(map(len, read))
-            if size > most_bytes:
-                return None
-            blocks += read
-        return SstImage.of(blocks, self.index.separators, self._layout, path=self.path)
+    def image(self, blocks: Sequence[int]) -> SstImage:
+        """Blocks anywhere in the file, whose numbers ascend, in memory, to find keys in them without decoding all."""
+        contents = [self._block(self.index.places[block]) for block in blocks]
+        return SstImage.of(contents, [self.index.separators[block] for block in blocks], self._layout, path=self.path)
+
+    def key_index(self, most_bytes: int) -> SstKeyIndex | None:
+        """All rows in memory, to find many keys at once; None where they take more bytes."""
+        parts = (self._part(self._contents(*piece)) for piece in self._pieces(0, len(self.index.places)))
+        return SstKeyIndex.of(parts, self._layout, self.meta.row_count, most_bytes)
+
+    def find_by(self, index: SstKeyIndex, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
+        """The rows of keys in the index of this file, and the places of their keys; keys that are not there have none."""
+        found = index.find(*joined_keys(keys))
+        places = np.flatnonzero(found >= 0)
+        cells, at = index.cells(range(len(self._layout.types)), found[places]), places.tolist()
+        nothing = np.zeros(1, np.int64)
+        return SstRows(b"", nothing, cells, self._layout.types, self.path, [keys[place] for place in at]), at
 
     def find_in(self, image: SstImage, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
         """The rows of keys in the image of this file, and the places of their keys; keys that are not there have none."""
@@ -299,6 +302,12 @@ class SstReader:
         return decode_block(self._source.read(place.offset, place.size), path=self.path, at=place.offset)
 
     def _decode(self, contents: Sequence[bytes]) -> SstRows:
+        part = self._part(contents)
+        key_data, at = part.keys.tobytes(), part.key_at.tolist()
+        listed = [key_data[begin:end] for begin, end in itertools.pairwise(at)]
+        return SstRows(key_data, part.key_at, part.cells, self._layout.types, self.path, listed)
+
+    def _part(self, contents: Sequence[bytes]) -> DecodedPart:
         data = contents[0] if len(contents) == 1 else b"".join(contents)
         ends = np.cumsum([0, *(len(one) for one in contents)])
         spans = np.ascontiguousarray(np.stack([ends[:-1], ends[1:]], axis=1), np.int64)
@@ -316,9 +325,7 @@ class SstReader:
         restarts = entries[:, 4].astype(np.uint8)
         cells = read_records(buffer, begins, ends, restarts, self._layout, len(entries), where=self.path)
         self._check_schema(cells)
-        key_data, at = keys.tobytes(), key_at.tolist()
-        listed = [key_data[begin:end] for begin, end in itertools.pairwise(at)]
-        return SstRows(key_data, key_at, cells, self._layout.types, self.path, listed)
+        return DecodedPart(keys, key_at, cells)
 
     def _check_schema(self, cells: Cells) -> None:
         if (cells.numbers[0] != np.uint64(self.meta.schema_id)).any():

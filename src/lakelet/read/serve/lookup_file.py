@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.data.data_file_formats import format_of_file
-from lakelet.format.sst.sst_image import SstImage
+from lakelet.format.sst.sst_key_index import SstKeyIndex
 from lakelet.format.sst.sst_reader import FileSource, SstReader, SstRows
 from lakelet.format.sst.sst_writer import SstWriter
 from lakelet.lsm.key_bytes import encode_key_bytes
@@ -39,7 +39,7 @@ _BATCH_ROWS = 65536
 _TRIES = 3
 _DROPS = 50
 # A file is held whole in memory where it takes at most this part of the block cache.
-_IMAGE_SHARE = 10
+_INDEX_SHARE = 0.75
 Result = TypeVar("Result")
 
 
@@ -183,9 +183,9 @@ class OpenLookup:
     def find_many(self, keys: Sequence[bytes], places: Sequence[int]) -> list[tuple[SstRows, list[int], list[int]]]:
         """Blocks that hold some of the keys at `places`, with the rows found in each and the places of their keys."""
         reader, found = self.reader, []
-        image = self._image()
-        if image is not None:
-            rows, at = reader.find_in(image, [keys[place] for place in places])
+        index = self.key_index()
+        if index is not None:
+            rows, at = reader.find_by(index, [keys[place] for place in places])
             return [(rows, list(range(len(at))), [places[one] for one in at])] if at else []
         by_block: dict[int, list[int]] = {}
         last = len(reader.index.places)
@@ -204,27 +204,29 @@ class OpenLookup:
         admitted = reader.may_hold_each([keys[place] for _, place in joined])
         joined = [pair for pair, admits in zip(joined, admitted, strict=True) if admits]
         if joined:
-            # Blocks of one call are decoded together, and not kept: a batch of keys at random would fill the cache.
+            # Blocks of one call are not kept: a batch of keys at random would fill the cache.
             numbers = sorted({number for number, _ in joined})
             reader.blocks_asked += len(numbers)
-            found.append(_found(reader.some_rows(numbers), keys, [place for _, place in joined]))
+            wanted = [place for _, place in joined]
+            rows, at = reader.find_in(reader.image(numbers), [keys[place] for place in wanted])
+            found.append((rows, list(range(len(at))), [wanted[one] for one in at]))
         return [one for one in found if one[1]]
 
-    def _image(self) -> SstImage | None:
-        """The file whole in memory, once calls have asked for as many blocks as it has, if it takes a small part of the cache."""
-        name = (self.file.path, "image")
+    def key_index(self) -> SstKeyIndex | None:
+        """The file whole in memory, once calls have asked for as many blocks as it has, if it takes part of the cache only."""
+        name = (self.file.path, "index")
         found = self.cache.get(name)
         if found is None:
-            reader, most = self.reader, self.limit_bytes // _IMAGE_SHARE
+            reader, most = self.reader, int(self.limit_bytes * _INDEX_SHARE)
             if reader.blocks_asked < len(reader.index.places) or self.file.size > most:
                 return None
             # Where it is too large, or dropped from the cache, as many blocks have to be asked for again.
             reader.blocks_asked = 0
-            found, _ = self.folder.loads.load(name, lambda: reader.image(most))
+            found, _ = self.folder.loads.load(name, lambda: reader.key_index(most))
             if found is None:
                 return None
             self.cache.put(name, found, found.nbytes, limit=self.limit_bytes)
-        assert isinstance(found, SstImage), "the cache holds what was put under a name"
+        assert isinstance(found, SstKeyIndex), "the cache holds what was put under a name"
         return found
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
+from lakelet.format.sst.sst_image import joined_keys
 from lakelet.format.sst.sst_reader import SstRows, first_blocks
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.source.row_source import Hits
@@ -32,6 +33,7 @@ from lakelet.read.lookup.lookup_spec import nullable
 from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.serve.lookup_file import LookupFiles, OpenLookup
 from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.serve.served_batch import IndexedFile, column_lists, winners
 from lakelet.read.serve.served_bucket import Hit, ServedBucket, ServedFile
 from lakelet.storage.home import TableHome
 
@@ -125,6 +127,33 @@ class ServingReader(PointReader):
                 return dict(zip(self._names, hit[1][3]))  # noqa: B905 (an argument by name costs as much as all of it)
             return self._values(hit)
         return None
+
+    def find_many(self, split: Split, keys: Sequence[bytes]) -> list[dict[str, Any] | None] | None:
+        """The rows of keys in one bucket, each at the place of its key; None where they have to go the long way.
+
+        Nobody has asked for many keys of a file often enough, it is too large to be held whole, or its rows are not the result.
+        """
+        if not self._lookup.newest_wins:
+            return None
+        files: list[IndexedFile] = []
+        bucket = self._bucket(split)
+        columns = len(self._lookup.schema.fields)
+        for lookup in bucket.files:
+            index = self._files.use(lookup, OpenLookup.key_index) if self._is_current(lookup) else None
+            if index is None:
+                return None
+            files.append(IndexedFile(index, columns, self._blocks.deleted(lookup.file)))
+        found: list[dict[str, Any] | None] = [None] * len(keys)
+        won = winners(
+            files, *joined_keys(keys), keeps_first=self._lookup.keeps_first, ignore_delete=self._ignore_delete
+        )
+        at = [place for _, place, _ in self._places]
+        for lookup, file, (places, rows) in zip(bucket.files, files, won, strict=True):
+            lists = column_lists(file, self._fields, at, rows, lookup.file.path)
+            names = self._names
+            for place, values in zip(places.tolist(), zip(*lists, strict=True), strict=True):
+                found[place] = dict(zip(names, values))  # noqa: B905 (they are as many; saying so costs as much as all of it)
+        return found
 
     def _folded_row(self, found: Sequence[Hit]) -> dict[str, Any] | None:
         """The row that the rows of one key, oldest file first, become."""

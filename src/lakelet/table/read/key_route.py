@@ -76,6 +76,19 @@ class KeyRoute:
             return None
         return encoded, self._splits(key) if self.every is None else self.every
 
+    def find_many(self, keys: object) -> tuple[Split, list[bytes]] | None:
+        """The keys of a list of dicts in bytes, and the one bucket of all of them; None where they have to go the long way."""
+        if type(keys) is not list or self.single is None or self.every is None or len(self.every) != 1:
+            return None
+        name, encode = self.single
+        encoded: list[bytes] = []
+        for key in keys:
+            part = encode(key.get(name)) if type(key) is dict else None
+            if part is None:
+                return None
+            encoded.append(part)
+        return self.every[0], encoded
+
     def _encoded(self, key: Mapping[str, Any]) -> bytes | None:
         parts: dict[str, bytes] = {}
         for name, encode in self.encoders.items():

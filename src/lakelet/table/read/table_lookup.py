@@ -108,6 +108,10 @@ class TableLookup:
         """
         pinned = self._open
         reader = self._reader(pinned, columns)
+        routed = None if pinned.route is None else pinned.route.find_many(keys)
+        served = None if routed is None else reader.find_many(*routed)
+        if served is not None:
+            return served
         wanted = key_table(keys, pinned.schema)
         found: list[dict[str, Any] | None] = [None] * wanted.num_rows
         if pinned.live is not None and wanted.num_rows:
