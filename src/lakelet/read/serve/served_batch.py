@@ -78,12 +78,10 @@ def winners(
     return kept
 
 
-def column_lists(
-    file: IndexedFile, fields: Sequence[Field], places: Sequence[int], rows: Longs, where: str
-) -> list[list[Any]]:
-    """The values of rows in columns, whose places in the file are given."""
-    cells = file.index.cells([_FRONT + place for place in places], rows)
-    return [_values(cells, number, field.type, where) for number, field in enumerate(fields)]
+def column_lists(file: IndexedFile, columns: Sequence[tuple[Field, int]], rows: Longs, where: str) -> list[list[Any]]:
+    """The values of rows in columns, each with its place in the file."""
+    cells = file.index.cells([_FRONT + place for _, place in columns], rows)
+    return [_values(cells, number, field.type, where) for number, (field, _) in enumerate(columns)]
 
 
 def _values(cells: Cells, number: int, data_type: DataType, where: str) -> list[Any]:

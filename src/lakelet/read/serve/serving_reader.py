@@ -6,9 +6,10 @@ Which row of a key wins, and how rows of a key become one, is decided as in ever
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,9 @@ class ServingReader(PointReader):
         self._ignore_delete = self._spec.ignore_delete
         by_id = {field.id: place for place, field in enumerate(schema.fields)}
         self._places = [(field.name, by_id[field.id], not isinstance(field.type, Atomic)) for field in self._fields]
+        self._first = self._places[0][1]
         self._names = [field.name for field in self._fields]
+        self._stored_at = [(field, by_id[field.id]) for field in self._fields]
         self._is_whole = self._fields == schema.fields and not any(is_nested for _, _, is_nested in self._places)
 
     def key_bytes(self, keys: pa.Table) -> bytes:
@@ -128,10 +131,24 @@ class ServingReader(PointReader):
             return self._values(hit)
         return None
 
-    def find_many(self, split: Split, keys: Sequence[bytes]) -> list[dict[str, Any] | None] | None:
+    def find_value(self, splits: Sequence[Split], key: bytes) -> Any:
+        """The first column of the row of one key in bytes; None where there is no row, and where it is NULL."""
+        if self._newest_wins:
+            for split in splits:
+                hit = (self._served.get(id(split)) or self._serve(split)).newest(key, self._ignore_delete)
+                if hit is not None and not hit[1][1]:
+                    return hit[1][3][self._first] if hit[0].is_current else self._values(hit)[self._names[0]]
+            return None
+        row = self.find(splits, key)
+        return None if row is None else row[self._names[0]]
+
+    def find_many(
+        self, split: Split, keys: Sequence[bytes], known: Mapping[str, Sequence[Any]]
+    ) -> list[dict[str, Any] | None] | None:
         """The rows of keys in one bucket, each at the place of its key; None where they have to go the long way.
 
         Nobody has asked for many keys of a file often enough, it is too large to be held whole, or its rows are not the result.
+        `known` are columns of the keys, in the values that the table would give.
         """
         if not self._lookup.newest_wins:
             return None
@@ -147,12 +164,19 @@ class ServingReader(PointReader):
         won = winners(
             files, *joined_keys(keys), keeps_first=self._lookup.keeps_first, ignore_delete=self._ignore_delete
         )
-        at = [place for _, place, _ in self._places]
         for lookup, file, (places, rows) in zip(bucket.files, files, won, strict=True):
-            lists = column_lists(file, self._fields, at, rows, lookup.file.path)
-            names = self._names
-            for place, values in zip(places.tolist(), zip(*lists, strict=True), strict=True):
-                found[place] = dict(zip(names, values))  # noqa: B905 (they are as many; saying so costs as much as all of it)
+            at = places.tolist()
+            is_whole = len(at) == len(keys)
+            given = {name: values if is_whole else [values[one] for one in at] for name, values in known.items()}
+            columns_read = [one for one in self._stored_at if one[0].name not in given]
+            read = iter(column_lists(file, columns_read, rows, lookup.file.path))
+            lists = [given[name] if name in given else next(read) for name in self._names]
+            # Names and values are as many; nothing here runs in the interpreter for each row.
+            made = map(dict, map(zip, repeat(self._names), zip(*lists, strict=True)))
+            if is_whole:
+                return list(made)
+            for place, row in zip(at, made, strict=True):
+                found[place] = row
         return found
 
     def _folded_row(self, found: Sequence[Hit]) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from lakelet.lsm.plain_key import PlainKey, plain_key
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.model.types import DataType
+from lakelet.model.types import DataType, Kind
 from lakelet.scan.live_files import LiveFiles
 
 _ONE_BUCKET = frozenset({1})
@@ -35,6 +35,7 @@ class KeyRoute:
     # The one column of the key, and the files of every key, where there is no more to decide.
     single: tuple[str, PlainKey] | None
     every: tuple[Split, ...] | None
+    is_text: bool
 
     @staticmethod
     def of(schema: TableSchema, live: LiveFiles) -> KeyRoute | None:
@@ -61,6 +62,7 @@ class KeyRoute:
             tuple(schema.field(name).type for name in hashed or ()),
             next(iter(encoders.items())) if len(encoders) == 1 else None,
             _all_splits(schema, live, hashed),
+            all(schema.field(name).type.kind is Kind.VARCHAR for name in encoders),  # type: ignore[union-attr]
         )
 
     def find(self, key: Mapping[str, Any]) -> tuple[bytes, Sequence[Split]] | None:
@@ -76,18 +78,29 @@ class KeyRoute:
             return None
         return encoded, self._splits(key) if self.every is None else self.every
 
-    def find_many(self, keys: object) -> tuple[Split, list[bytes]] | None:
-        """The keys of a list of dicts in bytes, and the one bucket of all of them; None where they have to go the long way."""
+    def find_bytes(self, key: bytes) -> Sequence[Split]:
+        """The files of the buckets that can hold a key whose one column has these bytes, text or not."""
+        if self.every is not None:
+            return self.every
+        (name,) = self.encoders
+        try:
+            return self._splits({name: key.decode() if self.is_text else key})
+        except UnicodeDecodeError:
+            # No text has such bytes.
+            return ()
+
+    def find_many(self, keys: object) -> tuple[Split, list[bytes], dict[str, list[Any]]] | None:
+        """The bucket of all keys in a list of dicts, the keys in bytes and by column; None where they have to go the long way."""
         if type(keys) is not list or self.single is None or self.every is None or len(self.every) != 1:
             return None
         name, encode = self.single
-        encoded: list[bytes] = []
-        for key in keys:
-            part = encode(key.get(name)) if type(key) is dict else None
-            if part is None:
-                return None
-            encoded.append(part)
-        return self.every[0], encoded
+        if set(map(type, keys)) != {dict}:
+            return None
+        values = [key.get(name) for key in keys]
+        encoded = list(map(encode, values))
+        if None in encoded:
+            return None
+        return self.every[0], encoded, {name: values}  # type: ignore[return-value]
 
     def _encoded(self, key: Mapping[str, Any]) -> bytes | None:
         parts: dict[str, bytes] = {}

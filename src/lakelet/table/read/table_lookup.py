@@ -23,6 +23,7 @@ from lakelet.errors import InvalidError
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
+from lakelet.model.types import BINARIES, MAX_LENGTH, STRINGS, Atomic, DataType, Kind
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.read.serve.lookup_settings import LookupSettings
 from lakelet.read.serve.serving_reader import ServingReader
@@ -49,6 +50,7 @@ class _Pinned:
     route: KeyRoute | None
     # By their columns; None is all of them.
     readers: dict[tuple[str, ...] | None, ServingReader] = field(default_factory=dict)
+    byte_readers: dict[str | None, ServingReader] = field(default_factory=dict)
 
 
 class TableLookup:
@@ -100,6 +102,22 @@ class TableLookup:
             return None
         splits = [split for split, _ in lookups(pinned.live, pinned.schema, keys)]
         return reader.find(splits, reader.key_bytes(keys)) if splits else None
+
+    def get_bytes(self, key: bytes, column: str | None = None) -> bytes | None:
+        """The bytes of a text or byte column in the row with this key, None where there is no row and where it is NULL.
+
+        For tables that map one STRING or BYTES to another: the primary key is one such column, and `key` its bytes, UTF-8 where
+        it is text. Without `column` the value is the only other column of the table.
+        """
+        pinned = self._pinned or self._open
+        reader = pinned.byte_readers.get(column) or self._byte_reader(pinned, column)
+        if type(key) is not bytes:
+            raise InvalidError(f"key: expected bytes, found {type(key).__name__}")
+        route = pinned.route
+        if route is None:
+            return None
+        value = reader.find_value(route.every or route.find_bytes(key), key)
+        return value.encode() if type(value) is str else value
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
         """The rows with these primary keys, each at the place of its key; None where there is none.
@@ -181,6 +199,25 @@ class TableLookup:
         route = None if live is None else KeyRoute.of(schema, live)
         return _Pinned(schema, snapshot, live, schema_of, LookupSettings.of(schema, self._folder), route)
 
+    def _byte_reader(self, pinned: _Pinned, column: str | None) -> ServingReader:
+        schema = pinned.schema
+        kinds = [schema.field(name).type for name in schema.primary_keys]
+        if len(kinds) != 1 or not _is_plain_bytes(kinds[0]):
+            raise InvalidError(
+                f"get_bytes() needs a primary key of one STRING or BYTES column, found "
+                f"{', '.join(f'{name} {one}' for name, one in zip(schema.primary_keys, kinds, strict=True))}; use get()"
+            )
+        others = [name for name in schema.names if name not in schema.primary_keys]
+        if column is None and len(others) != 1:
+            raise InvalidError(
+                f"get_bytes() needs the name of a column, there are {', '.join(others) or 'none'} beside the key"
+            )
+        (name,) = chosen_columns([others[0] if column is None else column], schema)
+        data_type = schema.field(name).type
+        if not isinstance(data_type, Atomic) or data_type.kind not in (*STRINGS, *BINARIES):
+            raise InvalidError(f"get_bytes() gives text and bytes, column {name!r} is {data_type}; use get()")
+        return pinned.byte_readers.setdefault(column, self._reader(pinned, [name]))
+
     def _reader(self, pinned: _Pinned, columns: Sequence[str] | None) -> ServingReader:
         names = None if columns is None else chosen_columns(columns, pinned.schema)
         found = pinned.readers.get(names)
@@ -190,6 +227,15 @@ class TableLookup:
             )
             found = pinned.readers.setdefault(names, made)
         return found
+
+
+def _is_plain_bytes(data_type: DataType) -> bool:
+    """Whether keys of the type are the bytes of their values."""
+    return (
+        isinstance(data_type, Atomic)
+        and data_type.kind in (Kind.VARCHAR, Kind.VARBINARY)
+        and data_type.precision == MAX_LENGTH
+    )
 
 
 def _search(ordered: pa.Array, key: bytes) -> int:
