@@ -54,6 +54,16 @@ class ServedFile:
         self.has_vector = lookup.file.vector is not None
         self.max_sequence = lookup.file.data.max_sequence
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its lookup file was there when it was last used, and is not dropped."""
+        local = self._open[0]
+        return local is not None and not local.is_dropped
+
+    def open(self) -> None:
+        """Open its lookup file, which is made if need be."""
+        self._files.use(self.lookup, self._note)
+
     def find(self, key: bytes) -> tuple[ServedRow, ServedBlock] | None:
         """The row of a key and its block; None where the key is not there."""
         local, open_reader, blocks = self._open
@@ -87,20 +97,25 @@ class ServedFile:
         return self._files.use(self.lookup, lambda opened: self._opened(opened, key))
 
     def _opened(self, opened: OpenLookup, key: bytes) -> tuple[ServedRow, ServedBlock] | None:
-        reader, (_, before, blocks) = opened.reader, self._open
-        if before() is not reader:
-            # There is one more: keys behind the last block are in none.
-            blocks = [_nothing] * (len(reader.index.places) + 1)
         found = opened.find(key)
-        if found is not None:
-            number, block = found
-            blocks[number] = ref(block)
-            block.touched = self._cache.puts
-        self._open = (opened.file, ref(reader), blocks)
-        row = None if found is None else block.found.get(key)
+        blocks = self._note(opened)
+        if found is None:
+            return None
+        number, block = found
+        blocks[number] = ref(block)
+        block.touched = self._cache.puts
+        row = block.found.get(key)
         if isinstance(row, int):
             row = self._read(opened.file, number, block, key, row)
         return None if row is None else (row, block)
+
+    def _note(self, opened: OpenLookup) -> list[_Block]:
+        """Keep what was opened for the next key; its blocks, of which there is one more: keys behind the last are in none."""
+        _, before, blocks = self._open
+        if before() is not opened.reader:
+            blocks = [_nothing] * (len(opened.reader.index.places) + 1)
+        self._open = (opened.file, ref(opened.reader), blocks)
+        return blocks
 
 
 Hit = tuple[ServedFile, ServedRow, ServedBlock]
@@ -117,6 +132,16 @@ class ServedBucket:
         self._files = tuple(files)
         self._newest_first = tuple(reversed(files))
         self._is_gone = is_gone
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all of its lookup files were there when they were last used, and are not dropped."""
+        return all(file.is_open for file in self._files)
+
+    def open(self) -> None:
+        """Open all lookup files, which are made if need be."""
+        for file in self._files:
+            file.open()
 
     def newest(self, key: bytes, ignore_delete: bool) -> Hit | None:
         """The row of a key with the greatest sequence number, be it a retract; None where there is none.

@@ -110,6 +110,15 @@ class ServingReader(PointReader):
         encoded: bytes = encode_key_bytes(columns, self._key_types)[0].as_py()
         return encoded
 
+    def is_open(self, split: Split) -> bool:
+        """Whether the lookup files of a bucket are there, so that keys are found without making any."""
+        bucket = self._served.get(id(split))
+        return bucket is not None and bucket.is_open
+
+    def open(self, split: Split) -> None:
+        """Open the lookup files of a bucket, which are made if need be."""
+        (self._served.get(id(split)) or self._serve(split)).open()
+
     def find(self, splits: Sequence[Split], key: bytes) -> dict[str, Any] | None:
         """The row of one key in bytes (`lsm/key_bytes`, of the trimmed primary key); None where there is none."""
         for split in splits:

@@ -32,7 +32,7 @@ class KeyRoute:
     partition_types: tuple[DataType, ...]
     hashed: tuple[str, ...] | None
     hashed_types: tuple[DataType, ...]
-    # The one column of the key, and the files of every key, where there is no more to decide.
+    # The one column of the key, and the files of every key, where nothing else decides.
     single: tuple[str, PlainKey] | None
     every: tuple[Split, ...] | None
     is_text: bool
