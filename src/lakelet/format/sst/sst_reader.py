@@ -107,11 +107,37 @@ class SstRows:
     cells: Cells
     types: tuple[DataType, ...]
     where: str
-    keys: list[bytes]
     _columns: dict[int, pa.Array] = field(default_factory=dict)
+    # The keys, once they were asked for: a scan asks for none of them.
+    _listed: list[list[bytes]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.key_at) - 1
+
+    @property
+    def keys(self) -> list[bytes]:
+        """The keys one by one."""
+        if not self._listed:
+            data = self.key_data
+            self._listed.append([data[begin:end] for begin, end in itertools.pairwise(self.key_at.tolist())])
+        return self._listed[0]
+
+    @property
+    def key_array(self) -> pa.Array:
+        """The keys as a `large_binary` column."""
+        buffers = [None, pa.py_buffer(self.key_at), pa.py_buffer(self.key_data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
+
+    def position(self, key: bytes) -> int:
+        """The first row whose key is not less; their number where all are."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.key_data[int(self.key_at[middle]) : int(self.key_at[middle + 1])] < key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     @property
     def nbytes(self) -> int:
@@ -231,6 +257,11 @@ class SstReader:
             for place in places
         ]
 
+    def some_rows(self, first: int, behind: int) -> tuple[SstRows, int]:
+        """The rows of as many blocks as are read at a time, and the number of the next one."""
+        _, end = next(self._pieces(first, behind))
+        return self.rows(first, end), end
+
     def scan(self, first: int = 0, behind: int | None = None) -> Iterator[SstRows]:
         """The rows of all blocks, or of a range of them, many blocks at a time."""
         for begin, end in self._pieces(first, len(self.index.places) if behind is None else behind):
@@ -261,15 +292,17 @@ class SstReader:
         found = index.find(*joined_keys(keys))
         places = np.flatnonzero(found >= 0)
         cells, at = index.cells(range(len(self._layout.types)), found[places]), places.tolist()
-        nothing = np.zeros(1, np.int64)
-        return SstRows(b"", nothing, cells, self._layout.types, self.path, [keys[place] for place in at]), at
+        return self._found(cells, [keys[place] for place in at]), at
 
     def find_in(self, image: SstImage, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
         """The rows of keys in the image of this file, and the places of their keys; keys that are not there have none."""
         cells, places = image.find(keys)
         self._check_schema(cells)
-        rows = SstRows(b"", np.zeros(1, np.int64), cells, self._layout.types, self.path, [keys[at] for at in places])
-        return rows, places
+        return self._found(cells, [keys[at] for at in places]), places
+
+    def _found(self, cells: Cells, keys: Sequence[bytes]) -> SstRows:
+        data, at = joined_keys(keys)
+        return SstRows(data.tobytes(), at, cells, self._layout.types, self.path)
 
     def get(self, key: bytes) -> tuple[SstRows, int] | None:
         """The block that holds a key, and the place of its row; None where the key is not there."""
@@ -303,9 +336,7 @@ class SstReader:
 
     def _decode(self, contents: Sequence[bytes]) -> SstRows:
         part = self._part(contents)
-        key_data, at = part.keys.tobytes(), part.key_at.tolist()
-        listed = [key_data[begin:end] for begin, end in itertools.pairwise(at)]
-        return SstRows(key_data, part.key_at, part.cells, self._layout.types, self.path, listed)
+        return SstRows(part.keys.tobytes(), part.key_at, part.cells, self._layout.types, self.path)
 
     def _part(self, contents: Sequence[bytes]) -> DecodedPart:
         data = contents[0] if len(contents) == 1 else b"".join(contents)

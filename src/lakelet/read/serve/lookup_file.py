@@ -105,10 +105,18 @@ class LookupFiles:
         name = (file.path, "reader")
         found = self.cache.get(name)
         if found is None:
-            found, _ = self.folder.loads.load(name, lambda: _open(file.path))
-            self.cache.put(name, found, found.nbytes, limit=self.settings.memory_bytes)
+            found, _ = self.folder.loads.load(name, lambda: self._opened(name, file))
         assert isinstance(found, SstReader), "the cache holds what was put under a name"
         return found
+
+    def _opened(self, name: tuple[object, ...], file: LocalFile) -> SstReader:
+        # Another thread may have opened it since: there is one reader of a file, which counts what it was asked for.
+        found = self.cache.get(name)
+        if isinstance(found, SstReader):
+            return found
+        reader = _open(file.path)
+        self.cache.put(name, reader, reader.nbytes, limit=self.settings.memory_bytes)
+        return reader
 
     def _make(self, lookup: LookupFile, path: str) -> int:
         data, store = lookup.file.data, self.home.store

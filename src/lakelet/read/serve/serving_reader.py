@@ -5,7 +5,6 @@ Which row of a key wins, and how rows of a key become one, is decided as in ever
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,11 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.format.sst.sst_image import joined_keys
 from lakelet.format.sst.sst_reader import SstRows, first_blocks
+from lakelet.lsm.engine.merge_engine import SelectEngine
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.source.row_source import Hits
 from lakelet.model.row_arrays import Kinds, Mask
@@ -72,7 +73,11 @@ class SstHits:
             # A batch without columns does not tell how many rows it has.
             schema = nullable(fields)
             return pa.RecordBatch.from_arrays([pa.nulls(len(numbers), one.type) for one in schema], schema=schema)
-        columns = [self.block.column(place).take(numbers) for place, _ in present]
+        first, count = (int(self.numbers[0]) if len(numbers) else 0), len(numbers)
+        if count and self.numbers[-1] - first + 1 == count and (np.diff(self.numbers) == 1).all():
+            columns = [self.block.column(place).slice(first, count) for place, _ in present]
+        else:
+            columns = [self.block.column(place).take(numbers) for place, _ in present]
         batch = pa.RecordBatch.from_arrays(columns, names=[field.name for _, field in present])
         return evolve_batch(batch, self.stored, fields)
 
@@ -254,14 +259,39 @@ class ServingReader(PointReader):
     def scan(self, split: Split, start: bytes | None, end: bytes | None) -> Iterator[pa.RecordBatch]:
         """The rows of a bucket with keys from `start` on and below `end`, in key order."""
         bucket = self._bucket(split)
+        if len(bucket.files) == 1 and isinstance(self._spec.engine, SelectEngine):
+            yield from self._scan_file(bucket.files[0], start, end)
+            return
         low = start
         for high in [*self._cuts(bucket, start, end), end]:
             parts = [(rows, at) for rows, at in self._merged(self._range(bucket, low, high)) if rows.num_rows]
-            if parts:
+            if len(parts) == 1 and (np.diff(parts[0][1]) > 0).all():
+                yield parts[0][0]
+            elif parts:
                 table = pa.Table.from_batches([rows for rows, _ in parts], self.schema)
                 order = np.argsort(np.concatenate([at for _, at in parts]), kind="stable")
                 yield from table.take(pa.array(order)).combine_chunks().to_batches()
             low = high
+
+    def _scan_file(self, lookup: LookupFile, start: bytes | None, end: bytes | None) -> Iterator[pa.RecordBatch]:
+        """The rows of the only file of a bucket: each key is there once, so that nothing is merged."""
+        first, behind = self._files.use(lookup, lambda opened: first_blocks(opened.reader, start, end))
+        while first < behind:
+            # A file that is made anew in between has the same blocks: it is made of the same rows in the same way.
+            at = first
+            block, first = self._files.use(lookup, lambda opened: opened.reader.some_rows(at, behind))  # noqa: B023
+            hits = self._between(lookup, block, start, end)
+            kinds = hits.kinds
+            rows = hits.keep(kinds & 1 == 0) if kinds is not None else hits
+            if len(rows.numbers):
+                yield rows.rows(self._fields)
+
+    def _between(self, lookup: LookupFile, block: SstRows, start: bytes | None, end: bytes | None) -> SstHits:
+        """The rows of a block with keys from `start` on and below `end`; the place of each is its number."""
+        first = 0 if start is None else block.position(start)
+        behind = len(block) if end is None else block.position(end)
+        numbers = np.arange(first, max(first, behind))
+        return self._hits(lookup, block, numbers, numbers)
 
     def _cuts(self, bucket: BucketFiles, start: bytes | None, end: bytes | None) -> list[bytes]:
         """Keys that cut a range into pieces of about 65,536 rows, which are merged one after the other."""
@@ -290,18 +320,32 @@ class ServingReader(PointReader):
         parts: list[tuple[LookupFile, SstRows, int, int]] = []
         for lookup in bucket.files:
             block = self._files.use(lookup, lambda opened: opened.reader.rows(*first_blocks(opened.reader, start, end)))
-            first = 0 if start is None else bisect_left(block.keys, start)
-            behind = len(block) if end is None else bisect_left(block.keys, end)
+            first = 0 if start is None else block.position(start)
+            behind = len(block) if end is None else block.position(end)
             if first < behind:
                 parts.append((lookup, block, first, behind))
-        keys = sorted({key for _, block, first, behind in parts for key in block.keys[first:behind]})
-        place_of = {key: place for place, key in enumerate(keys)}
+        if not parts:
+            return []
+        keys = pa.concat_arrays([block.key_array.slice(first, behind - first) for _, block, first, behind in parts])
+        places = _ranks(keys)
         found: list[Hits] = []
+        begin = 0
         for lookup, block, first, behind in parts:
-            places = np.fromiter((place_of[key] for key in block.keys[first:behind]), np.int64, behind - first)
-            hits = self._hits(lookup, block, np.arange(first, behind), places)
+            numbers = np.arange(first, behind)
+            hits = self._hits(lookup, block, numbers, places[begin : begin + len(numbers)])
+            begin += len(numbers)
             if self._spec.ignore_delete and hits.kinds is not None:
                 hits = hits.keep(hits.kinds & 1 == 0)
             if len(hits.places):
                 found.append(hits)
         return found
+
+
+def _ranks(keys: pa.Array) -> Places:
+    """The place of each key among all different ones in order."""
+    order = pc.sort_indices(keys)
+    ordered = keys.take(order)
+    differs = pc.not_equal(ordered.slice(1), ordered.slice(0, len(ordered) - 1)).to_numpy(zero_copy_only=False)
+    ranks = np.zeros(len(keys), np.int64)
+    ranks[order.to_numpy()] = np.append(0, np.cumsum(differs))
+    return ranks

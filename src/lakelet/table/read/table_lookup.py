@@ -158,15 +158,15 @@ class TableLookup:
         wanted = key_range(schema, start=start, end=end, prefix=prefix)
         low, high = (None, None) if wanted is None else (wanted.low, wanted.high)
         batches: list[pa.RecordBatch] = []
-        if pinned.live is not None:
-            # Files are in the order of the key without the partition, which is another one where the key has more columns.
-            whole = schema.trimmed_primary_keys == schema.primary_keys
-            for partition in pinned.live.partitions:
-                for bucket in pinned.live.buckets(partition):
-                    split = pinned.live.split(partition, bucket)
-                    if split is not None:
-                        batches += reader.scan(split, *((low, high) if whole else (None, None)))
+        # Files are in the order of the key without the partition, which is another one where the key has more columns.
+        whole = schema.trimmed_primary_keys == schema.primary_keys
+        buckets = 0
+        for split in () if pinned.live is None else pinned.live.splits():
+            buckets += 1
+            batches += reader.scan(split, *((low, high) if whole else (None, None)))
         rows = pa.Table.from_batches(batches, reader.schema).combine_chunks()
+        if whole and buckets <= 1:
+            return rows.select(list(names))
         fields = [schema.field(name) for name in schema.primary_keys]
         columns_of_key = [_one_array(rows.column(field.name)) for field in fields]
         keys = encode_key_bytes(columns_of_key, [field.type for field in fields])

@@ -182,7 +182,7 @@ def test_a_file_is_in_use_as_long_as_keys_are_asked_for(tmp_path: Path, monkeypa
 
 
 def test_blocks_in_use_stay_in_a_small_cache(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block that is asked for between others is not displaced by them, and all rows are right while blocks are added and dropped."""
+    """A block that is asked for between others is not displaced by them; rows are right while blocks are dropped."""
     table = table_of(lake, 20_000, **{"lookup.cache-max-memory-size": "400 kb"})
     with table.lookup() as lookup:
         lookup.get({"id": 0})

@@ -17,8 +17,10 @@ import pytest
 import lakelet
 from lakelet import InvalidError, Lake, Table
 from lakelet.errors import NotFoundError
+from lakelet.format.sst import sst_reader
 from lakelet.format.sst.sst_reader import SstReader
 from lakelet.read.lookup.block_cache import BLOCKS
+from lakelet.read.serve import serving_reader
 from lakelet.read.serve.lookup_folder import lookup_folder
 from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import SteppingClock
@@ -163,7 +165,8 @@ def test_many_keys_again_and_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) 
     table.write([{"id": 5, "name": "newer", "v": None}])
     table.delete([{"id": 7}])
     wanted = [{"id": number} for number in range(-3, 2003)]
-    expected = [table.get(key) for key in wanted]
+    scanned = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+    expected = [scanned.get(key["id"]) for key in wanted]
     with table.lookup() as lookup:
         assert lookup.get_many(wanted) == expected
         assert lookup.get_many(wanted) == expected
@@ -452,7 +455,8 @@ def test_many_keys_of_an_indexed_file_are_those_of_get(lake: Lake, monkeypatch: 
         if name != "c":
             table.delete([{"id": n} for n in range(0, 200, 7)])
         wanted = [{"id": n} for n in (*range(-3, 203), 5, 5)]
-        expected = [table.get(key) for key in wanted]
+        scanned = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+        expected = [scanned.get(key["id"]) for key in wanted]
         with table.lookup() as lookup:
             lookup.get_many(wanted)
             assert lookup.get_many(wanted) == expected
@@ -465,3 +469,39 @@ def test_many_keys_of_an_indexed_file_are_those_of_get(lake: Lake, monkeypatch: 
                 assert lookup.get_many([]) == []
             found = lookup.get_many([{"id": 1, "t": "ignored"}, {"id": 2.0}])
             assert found == [table.get({"id": 1}), table.get({"id": 2})]
+
+
+@pytest.mark.parametrize("bucket", ["1", "2"])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_ranges_over_many_blocks(lake: Lake, bucket: str, compacted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file or several, cut into pieces wherever: every bound gives the rows between, once and in order."""
+    monkeypatch.setattr(sst_reader, "_READ_AHEAD_BYTES", 2000)
+    monkeypatch.setattr(serving_reader, "_SCAN_ROWS", 150)
+    options = {"bucket": bucket, "sst.block-size": "500 b", "num-sorted-run.compaction-trigger": "99"}
+    table = lake.create_table("d.t", COLUMNS, primary_key=["id"], options=options)
+    table.write(rows(1000))
+    table.write([{"id": number, "name": "newer", "v": None} for number in range(0, 1000, 3)])
+    table.delete([{"id": number} for number in range(0, 1000, 7)])
+    if compacted:
+        table.compact(full=True)
+    expected = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+    with table.lookup() as lookup:
+        for low, high in (
+            (None, None),
+            (0, 1000),
+            (1, 2),
+            (400, 401),
+            (399, 777),
+            (-5, 3),
+            (990, 2000),
+            (7, 7),
+            (9, 3),
+        ):
+            start, end = (None if one is None else {"id": one} for one in (low, high))
+            wanted = [
+                expected[number]
+                for number in sorted(expected)
+                if (low is None or number >= low) and (high is None or number < high)
+            ]
+            assert lookup.scan(start, end).to_pylist() == wanted
+        assert lookup.scan(columns=["v"]).column_names == ["v"]
