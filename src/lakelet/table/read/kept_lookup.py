@@ -34,6 +34,7 @@ from lakelet.table.read.point_read import chosen_columns, one_key
 _MOST_TABLES = 64
 _FEW_GETS = 100
 _ROWS_PER_GET = 1000
+_AGAIN = 100
 _MOST_COUNTED = 100_000
 _FIRST = np.zeros(1, np.int64)
 THREAD_NAME = "lakelet-lookup-files"
@@ -93,6 +94,8 @@ class KeptLookup:
 
     def _count(self, splits: Sequence[Split], served: ServingReader) -> None:
         """Count a get of buckets that are not open; have the lookup files of one made that was asked for often enough."""
+        if not self._settings.disk.most_bytes:
+            return
         for split in splits:
             counts: list[int] = []
             for path in split.paths:
@@ -117,9 +120,10 @@ class KeptLookup:
         try:
             served.open(split)
         except (LakeletError, OSError):
-            # As many gets have to ask again: the disk may have room then, and a snapshot that expired is no longer the newest.
-            for path in split.paths:
-                _ASKED.put((self._home.store.location, path), 0, limit=_MOST_COUNTED)
+            # It took as long as if it had been of use. Many more gets have to ask: the disk may have room then.
+            for path, file in zip(split.paths, split.files, strict=True):
+                before = -_AGAIN * (_FEW_GETS + file.row_count // _ROWS_PER_GET)
+                _ASKED.put((self._home.store.location, path), before, limit=_MOST_COUNTED)
         finally:
             with self._lock:
                 self._making.discard(id(split))

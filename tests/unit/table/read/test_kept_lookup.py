@@ -128,13 +128,25 @@ def test_a_small_commit_into_a_bucket_in_use_is_served_at_once(table: Table, mon
     assert [table.get({"id": number}) for number in (4, 5)] == [{"id": 4, "v": "newer"}, {"id": 5, "v": "v5"}]
 
 
-@pytest.mark.parametrize("size", ["0 b", "10 b"])
-def test_gets_without_room_for_lookup_files(table: Table, tmp_path: Path, size: str) -> None:
+@pytest.mark.parametrize(("size", "most"), [("0 b", 0), ("10 b", 2)])
+def test_gets_without_room_for_lookup_files(
+    table: Table, tmp_path: Path, size: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit of 0 has none made; one that is too small is found out once for each bucket, not again and again."""
+    opened: list[object] = []
+    open_bucket = ServingReader.open
+
+    def noted(reader: ServingReader, split: Any) -> None:
+        opened.append(split)
+        open_bucket(reader, split)
+
+    monkeypatch.setattr(ServingReader, "open", noted)
     table.set_options({"lookup.cache-max-disk-size": size})
-    for _ in range(3):
+    for _ in range(5):
         ask(table)
         made()
     assert local_files(tmp_path) == []
+    assert len(opened) == most
 
 
 def test_gets_where_the_folder_cannot_be_made(table: Table, tmp_path: Path) -> None:
