@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pyarrow as pa
 
 import lakelet
 from benchmarks.contender import serve, timed
+from lakelet.table.read.kept_lookup import THREAD_NAME
 
 _KEYS = 20_000
 _MANY = 1_000
@@ -32,6 +35,18 @@ def lookup_absent(folder: str, rows: int) -> dict[str, Any]:
         return _timed(lookup.get, [{"k": f"{key}x"} for key in _chosen(rows)])
 
 
+def lookup_bytes(folder: str, rows: int) -> dict[str, Any]:
+    """The bytes of single keys by the handle."""
+    with _table(folder, rows).lookup(folder=Path(folder, "lookup")) as lookup:
+        return _timed(lookup.get_bytes, [key.encode() for key in _chosen(rows)])
+
+
+def lookup_bytes_absent(folder: str, rows: int) -> dict[str, Any]:
+    """Keys that are not there, as bytes, by the handle."""
+    with _table(folder, rows).lookup(folder=Path(folder, "lookup")) as lookup:
+        return _timed(lookup.get_bytes, [f"{key}x".encode() for key in _chosen(rows)])
+
+
 def lookup_many(folder: str, rows: int) -> dict[str, Any]:
     """A thousand keys at a time by the handle."""
     with _table(folder, rows).lookup(folder=Path(folder, "lookup")) as lookup:
@@ -48,8 +63,22 @@ def lookup_scan(folder: str, rows: int) -> dict[str, Any]:
 
 
 def strict_get(folder: str, rows: int) -> dict[str, Any]:
-    """Single keys by the table, which looks for a newer snapshot every time."""
-    return _timed(_table(folder, rows).get, [{"k": key} for key in _chosen(rows)[:2_000]])
+    """Single keys by the table, which looks for a newer snapshot every time, by lookup files that earlier gets have had made."""
+    os.environ["XDG_CACHE_HOME"] = folder
+    table, keys = _table(folder, rows), [{"k": key} for key in _chosen(rows)[:2_000]]
+    for key in keys:
+        table.get(key)
+    for thread in threading.enumerate():
+        if thread.name == THREAD_NAME:
+            thread.join()
+    return _timed(table.get, keys)
+
+
+def strict_get_groups(folder: str, rows: int) -> dict[str, Any]:
+    """The same from row groups, without lookup files."""
+    table = _table(folder, rows)
+    table.set_options({"lookup.cache-max-disk-size": "0 b"})
+    return _timed(table.get, [{"k": key} for key in _chosen(rows)[:2_000]])
 
 
 def strict_many(folder: str, rows: int) -> dict[str, Any]:
@@ -131,9 +160,12 @@ if __name__ == "__main__":
     serve(
         lookup_get,
         lookup_absent,
+        lookup_bytes,
+        lookup_bytes_absent,
         lookup_many,
         lookup_scan,
         strict_get,
+        strict_get_groups,
         strict_many,
         plyvel_get,
         plyvel_absent,

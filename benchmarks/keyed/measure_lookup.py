@@ -11,7 +11,17 @@ from benchmarks.benchmark import Result, Scale, beside, faster, under
 from benchmarks.rounds import Contender, best_of, run_task
 
 ROWS = 1_000_000
-_TASKS = ("lookup_get", "lookup_absent", "lookup_many", "lookup_scan", "strict_get", "strict_many")
+_TASKS = (
+    "lookup_get",
+    "lookup_absent",
+    "lookup_bytes",
+    "lookup_bytes_absent",
+    "lookup_many",
+    "lookup_scan",
+    "strict_get",
+    "strict_get_groups",
+    "strict_many",
+)
 _PEERS = ("plyvel_get", "plyvel_absent", "plyvel_many")
 
 
@@ -22,19 +32,22 @@ def measure_lookup(scale: Scale) -> list[Result]:
     found = best_of(
         scale.rounds, *(Contender(name, lambda number, task=name: _run(scale, task, number)) for name in names)
     )
-    get, strict = found["lookup_get"], found["strict_get"]
+    get, strict, groups = found["lookup_get"], found["strict_get"], found["strict_get_groups"]
     scanned = found["lookup_scan"]
     rate = scanned["rows"] / scanned["seconds"]
     results = [
         under("get of a handle", get, _micros(get), 50, f"{_micros(get):.0f} µs", "µs"),
         under("strict get of a table", strict, _micros(strict), 150, f"{_micros(strict):.0f} µs", "µs"),
+        under("strict get without lookup files", groups, _micros(groups), 500, f"{_micros(groups):.0f} µs", "µs"),
         beside("get of a thousand keys by a handle, by the table", found["lookup_many"], found["strict_many"]),
         Result("rows of all keys by a handle", scanned, {}, rate, f"{rate:,.0f} rows/s", "", None),
     ]
     if has_peer:
         results += [
             faster("single keys, LevelDB", get, found["plyvel_get"], 0.5),
+            faster("bytes of single keys, LevelDB", found["lookup_bytes"], found["plyvel_get"], 1.0),
             faster("absent keys, LevelDB", found["lookup_absent"], found["plyvel_absent"], 1.0),
+            faster("bytes of absent keys, LevelDB", found["lookup_bytes_absent"], found["plyvel_absent"], 1.0),
             faster("a thousand keys at once, LevelDB one by one", found["lookup_many"], found["plyvel_many"], 1.5),
         ]
     return results

@@ -28,6 +28,8 @@ class LruCache(Generic[Value]):
         self._lock = threading.Lock()
         self._values: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
         self._weight = 0
+        # How many values were put so far: as long as this stays, nothing is dropped.
+        self.puts = 0
 
     @property
     def weight(self) -> int:
@@ -46,6 +48,7 @@ class LruCache(Generic[Value]):
     def put(self, key: Hashable, value: Value, weight: int = 1, *, limit: int) -> None:
         """Keeps a value, unless it alone is over the limit, and drops others until all are within it."""
         with self._lock:
+            self.puts += 1
             before = self._values.pop(key, None)
             if before is not None:
                 self._weight -= before[1]

@@ -29,7 +29,7 @@ LOOKUP_CACHE_MAX_DISK_SIZE = declare(
     "lookup.cache-max-disk-size",
     SIZE,
     "9223372036854775807 bytes",
-    "Local disk that lookup files of one process may take.",
+    "Local disk that lookup files of the table may take in one process.",
     ACTED,
 )
 LOOKUP_CACHE_SPILL_COMPRESSION = declare(

@@ -8,7 +8,7 @@ lookup never sees another one's files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,14 @@ class LiveFiles:
             found = self._packer.whole(self._snapshot_id, entries, self._vectors)
             self._splits[(partition, bucket)] = found
         return found
+
+    def splits(self) -> Iterator[Split]:
+        """All files, bucket by bucket."""
+        for partition in self.partitions:
+            for bucket in self.buckets(partition):
+                split = self.split(partition, bucket)
+                if split is not None:
+                    yield split
 
     def _grouped(self) -> dict[bytes, dict[int, tuple[Places, set[int]]]]:
         """The row numbers of each bucket's entries, and the bucket counts that they record."""

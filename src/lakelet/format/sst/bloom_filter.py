@@ -87,6 +87,17 @@ class BloomFilter:
 
     def may_hold(self, key: bytes) -> bool:
         """Whether the key can be among those that the filter was made of."""
+        run = _probe_loop.for_bytes(len(key))
+        if run is not None:
+            found = np.zeros(1, np.uint8)
+            run(
+                np.frombuffer(self.bits, np.uint8),
+                np.frombuffer(key, np.uint8),
+                self.hash_count,
+                self.total_bits,
+                found,
+            )
+            return bool(found[0])
         first = murmur3(key, 0)
         second = murmur3(key, first)
         total, bits = self.total_bits, self.bits
@@ -157,3 +168,35 @@ def _set_loop(hashes: Hashes, count: int, total: int, bits: Bytes) -> None:
             bit = np.int64(at % np.uint64(total))
             bits[bit >> 3] |= np.uint8(1 << (bit & 7))
             at = np.uint64(at + step)
+
+
+@compiled_loop(
+    "void(Array(uint8, 1, 'C', readonly=True), Array(uint8, 1, 'C', readonly=True), int64, int64, uint8[::1])",
+    saved_ns_per_byte=500.0,
+)
+def _probe_loop(bits: Bytes, key: Bytes, count: int, total: int, found: Bytes) -> None:
+    """Write 1 where a filter holds one key."""
+    first, h = np.uint32(0), np.uint32(0)
+    for _ in range(2):
+        first = h
+        for start in range(0, key.shape[0], 4):
+            k = np.uint32(0)
+            for place in range(min(4, key.shape[0] - start)):
+                k |= np.uint32(np.uint32(key[start + place]) << np.uint32(8 * place))
+            k = np.uint32(k * np.uint32(0xCC9E2D51))
+            k = np.uint32(np.uint32(k << np.uint32(15)) | np.uint32(k >> np.uint32(17)))
+            h = np.uint32(h ^ np.uint32(k * np.uint32(0x1B873593)))
+            if start + 4 <= key.shape[0]:
+                h = np.uint32(np.uint32(h << np.uint32(13)) | np.uint32(h >> np.uint32(19)))
+                h = np.uint32(np.uint32(h * np.uint32(5)) + np.uint32(0xE6546B64))
+        h = np.uint32(h ^ np.uint32(key.shape[0]))
+        h = np.uint32(np.uint32(h ^ np.uint32(h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+        h = np.uint32(np.uint32(h ^ np.uint32(h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+        h = np.uint32(h ^ np.uint32(h >> np.uint32(16)))
+    at, step = np.uint64(first), np.uint64(h)
+    for _ in range(count):
+        bit = np.int64(at % np.uint64(total))
+        if bits[bit >> 3] >> np.uint8(bit & 7) & np.uint8(1) == 0:
+            return
+        at = np.uint64(at + step)
+    found[0] = np.uint8(1)

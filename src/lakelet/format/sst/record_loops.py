@@ -97,7 +97,7 @@ def write_loop(
                 continue
             value, width, length = numbers[column, row], widths[column], np.int64(0)
             word = value
-            if width in {0, 16}:
+            if width % 16 == 0:
                 length = ends[column, row] - np.int64(value)
                 word = np.uint64(length)
             elif deltas[column] != 0:
@@ -172,7 +172,7 @@ def read_loop(
                 if more or length < 0 or length > limit - at:
                     state[0] = 1
                     return
-                if width in {0, 16}:
+                if width % 16 == 0:
                     numbers[column, row] = np.uint64(at)
                     ends[column, row] = at + length
                     at += length

@@ -1,7 +1,7 @@
-"""The data blocks of an SST file in memory, decompressed one behind the other: many keys are found by one loop.
+"""Data blocks of an SST file in memory, decompressed one behind the other: many keys are found by one loop.
 
-Nothing is decoded but the values from the restart point of a key to its own. That is worth it for files that are asked for many
-keys again and again, and small enough to be held whole.
+Nothing is decoded but the values from the restart point of a key to its own. A file that is asked for many keys again and
+again is better held decoded (`sst_key_index`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SstImage:
         parse_loop.for_bytes_or_interpreted(len(data))(data, spans, True, np.empty((0, 5), np.int64), state)
         if state[0]:
             raise CorruptionError(f"{path}: an entry of a data block reaches beyond its block")
-        return SstImage(data, spans, *_joined(separators), layout, path)
+        return SstImage(data, spans, *joined_keys(separators), layout, path)
 
     @property
     def nbytes(self) -> int:
@@ -47,7 +47,7 @@ class SstImage:
 
     def find(self, keys: Sequence[bytes]) -> tuple[Cells, list[int]]:
         """The cells of the values of keys that are there, and the places of these keys."""
-        joined, count = _joined(keys), len(keys)
+        joined, count = joined_keys(keys), len(keys)
         blocks, restarts, counts = np.empty(count, np.int64), np.zeros((count, 2), np.int64), np.empty(count, np.int64)
         block_loop.for_bytes_or_interpreted(count)(self.separators, self.separator_at, *joined, blocks)
         restart_loop.for_bytes_or_interpreted(count)(self.data, self.spans, *joined, blocks, restarts)
@@ -64,7 +64,8 @@ class SstImage:
         return Cells(numbers, spans, np.take(cells.valid, rows, axis=1), self.data), places.tolist()
 
 
-def _joined(texts: Sequence[bytes]) -> tuple[Bytes, Longs]:
+def joined_keys(texts: Sequence[bytes]) -> tuple[Bytes, Longs]:
+    """Keys one behind the other, and where each begins and the last ends."""
     at = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(text) for text in texts], out=at[1:])
     return np.frombuffer(b"".join(texts), np.uint8), at

@@ -26,7 +26,8 @@ from lakelet.format.sst.bloom_filter import BloomFilter, hash_keys
 from lakelet.format.sst.entry_loops import Longs, key_loop, parse_loop
 from lakelet.format.sst.record_columns import Cells, RecordLayout, columns_of, read_records
 from lakelet.format.sst.sst_block import decode_block
-from lakelet.format.sst.sst_image import SstImage
+from lakelet.format.sst.sst_image import SstImage, joined_keys
+from lakelet.format.sst.sst_key_index import DecodedPart, SstKeyIndex
 from lakelet.format.sst.sst_parts import (
     CHECKSUM_BYTES,
     FOOTER_BYTES,
@@ -106,11 +107,37 @@ class SstRows:
     cells: Cells
     types: tuple[DataType, ...]
     where: str
-    keys: list[bytes]
     _columns: dict[int, pa.Array] = field(default_factory=dict)
+    # The keys, once they were asked for: a scan asks for none of them.
+    _listed: list[list[bytes]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.key_at) - 1
+
+    @property
+    def keys(self) -> list[bytes]:
+        """The keys one by one."""
+        if not self._listed:
+            data = self.key_data
+            self._listed.append([data[begin:end] for begin, end in itertools.pairwise(self.key_at.tolist())])
+        return self._listed[0]
+
+    @property
+    def key_array(self) -> pa.Array:
+        """The keys as a `large_binary` column."""
+        buffers = [None, pa.py_buffer(self.key_at), pa.py_buffer(self.key_data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
+
+    def position(self, key: bytes) -> int:
+        """The first row whose key is not less; their number where all are."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.key_data[int(self.key_at[middle]) : int(self.key_at[middle + 1])] < key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     @property
     def nbytes(self) -> int:
@@ -230,9 +257,10 @@ class SstReader:
             for place in places
         ]
 
-    def some_rows(self, blocks: Sequence[int]) -> SstRows:
-        """The rows of blocks anywhere in the file, whose numbers ascend."""
-        return self._decode([self._block(self.index.places[block]) for block in blocks])
+    def some_rows(self, first: int, behind: int) -> tuple[SstRows, int]:
+        """The rows of as many blocks as are read at a time, and the number of the next one."""
+        _, end = next(self._pieces(first, behind))
+        return self.rows(first, end), end
 
     def scan(self, first: int = 0, behind: int | None = None) -> Iterator[SstRows]:
         """The rows of all blocks, or of a range of them, many blocks at a time."""
@@ -249,24 +277,32 @@ class SstReader:
             yield first, end
             first = end
 
-    def image(self, most_bytes: int) -> SstImage | None:
-        """All blocks in memory, to find many keys at once; None where they take more bytes."""
-        blocks: list[bytes] = []
-        size = 0
-        for first, behind in self._pieces(0, len(self.index.places)):
-            read = self._contents(first, behind)
-            size += sum(map(len, read))
-            if size > most_bytes:
-                return None
-            blocks += read
-        return SstImage.of(blocks, self.index.separators, self._layout, path=self.path)
+    def image(self, blocks: Sequence[int]) -> SstImage:
+        """Blocks anywhere in the file, whose numbers ascend, in memory, to find keys in them without decoding all."""
+        contents = [self._block(self.index.places[block]) for block in blocks]
+        return SstImage.of(contents, [self.index.separators[block] for block in blocks], self._layout, path=self.path)
+
+    def key_index(self, most_bytes: int) -> SstKeyIndex | None:
+        """All rows in memory, to find many keys at once; None where they take more bytes."""
+        parts = (self._part(self._contents(*piece)) for piece in self._pieces(0, len(self.index.places)))
+        return SstKeyIndex.of(parts, self._layout, self.meta.row_count, most_bytes)
+
+    def find_by(self, index: SstKeyIndex, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
+        """The rows of keys in the index of this file, and the places of their keys; keys that are not there have none."""
+        found = index.find(*joined_keys(keys))
+        places = np.flatnonzero(found >= 0)
+        cells, at = index.cells(range(len(self._layout.types)), found[places]), places.tolist()
+        return self._found(cells, [keys[place] for place in at]), at
 
     def find_in(self, image: SstImage, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
         """The rows of keys in the image of this file, and the places of their keys; keys that are not there have none."""
         cells, places = image.find(keys)
         self._check_schema(cells)
-        rows = SstRows(b"", np.zeros(1, np.int64), cells, self._layout.types, self.path, [keys[at] for at in places])
-        return rows, places
+        return self._found(cells, [keys[at] for at in places]), places
+
+    def _found(self, cells: Cells, keys: Sequence[bytes]) -> SstRows:
+        data, at = joined_keys(keys)
+        return SstRows(data.tobytes(), at, cells, self._layout.types, self.path)
 
     def get(self, key: bytes) -> tuple[SstRows, int] | None:
         """The block that holds a key, and the place of its row; None where the key is not there."""
@@ -299,6 +335,10 @@ class SstReader:
         return decode_block(self._source.read(place.offset, place.size), path=self.path, at=place.offset)
 
     def _decode(self, contents: Sequence[bytes]) -> SstRows:
+        part = self._part(contents)
+        return SstRows(part.keys.tobytes(), part.key_at, part.cells, self._layout.types, self.path)
+
+    def _part(self, contents: Sequence[bytes]) -> DecodedPart:
         data = contents[0] if len(contents) == 1 else b"".join(contents)
         ends = np.cumsum([0, *(len(one) for one in contents)])
         spans = np.ascontiguousarray(np.stack([ends[:-1], ends[1:]], axis=1), np.int64)
@@ -316,9 +356,7 @@ class SstReader:
         restarts = entries[:, 4].astype(np.uint8)
         cells = read_records(buffer, begins, ends, restarts, self._layout, len(entries), where=self.path)
         self._check_schema(cells)
-        key_data, at = keys.tobytes(), key_at.tolist()
-        listed = [key_data[begin:end] for begin, end in itertools.pairwise(at)]
-        return SstRows(key_data, key_at, cells, self._layout.types, self.path, listed)
+        return DecodedPart(keys, key_at, cells)
 
     def _check_schema(self, cells: Cells) -> None:
         if (cells.numbers[0] != np.uint64(self.meta.schema_id)).any():

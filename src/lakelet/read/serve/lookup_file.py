@@ -9,7 +9,7 @@ The position is what deletion vectors speak of. A lookup file that is gone or da
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.data.data_file_formats import format_of_file
-from lakelet.format.sst.sst_image import SstImage
+from lakelet.format.sst.sst_key_index import SstKeyIndex
 from lakelet.format.sst.sst_reader import FileSource, SstReader, SstRows
 from lakelet.format.sst.sst_writer import SstWriter
 from lakelet.lsm.key_bytes import encode_key_bytes
@@ -27,8 +27,9 @@ from lakelet.model.types import Atomic, Field, Kind
 from lakelet.read.evolve import evolve_array
 from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
 from lakelet.read.lookup.lookup_blocks import LookupFile
-from lakelet.read.serve.lookup_folder import LocalFile, LookupFolder, lookup_folder
+from lakelet.read.serve.lookup_folder import DiskLimits, LocalFile, LookupFolder, lookup_folder
 from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.serve.served_block import ServedBlock, cell_readers
 from lakelet.read.split_files import naming
 from lakelet.storage.home import TableHome
 
@@ -36,8 +37,9 @@ POSITION_FIELD = Field(2**31 - 4, "_ROW_POSITION", Atomic(Kind.BIGINT, nullable=
 """The column behind those of the table: the row's position in its data file."""
 _BATCH_ROWS = 65536
 _TRIES = 3
+_DROPS = 50
 # A file is held whole in memory where it takes at most this part of the block cache.
-_IMAGE_SHARE = 10
+_INDEX_SHARE = 0.75
 Result = TypeVar("Result")
 
 
@@ -49,6 +51,7 @@ class LookupFiles:
     schema_of: Callable[[int], TableSchema]
     key: tuple[Field, ...]
     settings: LookupSettings
+    limits: DiskLimits
     folder: LookupFolder
     # The key types and the layout, which a file is made for.
     form: str
@@ -64,20 +67,26 @@ class LookupFiles:
     ) -> LookupFiles:
         """The lookup files of a table with this key."""
         form = f"{[str(field.type) for field in key]} {settings.sst}"
-        return LookupFiles(home, schema_of, key, settings, lookup_folder(settings.root), form, cache)
+        limits = replace(settings.disk, owner=(home.store.location, home.paths.root))
+        return LookupFiles(home, schema_of, key, settings, limits, lookup_folder(settings.root), form, cache)
 
     def use(self, lookup: LookupFile, read: Callable[[OpenLookup], Result]) -> Result:
         """What `read` finds in the lookup file of a data file, which is made if need be; a damaged one is replaced."""
         name = self._name(lookup)
-        for attempt in range(_TRIES):
+        damaged = dropped = 0
+        while True:
             file = self._file(name, lookup)
             try:
                 return read(OpenLookup(self._reader(file), file, self.folder, self.cache, self.settings.memory_bytes))
             except (CorruptionError, OSError):
-                self.folder.forget(name, file)
-                if attempt == _TRIES - 1:
+                if file.is_dropped:
+                    # Others needed the disk before we had opened it; that is no damage.
+                    dropped += 1
+                else:
+                    damaged += 1
+                    self.folder.forget(name, file)
+                if damaged == _TRIES or dropped == _DROPS:
                     raise
-        raise AssertionError("a try returns or raises")
 
     def _name(self, lookup: LookupFile) -> tuple[object, ...]:
         return (self.home.store.location, lookup.file.path, self.form)
@@ -87,7 +96,7 @@ class LookupFiles:
             name,
             lookup.file.data.level,
             lambda path: self._make(lookup, path),
-            self.settings.disk,
+            self.limits,
             self.home.clock,
             self.home.ids,
         )
@@ -96,10 +105,18 @@ class LookupFiles:
         name = (file.path, "reader")
         found = self.cache.get(name)
         if found is None:
-            found, _ = self.folder.loads.load(name, lambda: _open(file.path))
-            self.cache.put(name, found, found.nbytes, limit=self.settings.memory_bytes)
+            found, _ = self.folder.loads.load(name, lambda: self._opened(name, file))
         assert isinstance(found, SstReader), "the cache holds what was put under a name"
         return found
+
+    def _opened(self, name: tuple[object, ...], file: LocalFile) -> SstReader:
+        # Another thread may have opened it since: there is one reader of a file, which counts what it was asked for.
+        found = self.cache.get(name)
+        if isinstance(found, SstReader):
+            return found
+        reader = _open(file.path)
+        self.cache.put(name, reader, reader.nbytes, limit=self.settings.memory_bytes)
+        return reader
 
     def _make(self, lookup: LookupFile, path: str) -> int:
         data, store = lookup.file.data, self.home.store
@@ -146,8 +163,8 @@ class OpenLookup:
     cache: BlockCache
     limit_bytes: int
 
-    def find(self, key: bytes) -> tuple[SstRows, int] | None:
-        """The block that holds a key, and the place of its row; None where the key is not there."""
+    def find(self, key: bytes) -> tuple[int, ServedBlock] | None:
+        """The number of the only block that can hold a key, and the block; None where the key is not there."""
         reader = self.reader
         number = reader.block_of(key)
         if number == len(reader.index.places):
@@ -158,18 +175,25 @@ class OpenLookup:
             # The filter is only worth its time where a block would have to be read.
             if not reader.may_hold(key):
                 return None
-            block, _ = self.folder.loads.load(name, lambda: reader.rows(number, number + 1))
-            self.cache.put(name, block, block.nbytes, limit=self.limit_bytes)
-        assert isinstance(block, SstRows), "the cache holds what was put under a name"
-        at = block.find(key)
-        return None if at < 0 else (block, at)
+            block, _ = self.folder.loads.load(name, lambda: self._block(number))
+            self.cache.put(name, block, block.weigh(), limit=self.limit_bytes)
+        assert isinstance(block, ServedBlock), "the cache holds what was put under a name"
+        return number, block
+
+    def _block(self, number: int) -> ServedBlock:
+        name = (self.file.path, "readers")
+        readers = self.cache.get(name)
+        if readers is None:
+            readers = cell_readers([field.type for field in self.reader.meta.fields])
+            self.cache.put(name, readers, 256 * len(readers), limit=self.limit_bytes)
+        return ServedBlock(self.reader.rows(number, number + 1), readers)
 
     def find_many(self, keys: Sequence[bytes], places: Sequence[int]) -> list[tuple[SstRows, list[int], list[int]]]:
         """Blocks that hold some of the keys at `places`, with the rows found in each and the places of their keys."""
         reader, found = self.reader, []
-        image = self._image()
-        if image is not None:
-            rows, at = reader.find_in(image, [keys[place] for place in places])
+        index = self.key_index()
+        if index is not None:
+            rows, at = reader.find_by(index, [keys[place] for place in places])
             return [(rows, list(range(len(at))), [places[one] for one in at])] if at else []
         by_block: dict[int, list[int]] = {}
         last = len(reader.index.places)
@@ -181,35 +205,36 @@ class OpenLookup:
         for number, wanted in by_block.items():
             block = self.cache.get((self.file.path, number))
             if block is not None:
-                assert isinstance(block, SstRows), "the cache holds what was put under a name"
-                found.append(_found(block, keys, wanted))
+                assert isinstance(block, ServedBlock), "the cache holds what was put under a name"
+                found.append(_found(block.rows, keys, wanted))
                 continue
             joined += [(number, place) for place in wanted]
         admitted = reader.may_hold_each([keys[place] for _, place in joined])
         joined = [pair for pair, admits in zip(joined, admitted, strict=True) if admits]
         if joined:
-            # Blocks of one call are decoded together, and not kept: a batch of keys at random would fill the cache.
+            # Blocks of one call are not kept: a batch of keys at random would fill the cache.
             numbers = sorted({number for number, _ in joined})
             reader.blocks_asked += len(numbers)
-            block = reader.some_rows(numbers)
-            found.append(_found(block, keys, [place for _, place in joined]))
+            wanted = [place for _, place in joined]
+            rows, at = reader.find_in(reader.image(numbers), [keys[place] for place in wanted])
+            found.append((rows, list(range(len(at))), [wanted[one] for one in at]))
         return [one for one in found if one[1]]
 
-    def _image(self) -> SstImage | None:
-        """The file whole in memory, once calls have asked for as many blocks as it has, if it takes a small part of the cache."""
-        name = (self.file.path, "image")
+    def key_index(self) -> SstKeyIndex | None:
+        """The file whole in memory, once calls have asked for as many blocks as it has, if it takes part of the cache only."""
+        name = (self.file.path, "index")
         found = self.cache.get(name)
         if found is None:
-            reader, most = self.reader, self.limit_bytes // _IMAGE_SHARE
+            reader, most = self.reader, int(self.limit_bytes * _INDEX_SHARE)
             if reader.blocks_asked < len(reader.index.places) or self.file.size > most:
                 return None
             # Where it is too large, or dropped from the cache, as many blocks have to be asked for again.
             reader.blocks_asked = 0
-            found, _ = self.folder.loads.load(name, lambda: reader.image(most))
+            found, _ = self.folder.loads.load(name, lambda: reader.key_index(most))
             if found is None:
                 return None
             self.cache.put(name, found, found.nbytes, limit=self.limit_bytes)
-        assert isinstance(found, SstImage), "the cache holds what was put under a name"
+        assert isinstance(found, SstKeyIndex), "the cache holds what was put under a name"
         return found
 
 

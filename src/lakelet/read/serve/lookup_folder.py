@@ -5,11 +5,14 @@
 
 Lookup files are a cache: they are made of data files, which never change, and may vanish at any moment. A process has a folder of
 its own, so that nobody reads what another one writes or deletes; folders of processes that are gone are removed by the next one.
+A limit on bytes is one of a table: files of one never make those of another go, whatever the limits of the two are. A file that
+is unused for long is dropped after the time of the table that used it last, whichever table is read then.
 """
 
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import shutil
 import threading
@@ -30,20 +33,25 @@ _UUID_CHARACTERS = 8
 _TRIES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class LocalFile:
-    """A lookup file on this machine's disk."""
+    """A lookup file on this machine's disk. Who reads it without asking the folder sets `used`, and looks if it `is_dropped`."""
 
     path: str
     size: int
+    owner: Hashable
+    used: float
+    retention_seconds: float
+    is_dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DiskLimits:
-    """How many bytes lookup files may take, and after how many seconds without use they are dropped."""
+    """How many bytes the lookup files of a table may take, and after how many seconds without use they are dropped."""
 
     most_bytes: int
     retention_seconds: float
+    owner: Hashable = None
 
 
 class LookupFolder:
@@ -59,8 +67,12 @@ class LookupFolder:
         self._lock = threading.Lock()
         self._flights: SingleFlight[LocalFile] = SingleFlight()
         self.loads: SingleFlight[Any] = SingleFlight()
-        self._files: OrderedDict[Hashable, tuple[LocalFile, float]] = OrderedDict()
-        self._bytes = 0
+        for file in getattr(self, "_files", {}).values():
+            # Readers that a forked process has open read files of its parent.
+            file.is_dropped = True
+        self._files: OrderedDict[Hashable, LocalFile] = OrderedDict()
+        self._bytes: dict[Hashable, int] = {}
+        self.next_sweep = math.inf
         self._sequence = 0
         self._path: str | None = None
         held: int | None = getattr(self, "_held", None)
@@ -80,28 +92,39 @@ class LookupFolder:
     ) -> LocalFile:
         """The lookup file of this name; where there is none, `make` writes it to a path and says how many bytes it has."""
         now = clock.monotonic()
+        if now >= self.next_sweep:
+            self.sweep(now)
         with self._lock:
-            self._drop_unused(now, limits)
+            self._shrink(limits)
             found = self._files.get(name)
             if found is not None:
-                self._files[name] = (found[0], now)
+                found.used, found.retention_seconds = now, limits.retention_seconds
+                self.next_sweep = min(self.next_sweep, now + limits.retention_seconds)
                 self._files.move_to_end(name)
-                return found[0]
+                return found
         made, _ = self._flights.load(name, lambda: self._make(name, level, make, limits, clock, ids))
         return made
 
     def forget(self, name: Hashable, file: LocalFile) -> None:
         """Drop a file that cannot be read, so that the next use makes it anew."""
         with self._lock:
-            found = self._files.get(name)
-            if found is not None and found[0] == file:
+            if self._files.get(name) is file:
                 self._remove(name)
+
+    def sweep(self, now: float) -> None:
+        """Drop files of any table that were not used for as long as their tables say. `next_sweep` is when to do so again."""
+        with self._lock:
+            for name in [name for name, file in self._files.items() if now - file.used >= file.retention_seconds]:
+                self._remove(name)
+            self.next_sweep = min(
+                (file.used + file.retention_seconds for file in self._files.values()), default=math.inf
+            )
 
     @property
     def names(self) -> list[str]:
         """The names of all files, the least recently used first."""
         with self._lock:
-            return [os.path.basename(file.path) for file, _ in self._files.values()]
+            return [os.path.basename(file.path) for file in sorted(self._files.values(), key=lambda file: file.used)]
 
     def _make(
         self,
@@ -128,31 +151,37 @@ class LookupFolder:
                 raise
         except OSError as error:
             raise UnavailableError(f"a lookup file cannot be written below {self.root}: {error}") from error
-        made = LocalFile(path, size)
         if size > limits.most_bytes:
             with suppress(OSError):
                 os.unlink(path)
             raise InvalidError(
-                f"a lookup file takes {size} bytes, more than all of them may: raise option 'lookup.cache-max-disk-size', found "
-                f"{limits.most_bytes}"
+                f"a lookup file takes {size} bytes, more than all of its table may: raise option "
+                f"'lookup.cache-max-disk-size', found {limits.most_bytes}"
             )
         with self._lock:
-            self._files[name] = (made, clock.monotonic())
-            self._bytes += size
-            while self._bytes > limits.most_bytes:
-                self._remove(next(iter(self._files)))
+            made = LocalFile(path, size, limits.owner, clock.monotonic(), limits.retention_seconds)
+            if name in self._files:
+                # Another thread made it between our look and our flight.
+                self._remove(name)
+            self._files[name] = made
+            self._bytes[made.owner] = self._bytes.get(made.owner, 0) + size
+            self.next_sweep = min(self.next_sweep, made.used + made.retention_seconds)
+            self._shrink(limits)
         return made
 
-    def _drop_unused(self, now: float, limits: DiskLimits) -> None:
-        while self._files:
-            name, (_, used) = next(iter(self._files.items()))
-            if now - used < limits.retention_seconds and self._bytes <= limits.most_bytes:
-                return
-            self._remove(name)
+    def _shrink(self, limits: DiskLimits) -> None:
+        """Drop files of a table, the least recently used first, until they are within its limit."""
+        while self._bytes.get(limits.owner, 0) > limits.most_bytes:
+            own = [(name, file) for name, file in self._files.items() if file.owner == limits.owner]
+            # Of files used at one moment, the one that the folder was asked for longest ago goes first.
+            self._remove(min(own, key=lambda pair: pair[1].used)[0])
 
     def _remove(self, name: Hashable) -> None:
-        file, _ = self._files.pop(name)
-        self._bytes -= file.size
+        file = self._files.pop(name)
+        file.is_dropped = True
+        self._bytes[file.owner] -= file.size
+        if not self._bytes[file.owner]:
+            del self._bytes[file.owner]
         with suppress(OSError):
             os.unlink(file.path)
 

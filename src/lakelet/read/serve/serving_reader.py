@@ -5,24 +5,27 @@ Which row of a key wins, and how rows of a key become one, is decided as in ever
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
+from lakelet.format.sst.sst_image import joined_keys
 from lakelet.format.sst.sst_reader import SstRows, first_blocks
+from lakelet.lsm.engine.merge_engine import SelectEngine
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.source.row_source import Hits
 from lakelet.model.row_arrays import Kinds, Mask
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.model.types import Field
+from lakelet.model.types import Atomic, Field
 from lakelet.read.evolve import evolve_batch
 from lakelet.read.lookup.block_cache import BLOCKS, BlockCache
 from lakelet.read.lookup.file_lookup import BucketFiles
@@ -32,6 +35,8 @@ from lakelet.read.lookup.lookup_spec import nullable
 from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.serve.lookup_file import LookupFiles, OpenLookup
 from lakelet.read.serve.lookup_settings import LookupSettings
+from lakelet.read.serve.served_batch import IndexedFile, column_lists, winners
+from lakelet.read.serve.served_bucket import Hit, ServedBucket, ServedFile
 from lakelet.storage.home import TableHome
 
 _SCAN_ROWS = 65536
@@ -68,7 +73,11 @@ class SstHits:
             # A batch without columns does not tell how many rows it has.
             schema = nullable(fields)
             return pa.RecordBatch.from_arrays([pa.nulls(len(numbers), one.type) for one in schema], schema=schema)
-        columns = [self.block.column(place).take(numbers) for place, _ in present]
+        first, count = (int(self.numbers[0]) if len(numbers) else 0), len(numbers)
+        if count and self.numbers[-1] - first + 1 == count and (np.diff(self.numbers) == 1).all():
+            columns = [self.block.column(place).slice(first, count) for place, _ in present]
+        else:
+            columns = [self.block.column(place).take(numbers) for place, _ in present]
         batch = pa.RecordBatch.from_arrays(columns, names=[field.name for _, field in present])
         return evolve_batch(batch, self.stored, fields)
 
@@ -89,9 +98,16 @@ class ServingReader(PointReader):
         super().__init__(home, schema, columns, schema_of, cache=cache)
         self._schema_of = schema_of
         self._files = LookupFiles.of(home, schema_of, self._key, settings, cache)
-        self._ranges: dict[tuple[str, ...], list[tuple[bytes, bytes]]] = {}
+        # By the identity of splits, which their buckets hold.
+        self._served: dict[int, ServedBucket] = {}
+        self._newest_wins = self._lookup.newest_wins and not self._lookup.keeps_first
+        self._ignore_delete = self._spec.ignore_delete
         by_id = {field.id: place for place, field in enumerate(schema.fields)}
-        self._places = [(field.name, by_id[field.id]) for field in self._fields]
+        self._places = [(field.name, by_id[field.id], not isinstance(field.type, Atomic)) for field in self._fields]
+        self._first = self._places[0][1]
+        self._names = [field.name for field in self._fields]
+        self._stored_at = [(field, by_id[field.id]) for field in self._fields]
+        self._is_whole = self._fields == schema.fields and not any(is_nested for _, _, is_nested in self._places)
 
     def key_bytes(self, keys: pa.Table) -> bytes:
         """The one key in a table of primary keys, as the bytes that files have it in."""
@@ -99,58 +115,119 @@ class ServingReader(PointReader):
         encoded: bytes = encode_key_bytes(columns, self._key_types)[0].as_py()
         return encoded
 
+    def is_open(self, split: Split) -> bool:
+        """Whether the lookup files of a bucket are there, so that keys are found without making any."""
+        bucket = self._served.get(id(split))
+        return bucket is not None and bucket.is_open
+
+    def open(self, split: Split) -> None:
+        """Open the lookup files of a bucket, which are made if need be."""
+        (self._served.get(id(split)) or self._serve(split)).open()
+
     def find(self, splits: Sequence[Split], key: bytes) -> dict[str, Any] | None:
         """The row of one key in bytes (`lsm/key_bytes`, of the trimmed primary key); None where there is none."""
         for split in splits:
-            bucket = self._bucket(split)
-            found: list[tuple[LookupFile, SstRows, int]] = []
-            for lookup, (low, high) in zip(bucket.files, self._bounds(split, bucket), strict=True):
-                if low <= key <= high:
-                    hit = self._files.use(lookup, lambda opened: opened.find(key))
-                    if hit is not None and not self._is_gone(lookup, *hit):
-                        found.append((lookup, *hit))
-            row = self._one(found)
-            if row is not None:
-                return row
+            bucket = self._served.get(id(split)) or self._serve(split)
+            if self._newest_wins:
+                hit = bucket.newest(key, self._ignore_delete)
+            elif self._lookup.newest_wins:
+                hit = bucket.oldest(key, self._ignore_delete)
+            else:
+                row = self._folded_row(bucket.every(key, self._ignore_delete))
+                if row is not None:
+                    return row
+                continue
+            if hit is None or hit[1][1]:
+                continue
+            if self._is_whole and hit[0].is_current:
+                # The position behind the columns of the table has no name.
+                return dict(zip(self._names, hit[1][3]))  # noqa: B905 (an argument by name costs as much as all of it)
+            return self._values(hit)
         return None
 
-    def _one(self, found: Sequence[tuple[LookupFile, SstRows, int]]) -> dict[str, Any] | None:
-        """The row that the rows of one key, oldest file first, become."""
-        if not found:
+    def find_value(self, splits: Sequence[Split], key: bytes) -> Any:
+        """The first column of the row of one key in bytes; None where there is no row, and where it is NULL."""
+        if self._newest_wins:
+            for split in splits:
+                hit = (self._served.get(id(split)) or self._serve(split)).newest(key, self._ignore_delete)
+                if hit is not None and not hit[1][1]:
+                    return hit[1][3][self._first] if hit[0].is_current else self._values(hit)[self._names[0]]
             return None
-        if not self._lookup.newest_wins:
-            hits = [self._hits(lookup, block, np.array([at]), _FIRST) for lookup, block, at in found]
-            rows = [row for batch, _ in self._merged(hits) for row in batch.to_pylist()]
-            return rows[0] if rows else None
-        best = found[0]
-        if len(found) > 1:
-            sign = -1 if self._lookup.keeps_first else 1
-            # Of rows with one sequence number the one found last wins.
-            _, place = max((sign * int(block.sequences[at]), place) for place, (_, block, at) in enumerate(found))
-            best = found[place]
-        lookup, block, at = best
-        return None if block.kind(at) & 1 else self._values(lookup, block, at)
+        row = self.find(splits, key)
+        return None if row is None else row[self._names[0]]
 
-    def _values(self, lookup: LookupFile, block: SstRows, at: int) -> dict[str, Any]:
-        stored = self._schema_of(lookup.file.data.schema_id)
-        if stored is not self._lookup.schema:
-            hits = SstHits(block, stored.fields, np.array([at]), _FIRST, None)
+    def find_many(
+        self, split: Split, keys: Sequence[bytes], known: Mapping[str, Sequence[Any]]
+    ) -> list[dict[str, Any] | None] | None:
+        """The rows of keys in one bucket, each at the place of its key; None where they have to go the long way.
+
+        Nobody has asked for many keys of a file often enough, it is too large to be held whole, or its rows are not the result.
+        `known` are columns of the keys, in the values that the table would give.
+        """
+        if not self._lookup.newest_wins:
+            return None
+        files: list[IndexedFile] = []
+        bucket = self._bucket(split)
+        columns = len(self._lookup.schema.fields)
+        for lookup in bucket.files:
+            index = self._files.use(lookup, OpenLookup.key_index) if self._is_current(lookup) else None
+            if index is None:
+                return None
+            files.append(IndexedFile(index, columns, self._blocks.deleted(lookup.file)))
+        found: list[dict[str, Any] | None] = [None] * len(keys)
+        won = winners(
+            files, *joined_keys(keys), keeps_first=self._lookup.keeps_first, ignore_delete=self._ignore_delete
+        )
+        for lookup, file, (places, rows) in zip(bucket.files, files, won, strict=True):
+            at = places.tolist()
+            is_whole = len(at) == len(keys)
+            given = {name: values if is_whole else [values[one] for one in at] for name, values in known.items()}
+            columns_read = [one for one in self._stored_at if one[0].name not in given]
+            read = iter(column_lists(file, columns_read, rows, lookup.file.path))
+            lists = [given[name] if name in given else next(read) for name in self._names]
+            # Names and values are as many; nothing here runs in the interpreter for each row.
+            made = map(dict, map(zip, repeat(self._names), zip(*lists, strict=True)))
+            if is_whole:
+                return list(made)
+            for place, row in zip(at, made, strict=True):
+                found[place] = row
+        return found
+
+    def _folded_row(self, found: Sequence[Hit]) -> dict[str, Any] | None:
+        """The row that the rows of one key, oldest file first, become."""
+        hits = [self._hits(file.lookup, block.rows, np.array([row[2]]), _FIRST) for file, row, block in found]
+        rows = [row for batch, _ in self._merged(hits) for row in batch.to_pylist()]
+        return rows[0] if rows else None
+
+    def _values(self, hit: Hit) -> dict[str, Any]:
+        file, (_, _, at, values), block = hit
+        if not file.is_current:
+            stored = self._schema_of(file.lookup.file.data.schema_id)
+            hits = SstHits(block.rows, stored.fields, np.array([at]), _FIRST, None)
             evolved: dict[str, Any] = hits.rows(self._fields).to_pylist()[0]
             return evolved
-        return {name: block.column(place)[at].as_py() for name, place in self._places}
+        return {
+            name: block.rows.column(place)[at].as_py() if is_nested else values[place]
+            for name, place, is_nested in self._places
+        }
 
-    def _is_gone(self, lookup: LookupFile, block: SstRows, at: int) -> bool:
-        """Whether a row is deleted by a deletion vector, or is a retract that the table ignores."""
-        if self._spec.ignore_delete and block.kind(at) & 1:
-            return True
-        return lookup.file.vector is not None and not len(self._hits(lookup, block, np.array([at]), _FIRST).places)
+    def _is_gone(self, hit: Hit) -> bool:
+        """Whether a row is deleted by a deletion vector."""
+        file, row, block = hit
+        return not len(self._hits(file.lookup, block.rows, np.array([row[2]]), _FIRST).places)
 
-    def _bounds(self, split: Split, bucket: BucketFiles) -> list[tuple[bytes, bytes]]:
-        """The key range of every file of a bucket, in bytes."""
-        found = self._ranges.get(split.paths)
-        if found is None:
-            found = self._ranges[split.paths] = list(zip(*self._ends(bucket), strict=True))
-        return found
+    def _serve(self, split: Split) -> ServedBucket:
+        bucket = self._bucket(split)
+        lows, highs = self._ends(bucket)
+        files = [
+            ServedFile(self._files, lookup, low, high, is_current=self._is_current(lookup))
+            for lookup, low, high in zip(bucket.files, lows, highs, strict=True)
+        ]
+        return self._served.setdefault(id(split), ServedBucket(split, files, self._is_gone))
+
+    def _is_current(self, lookup: LookupFile) -> bool:
+        """Whether a file was written under the schema that is read in, so that its columns need no conversion."""
+        return self._schema_of(lookup.file.data.schema_id) is self._lookup.schema
 
     def _ends(self, bucket: BucketFiles) -> list[list[bytes]]:
         ends = []
@@ -182,14 +259,39 @@ class ServingReader(PointReader):
     def scan(self, split: Split, start: bytes | None, end: bytes | None) -> Iterator[pa.RecordBatch]:
         """The rows of a bucket with keys from `start` on and below `end`, in key order."""
         bucket = self._bucket(split)
+        if len(bucket.files) == 1 and isinstance(self._spec.engine, SelectEngine):
+            yield from self._scan_file(bucket.files[0], start, end)
+            return
         low = start
         for high in [*self._cuts(bucket, start, end), end]:
             parts = [(rows, at) for rows, at in self._merged(self._range(bucket, low, high)) if rows.num_rows]
-            if parts:
+            if len(parts) == 1 and (np.diff(parts[0][1]) > 0).all():
+                yield parts[0][0]
+            elif parts:
                 table = pa.Table.from_batches([rows for rows, _ in parts], self.schema)
                 order = np.argsort(np.concatenate([at for _, at in parts]), kind="stable")
                 yield from table.take(pa.array(order)).combine_chunks().to_batches()
             low = high
+
+    def _scan_file(self, lookup: LookupFile, start: bytes | None, end: bytes | None) -> Iterator[pa.RecordBatch]:
+        """The rows of the only file of a bucket: each key is there once, so that nothing is merged."""
+        first, behind = self._files.use(lookup, lambda opened: first_blocks(opened.reader, start, end))
+        while first < behind:
+            # A file that is made anew in between has the same blocks: it is made of the same rows in the same way.
+            at = first
+            block, first = self._files.use(lookup, lambda opened: opened.reader.some_rows(at, behind))  # noqa: B023
+            hits = self._between(lookup, block, start, end)
+            kinds = hits.kinds
+            rows = hits.keep(kinds & 1 == 0) if kinds is not None else hits
+            if len(rows.numbers):
+                yield rows.rows(self._fields)
+
+    def _between(self, lookup: LookupFile, block: SstRows, start: bytes | None, end: bytes | None) -> SstHits:
+        """The rows of a block with keys from `start` on and below `end`; the place of each is its number."""
+        first = 0 if start is None else block.position(start)
+        behind = len(block) if end is None else block.position(end)
+        numbers = np.arange(first, max(first, behind))
+        return self._hits(lookup, block, numbers, numbers)
 
     def _cuts(self, bucket: BucketFiles, start: bytes | None, end: bytes | None) -> list[bytes]:
         """Keys that cut a range into pieces of about 65,536 rows, which are merged one after the other."""
@@ -218,18 +320,32 @@ class ServingReader(PointReader):
         parts: list[tuple[LookupFile, SstRows, int, int]] = []
         for lookup in bucket.files:
             block = self._files.use(lookup, lambda opened: opened.reader.rows(*first_blocks(opened.reader, start, end)))
-            first = 0 if start is None else bisect_left(block.keys, start)
-            behind = len(block) if end is None else bisect_left(block.keys, end)
+            first = 0 if start is None else block.position(start)
+            behind = len(block) if end is None else block.position(end)
             if first < behind:
                 parts.append((lookup, block, first, behind))
-        keys = sorted({key for _, block, first, behind in parts for key in block.keys[first:behind]})
-        place_of = {key: place for place, key in enumerate(keys)}
+        if not parts:
+            return []
+        keys = pa.concat_arrays([block.key_array.slice(first, behind - first) for _, block, first, behind in parts])
+        places = _ranks(keys)
         found: list[Hits] = []
+        begin = 0
         for lookup, block, first, behind in parts:
-            places = np.fromiter((place_of[key] for key in block.keys[first:behind]), np.int64, behind - first)
-            hits = self._hits(lookup, block, np.arange(first, behind), places)
+            numbers = np.arange(first, behind)
+            hits = self._hits(lookup, block, numbers, places[begin : begin + len(numbers)])
+            begin += len(numbers)
             if self._spec.ignore_delete and hits.kinds is not None:
                 hits = hits.keep(hits.kinds & 1 == 0)
             if len(hits.places):
                 found.append(hits)
         return found
+
+
+def _ranks(keys: pa.Array) -> Places:
+    """The place of each key among all different ones in order."""
+    order = pc.sort_indices(keys)
+    ordered = keys.take(order)
+    differs = pc.not_equal(ordered.slice(1), ordered.slice(0, len(ordered) - 1)).to_numpy(zero_copy_only=False)
+    ranks = np.zeros(len(keys), np.int64)
+    ranks[order.to_numpy()] = np.append(0, np.cumsum(differs))
+    return ranks

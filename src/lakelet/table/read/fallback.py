@@ -36,6 +36,7 @@ from lakelet.model.types import with_nullable
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.scan.plan import Plan
 from lakelet.storage.home import TableHome
+from lakelet.table.read.kept_lookup import keep_lookup, kept_lookup
 from lakelet.table.read.point_read import chosen_columns, find_rows, get_row, get_rows, key_table
 from lakelet.table.usable import check_usable
 
@@ -93,9 +94,15 @@ def partitions_among(home: TableHome, snapshot: Snapshot | None, partitions: set
 def get_newest_row(home: TableHome, key: Mapping[str, Any], columns: Sequence[str] | None) -> dict[str, Any] | None:
     """The row of the newest version with this key, from either branch; None where there is none."""
     snapshot, schema = metadata(home).newest(home)
+    kept = None if snapshot is None else kept_lookup(home, schema, snapshot)
+    if kept is not None:
+        found_row = kept.get(key, columns)
+        return get_row(home, schema, snapshot, key, columns) if found_row is None else found_row[0]
     check_usable(schema)
     other = fallback_of(home, schema, snapshot, newest=True)
     if other is None:
+        if snapshot is not None and schema.primary_keys and home.metadata is not None:
+            keep_lookup(home, schema, snapshot)
         return get_row(home, schema, snapshot, key, columns)
     wanted, names = key_table([dict(key)], schema), chosen_columns(columns, schema)
     found = _rows_of_both(home, schema, snapshot, other, wanted, names).to_pylist()

@@ -15,8 +15,10 @@ from lakelet.lsm.plain_key import PlainKey, plain_key
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
-from lakelet.model.types import DataType
+from lakelet.model.types import DataType, Kind
 from lakelet.scan.live_files import LiveFiles
+
+_ONE_BUCKET = frozenset({1})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,10 @@ class KeyRoute:
     partition_types: tuple[DataType, ...]
     hashed: tuple[str, ...] | None
     hashed_types: tuple[DataType, ...]
+    # The one column of the key, and the files of every key, where nothing else decides.
+    single: tuple[str, PlainKey] | None
+    every: tuple[Split, ...] | None
+    is_text: bool
 
     @staticmethod
     def of(schema: TableSchema, live: LiveFiles) -> KeyRoute | None:
@@ -54,18 +60,58 @@ class KeyRoute:
             tuple(schema.partition_types),
             hashed,
             tuple(schema.field(name).type for name in hashed or ()),
+            next(iter(encoders.items())) if len(encoders) == 1 else None,
+            _all_splits(schema, live, hashed),
+            all(schema.field(name).type.kind is Kind.VARCHAR for name in encoders),  # type: ignore[union-attr]
         )
 
     def find(self, key: Mapping[str, Any]) -> tuple[bytes, Sequence[Split]] | None:
         """The key in bytes, and all files of the buckets that can hold it; None where the key has to go the long way."""
         if len(key) != len(self.encoders):
             return None
-        encoded: dict[str, bytes] = {}
+        if self.single is not None:
+            name, encode = self.single
+            encoded = encode(key.get(name))
+        else:
+            encoded = self._encoded(key)
+        if encoded is None:
+            return None
+        return encoded, self._splits(key) if self.every is None else self.every
+
+    def find_bytes(self, key: bytes) -> Sequence[Split]:
+        """The files of the buckets that can hold a key whose one column has these bytes, text or not."""
+        if self.every is not None:
+            return self.every
+        (name,) = self.encoders
+        try:
+            return self._splits({name: key.decode() if self.is_text else key})
+        except UnicodeDecodeError:
+            # No text has such bytes.
+            return ()
+
+    def find_many(self, keys: object) -> tuple[Split, list[bytes], dict[str, list[Any]]] | None:
+        """The bucket of all keys in a list of dicts, the keys in bytes and by column; None where they have to go the long way."""
+        if type(keys) is not list or self.single is None or self.every is None or len(self.every) != 1:
+            return None
+        name, encode = self.single
+        if set(map(type, keys)) != {dict}:
+            return None
+        values = [key.get(name) for key in keys]
+        encoded = list(map(encode, values))
+        if None in encoded:
+            return None
+        return self.every[0], encoded, {name: values}  # type: ignore[return-value]
+
+    def _encoded(self, key: Mapping[str, Any]) -> bytes | None:
+        parts: dict[str, bytes] = {}
         for name, encode in self.encoders.items():
             part = encode(key.get(name))
             if part is None:
                 return None
-            encoded[name] = part
+            parts[name] = part
+        return b"".join([parts[name] for name in self.trimmed])
+
+    def _splits(self, key: Mapping[str, Any]) -> Sequence[Split]:
         partitions = self.live.partitions
         if self.partition:
             partitions = [encode_row([key[name] for name in self.partition], self.partition_types)]
@@ -75,14 +121,28 @@ class KeyRoute:
                 split = self.live.split(partition, bucket)
                 if split is not None:
                     splits.append(split)
-        return b"".join([encoded[name] for name in self.trimmed]), splits
+        return splits
 
     def _buckets(self, partition: bytes, key: Mapping[str, Any]) -> Sequence[int]:
         totals = self.live.totals(partition)
         if self.hashed is None or any(total < 1 for total in totals):
             return self.live.buckets(partition)
-        if totals == {1}:
+        if totals == _ONE_BUCKET:
             return (0,)
         own = abs(murmur3_32(encode_row([key[name] for name in self.hashed], self.hashed_types)[PREFIX:]))
         # After a rescale a partition can hold files of both numbers of buckets.
         return list(dict.fromkeys(own % total for total in sorted(totals)))
+
+
+def _all_splits(schema: TableSchema, live: LiveFiles, hashed: Sequence[str] | None) -> tuple[Split, ...] | None:
+    """The files of all buckets, where every key can be in each of them; None where the key decides."""
+    if schema.partition_keys:
+        return None
+    found: list[Split] = []
+    for partition in live.partitions:
+        totals = live.totals(partition)
+        if hashed is not None and totals != _ONE_BUCKET and all(total >= 1 for total in totals):
+            return None
+        splits = (live.split(partition, bucket) for bucket in live.buckets(partition))
+        found += [split for split in splits if split is not None]
+    return tuple(found)

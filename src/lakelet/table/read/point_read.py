@@ -39,9 +39,7 @@ def get_row(
     columns: Sequence[str] | None,
 ) -> dict[str, Any] | None:
     """The row of a snapshot with this key, None where there is none."""
-    keys = _plain_key(key, schema)
-    if keys is None:
-        keys = key_table([dict(key)], schema)
+    keys = one_key(key, schema)
     schema_of = SchemaVersions(home, {schema.id: schema})
     reader = PointReader(home, schema, chosen_columns(columns, schema), schema_of)
     if snapshot is None:
@@ -70,6 +68,12 @@ def chosen_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[
     if not names or len(set(names)) != len(names):
         raise InvalidError(f"columns {list(names)}: expected at least one column, each once")
     return names
+
+
+def one_key(key: Mapping[str, Any], schema: TableSchema) -> pa.Table:
+    """One primary key in the table's types."""
+    found = _plain_key(key, schema)
+    return key_table([dict(key)], schema) if found is None else found
 
 
 def _plain_key(key: Mapping[str, Any], schema: TableSchema) -> pa.Table | None:

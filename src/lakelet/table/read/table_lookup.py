@@ -23,6 +23,7 @@ from lakelet.errors import InvalidError
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
+from lakelet.model.types import BINARIES, MAX_LENGTH, STRINGS, Atomic, DataType, Kind
 from lakelet.options import SCAN_FALLBACK_BRANCH, TableOptions
 from lakelet.read.serve.lookup_settings import LookupSettings
 from lakelet.read.serve.serving_reader import ServingReader
@@ -47,7 +48,9 @@ class _Pinned:
     schema_of: SchemaVersions
     settings: LookupSettings
     route: KeyRoute | None
-    readers: dict[tuple[str, ...], ServingReader] = field(default_factory=dict)
+    # By their columns; None is all of them.
+    readers: dict[tuple[str, ...] | None, ServingReader] = field(default_factory=dict)
+    byte_readers: dict[str | None, ServingReader] = field(default_factory=dict)
 
 
 class TableLookup:
@@ -86,18 +89,35 @@ class TableLookup:
 
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The row with this primary key as a dict, None where there is none."""
-        if not isinstance(key, Mapping):
+        if type(key) is not dict and not isinstance(key, Mapping):
             raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
-        pinned = self._open
-        reader = self._reader(pinned, columns)
+        pinned = self._pinned or self._open
+        reader = (pinned.readers.get(None) if columns is None else None) or self._reader(pinned, columns)
         routed = None if pinned.route is None else pinned.route.find(key)
         if routed is not None:
-            return reader.find(routed[1], routed[0])
+            encoded, splits = routed
+            return reader.find(splits, encoded)
         keys = key_table([dict(key)], pinned.schema)
         if pinned.live is None:
             return None
         splits = [split for split, _ in lookups(pinned.live, pinned.schema, keys)]
         return reader.find(splits, reader.key_bytes(keys)) if splits else None
+
+    def get_bytes(self, key: bytes, column: str | None = None) -> bytes | None:
+        """The bytes of a text or byte column in the row with this key, None where there is no row and where it is NULL.
+
+        For tables that map one STRING or BYTES to another: the primary key is one such column, and `key` its bytes, UTF-8 where
+        it is text. Without `column` the value is the only other column of the table.
+        """
+        pinned = self._pinned or self._open
+        reader = pinned.byte_readers.get(column) or self._byte_reader(pinned, column)
+        if type(key) is not bytes:
+            raise InvalidError(f"key: expected bytes, found {type(key).__name__}")
+        route = pinned.route
+        if route is None:
+            return None
+        value = reader.find_value(route.every or route.find_bytes(key), key)
+        return value.encode() if type(value) is str else value
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
         """The rows with these primary keys, each at the place of its key; None where there is none.
@@ -106,6 +126,10 @@ class TableLookup:
         """
         pinned = self._open
         reader = self._reader(pinned, columns)
+        routed = None if pinned.route is None else pinned.route.find_many(keys)
+        served = None if routed is None else reader.find_many(*routed)
+        if served is not None:
+            return served
         wanted = key_table(keys, pinned.schema)
         found: list[dict[str, Any] | None] = [None] * wanted.num_rows
         if pinned.live is not None and wanted.num_rows:
@@ -134,15 +158,15 @@ class TableLookup:
         wanted = key_range(schema, start=start, end=end, prefix=prefix)
         low, high = (None, None) if wanted is None else (wanted.low, wanted.high)
         batches: list[pa.RecordBatch] = []
-        if pinned.live is not None:
-            # Files are in the order of the key without the partition, which is another one where the key has more columns.
-            whole = schema.trimmed_primary_keys == schema.primary_keys
-            for partition in pinned.live.partitions:
-                for bucket in pinned.live.buckets(partition):
-                    split = pinned.live.split(partition, bucket)
-                    if split is not None:
-                        batches += reader.scan(split, *((low, high) if whole else (None, None)))
+        # Files are in the order of the key without the partition, which is another one where the key has more columns.
+        whole = schema.trimmed_primary_keys == schema.primary_keys
+        buckets = 0
+        for split in () if pinned.live is None else pinned.live.splits():
+            buckets += 1
+            batches += reader.scan(split, *((low, high) if whole else (None, None)))
         rows = pa.Table.from_batches(batches, reader.schema).combine_chunks()
+        if whole and buckets <= 1:
+            return rows.select(list(names))
         fields = [schema.field(name) for name in schema.primary_keys]
         columns_of_key = [_one_array(rows.column(field.name)) for field in fields]
         keys = encode_key_bytes(columns_of_key, [field.type for field in fields])
@@ -175,13 +199,43 @@ class TableLookup:
         route = None if live is None else KeyRoute.of(schema, live)
         return _Pinned(schema, snapshot, live, schema_of, LookupSettings.of(schema, self._folder), route)
 
+    def _byte_reader(self, pinned: _Pinned, column: str | None) -> ServingReader:
+        schema = pinned.schema
+        kinds = [schema.field(name).type for name in schema.primary_keys]
+        if len(kinds) != 1 or not _is_plain_bytes(kinds[0]):
+            raise InvalidError(
+                f"get_bytes() needs a primary key of one STRING or BYTES column, found "
+                f"{', '.join(f'{name} {one}' for name, one in zip(schema.primary_keys, kinds, strict=True))}; use get()"
+            )
+        others = [name for name in schema.names if name not in schema.primary_keys]
+        if column is None and len(others) != 1:
+            raise InvalidError(
+                f"get_bytes() needs the name of a column, there are {', '.join(others) or 'none'} beside the key"
+            )
+        (name,) = chosen_columns([others[0] if column is None else column], schema)
+        data_type = schema.field(name).type
+        if not isinstance(data_type, Atomic) or data_type.kind not in (*STRINGS, *BINARIES):
+            raise InvalidError(f"get_bytes() gives text and bytes, column {name!r} is {data_type}; use get()")
+        return pinned.byte_readers.setdefault(column, self._reader(pinned, [name]))
+
     def _reader(self, pinned: _Pinned, columns: Sequence[str] | None) -> ServingReader:
-        names = pinned.schema.names if columns is None else chosen_columns(columns, pinned.schema)
+        names = None if columns is None else chosen_columns(columns, pinned.schema)
         found = pinned.readers.get(names)
         if found is None:
-            found = ServingReader(self._home, pinned.schema, names, pinned.schema_of, pinned.settings)
-            pinned.readers[names] = found
+            made = ServingReader(
+                self._home, pinned.schema, names or pinned.schema.names, pinned.schema_of, pinned.settings
+            )
+            found = pinned.readers.setdefault(names, made)
         return found
+
+
+def _is_plain_bytes(data_type: DataType) -> bool:
+    """Whether keys of the type are the bytes of their values."""
+    return (
+        isinstance(data_type, Atomic)
+        and data_type.kind in (Kind.VARCHAR, Kind.VARBINARY)
+        and data_type.precision == MAX_LENGTH
+    )
 
 
 def _search(ordered: pa.Array, key: bytes) -> int:

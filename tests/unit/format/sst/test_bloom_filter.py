@@ -52,6 +52,20 @@ def test_the_compiled_hash_is_the_same() -> None:
     assert compiled.bits == np.packbits(bits, bitorder="little").tobytes()
 
 
+def test_single_keys_are_probed_the_same_way_compiled_or_not() -> None:
+    keys = [bytes(range(size)) for size in range(60)]
+    filter_ = BloomFilter.of(hash_keys(*arrays(keys[::2])), 5)
+    each = filter_.may_hold_each(hash_keys(*arrays(keys))).tolist()
+    enabled = bloom_filter._probe_loop.enabled
+    try:
+        bloom_filter._probe_loop.enabled = False
+        assert [filter_.may_hold(key) for key in keys] == each
+    finally:
+        bloom_filter._probe_loop.enabled = enabled
+    bloom_filter._probe_loop.load_if_enabled()
+    assert [filter_.may_hold(key) for key in keys] == each
+
+
 def test_every_key_is_let_through_and_few_others() -> None:
     keys = [f"key-{number}".encode() for number in range(5000)]
     others = [f"other-{number}".encode() for number in range(5000)]

@@ -17,8 +17,10 @@ import pytest
 import lakelet
 from lakelet import InvalidError, Lake, Table
 from lakelet.errors import NotFoundError
+from lakelet.format.sst import sst_reader
 from lakelet.format.sst.sst_reader import SstReader
 from lakelet.read.lookup.block_cache import BLOCKS
+from lakelet.read.serve import serving_reader
 from lakelet.read.serve.lookup_folder import lookup_folder
 from lakelet.storage.memory import MemoryStore
 from tests.crash.warehouse import SteppingClock
@@ -163,10 +165,12 @@ def test_many_keys_again_and_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) 
     table.write([{"id": 5, "name": "newer", "v": None}])
     table.delete([{"id": 7}])
     wanted = [{"id": number} for number in range(-3, 2003)]
-    expected = [table.get(key) for key in wanted]
+    scanned = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+    expected = [scanned.get(key["id"]) for key in wanted]
     with table.lookup() as lookup:
         assert lookup.get_many(wanted) == expected
-        monkeypatch.setattr(SstReader, "some_rows", lambda *_: pytest.fail("a block is decoded"))
+        assert lookup.get_many(wanted) == expected
+        monkeypatch.setattr(SstReader, "image", lambda *_: pytest.fail("a block is read"))
         assert lookup.get_many(wanted) == expected
         assert lookup.get_many([{"id": 5}, {"id": 7}, {"id": 9999}]) == [expected[8], None, None]
 
@@ -373,3 +377,131 @@ def test_a_table_without_a_snapshot_has_no_rows(lake: Lake) -> None:
         table.write(rows(2))
         lookup.refresh()
         assert lookup.get({"id": 1}) == rows(2)[1]
+
+
+@pytest.mark.parametrize("kind", ["STRING", "BYTES"])
+@pytest.mark.parametrize("bucket", ["1", "3", "-1"])
+def test_bytes_by_bytes(lake: Lake, kind: str, bucket: str) -> None:
+    columns = [("k", f"{kind} NOT NULL"), ("v", kind)]
+    table = lake.create_table("d.t", columns, primary_key=["k"], options={"bucket": bucket})
+    keys = ["", "a", "größe", "x\x00", *map(str, range(50))]
+
+    def value(text: str | None) -> Any:
+        return text if text is None or kind == "STRING" else text.encode()
+
+    table.write([{"k": value(key), "v": value(f"<{key}>")} for key in keys])
+    table.write([{"k": value("a"), "v": None}, {"k": value("1"), "v": value("newer")}])
+    table.delete([{"k": value("2")}])
+    with table.lookup() as lookup:
+        for _ in range(2):
+            for key in [*keys, "absent"]:
+                row = table.get({"k": value(key)})
+                expected = None if row is None or row["v"] is None else row["v"]
+                found = lookup.get_bytes(key.encode())
+                assert found == (expected.encode() if isinstance(expected, str) else expected)
+            assert lookup.get_bytes(b"1") == b"newer"
+            assert lookup.get_bytes(b"1", column="k") == b"1"
+            assert lookup.get_bytes(b"\xff\xfe") is None
+        table.add_column("w", "STRING")
+        table.write([{"k": value("1"), "v": value("v"), "w": "w"}])
+        assert lookup.get_bytes(b"1") == b"newer"
+        lookup.refresh()
+        assert (lookup.get_bytes(b"1", "w"), lookup.get_bytes(b"3", "w"), lookup.get_bytes(b"3", "v")) == (
+            b"w",
+            None,
+            b"<3>",
+        )
+        with pytest.raises(InvalidError, match="the name of a column, there are v, w"):
+            lookup.get_bytes(b"1")
+
+
+def test_what_bytes_are_refused(lake: Lake) -> None:
+    columns = [("k", "STRING NOT NULL"), ("n", "INT")]
+    table = lake.create_table("d.s", columns, primary_key=["k"], options={"bucket": "1"})
+    with table.lookup() as lookup:
+        with pytest.raises(InvalidError, match="'n' is INT"):
+            lookup.get_bytes(b"x")
+        with pytest.raises(InvalidError, match="expected bytes, found str"):
+            lookup.get_bytes("x", "k")  # type: ignore[arg-type]
+        assert lookup.get_bytes(b"x", "k") is None
+        with pytest.raises(lakelet.LakeletError, match="nothing"):
+            lookup.get_bytes(b"x", "nothing")
+    with make(lake).lookup() as lookup, pytest.raises(InvalidError, match="found id BIGINT"):
+        lookup.get_bytes(b"x")
+    lookup.close()
+    with pytest.raises(InvalidError, match="closed"):
+        lookup.get_bytes(b"x")
+
+
+def test_many_keys_of_an_indexed_file_are_those_of_get(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once files are held whole: several files, retracts, ties, deletion vectors, NULLs, duplicates and absent keys."""
+    columns = [
+        ("id", "INT NOT NULL"),
+        ("t", "STRING"),
+        ("d", "DOUBLE"),
+        ("b", "BYTES"),
+        ("l", "ARRAY<INT>"),
+        ("s", "SMALLINT"),
+    ]
+    for name, options in (("a", {}), ("b", {"deletion-vectors.enabled": "true"}), ("c", {"merge-engine": "first-row"})):
+        table = lake.create_table(f"d.{name}", columns, primary_key=["id"], options={"bucket": "1", **options})
+        for turn in range(3):
+            table.write(
+                [
+                    {"id": n, "t": None if n % 5 == 0 else f"ü{n}-{turn}", "d": n / 3, "b": b"x" * n, "l": [n], "s": -n}
+                    for n in range(turn, 200, turn + 1)
+                ]
+            )
+        if name != "c":
+            table.delete([{"id": n} for n in range(0, 200, 7)])
+        wanted = [{"id": n} for n in (*range(-3, 203), 5, 5)]
+        scanned = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+        expected = [scanned.get(key["id"]) for key in wanted]
+        with table.lookup() as lookup:
+            lookup.get_many(wanted)
+            assert lookup.get_many(wanted) == expected
+            with monkeypatch.context() as patch:
+                patch.setattr(SstReader, "find_by", lambda *_: pytest.fail("rows go the long way"))
+                assert lookup.get_many(wanted) == expected
+                assert lookup.get_many(wanted, columns=["l", "id"]) == [
+                    row and {"l": row["l"], "id": row["id"]} for row in expected
+                ]
+                assert lookup.get_many([]) == []
+            found = lookup.get_many([{"id": 1, "t": "ignored"}, {"id": 2.0}])
+            assert found == [table.get({"id": 1}), table.get({"id": 2})]
+
+
+@pytest.mark.parametrize("bucket", ["1", "2"])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_ranges_over_many_blocks(lake: Lake, bucket: str, compacted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file or several, cut into pieces wherever: every bound gives the rows between, once and in order."""
+    monkeypatch.setattr(sst_reader, "_READ_AHEAD_BYTES", 2000)
+    monkeypatch.setattr(serving_reader, "_SCAN_ROWS", 150)
+    options = {"bucket": bucket, "sst.block-size": "500 b", "num-sorted-run.compaction-trigger": "99"}
+    table = lake.create_table("d.t", COLUMNS, primary_key=["id"], options=options)
+    table.write(rows(1000))
+    table.write([{"id": number, "name": "newer", "v": None} for number in range(0, 1000, 3)])
+    table.delete([{"id": number} for number in range(0, 1000, 7)])
+    if compacted:
+        table.compact(full=True)
+    expected = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+    with table.lookup() as lookup:
+        for low, high in (
+            (None, None),
+            (0, 1000),
+            (1, 2),
+            (400, 401),
+            (399, 777),
+            (-5, 3),
+            (990, 2000),
+            (7, 7),
+            (9, 3),
+        ):
+            start, end = (None if one is None else {"id": one} for one in (low, high))
+            wanted = [
+                expected[number]
+                for number in sorted(expected)
+                if (low is None or number >= low) and (high is None or number < high)
+            ]
+            assert lookup.scan(start, end).to_pylist() == wanted
+        assert lookup.scan(columns=["v"]).column_names == ["v"]
