@@ -188,3 +188,43 @@ def test_a_damaged_file_is_told_by_every_reader(lake: Lake) -> None:
         assert [damage for damage in table.check().damages if file.name in str(damage)]
     store.put(path, data)
     assert table.scan().to_arrow().num_rows == 200
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_key_is_found_by_the_index(lake: Lake, vectors: str) -> None:
+    options = {"file.format": "sst", "deletion-vectors.enabled": vectors, "num-sorted-run.compaction-trigger": "2"}
+    table, twin = make(lake, **options), make(lake, "twin", **{"deletion-vectors.enabled": vectors})
+    for one in (table, twin):
+        one.write(rows(0, 600, 1))
+        one.compact(full=True)
+        one.write(rows(100, 50, 2))
+        one.delete(where="id % 10 = 3")
+    keys = [{"id": number, "p": "ab"[number % 2]} for number in [*range(0, 700, 7), *range(95, 160), -5, 10**12]]
+    assert repr(table.get_many(keys).to_pylist()) == repr(twin.get_many(keys).to_pylist())
+    for key in keys[::5]:
+        assert repr(table.get(key)) == repr(twin.get(key))
+
+
+def test_a_get_reads_no_more_than_index_and_blocks(lake: Lake) -> None:
+    table = make(lake, file__format="sst", bucket="1")
+    table.write([one | {"p": "a", "name": "x" * 50} for one in rows(0, 4000, 1)])
+    ((_, file),) = table.files()
+    read: list[int] = []
+    store = table.home.store
+
+    class Counting(MemoryStore):
+        def get_range(self, path: str, start: int, length: int) -> bytes:
+            if path.endswith(".sst"):
+                read.append(length)
+            return store.get_range(path, start, length)
+
+        def __getattribute__(self, name: str) -> Any:
+            return object.__getattribute__(self, name) if name == "get_range" else getattr(store, name)
+
+    counted = Lake(Counting()).table("d.t")
+    assert counted.get({"id": 2000, "p": "a"}) is not None
+    first = sum(read)
+    assert 0 < first < file.size // 2
+    assert counted.get({"id": 2001, "p": "a"}) is not None
+    assert counted.get({"id": 999_999, "p": "a"}) is None
+    assert sum(read) - first < file.size // 10

@@ -77,11 +77,25 @@ def read_range(
             scan = SstScan.open(source, is_remote=store.is_remote)
         except InvalidError as error:
             raise InvalidError(f"{where} cannot be read: {error}") from error
-        places = [_place(scan.meta, field, where) for field in wanted]
+        places = [stored_place(scan.meta, field, where) for field in wanted]
         for batch in scan.batches(places, *scan.block_range(start, end)):
             renamed = batch.select([]) if not wanted else pa.RecordBatch.from_arrays(batch.columns, schema=schema)
             for begin in range(0, batch.num_rows, batch_rows):
                 yield renamed.slice(begin, batch_rows)
+
+
+class StoredSource:
+    """A file of a store that is opened for every read, so that it may be kept for long."""
+
+    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
+        self.path = f"{store.location}/{path}"
+        self.size = size
+        self._store = store
+        self._name = path
+
+    def read(self, offset: int, size: int) -> bytes:
+        """A range; CorruptionError where the file ends before."""
+        return self._store.get_range(self._name, offset, min(size, self.size - offset))
 
 
 class _Input:
@@ -100,7 +114,7 @@ class _Input:
             return found
 
 
-def _place(meta: SstMeta, field: Field, where: str) -> int:
+def stored_place(meta: SstMeta, field: Field, where: str) -> int:
     """The place of a column in the values of a file."""
     if field.name in _FRONT:
         return _FRONT[field.name]

@@ -92,6 +92,12 @@ def pick_loop(
                 before[column] = np.uint64(0)
                 continue
             slot, width, length = slots[column], widths[column], np.int64(widths[column])
+            if slot < 0 and deltas[column] != 0:
+                # Nobody asks for it: a varint is skipped.
+                while at < limit and data[at] >= 128:
+                    at += 1
+                at += 1
+                continue
             word, shift, more = np.uint64(0), np.uint64(7), False
             if width == 0 or deltas[column] != 0:
                 # Most lengths and differences take one byte.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 import threading
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -76,6 +77,27 @@ def decode_block(stored: bytes, *, path: str, at: int) -> bytes:
         contents: bytes = _MADE[name].decompress(packed, size, asbytes=True)
     except (pa.ArrowException, OSError) as error:
         raise CorruptionError(f"{path}: the block at byte {at} is no {name}: {error}") from error
+    return contents
+
+
+def decode_blocks(stored: bytes, ends: Sequence[int], *, path: str, at: int) -> list[bytes]:
+    """The contents of neighbouring blocks, the first of which begins at byte `at` of the file; `ends` are where each ends in
+    `stored`."""
+    view, contents, begin = memoryview(stored), [], 0
+    unpack, crc32, zstd = _NUMBER.unpack_from, zlib.crc32, COMPRESSIONS["zstd"]
+    for end in ends:
+        # The short way for what most blocks are; everything else, and every error, is left to the long one.
+        if end - begin > TRAILER_BYTES + _NUMBER.size and end <= len(stored) and stored[end - TRAILER_BYTES] == zstd:
+            (size,) = unpack(stored, begin)
+            if size <= _MOST_BYTES and crc32(view[begin : end - 4]) == unpack(stored, end - 4)[0]:
+                try:
+                    contents.append(_unzstd(view[begin + 4 : end - TRAILER_BYTES], size))
+                    begin = end
+                    continue
+                except pa.ArrowInvalid:
+                    pass
+        contents.append(decode_block(stored[begin:end], path=path, at=at + begin))
+        begin = end
     return contents
 
 

@@ -20,7 +20,7 @@ from lakelet.format.sst.bloom_filter import BloomFilter
 from lakelet.format.sst.entry_loops import Longs, parse_loop
 from lakelet.format.sst.record_columns import Cells, RecordLayout, columns_of
 from lakelet.format.sst.scan_loops import INDEX_COLUMNS, index_loop, pick_loop
-from lakelet.format.sst.sst_block import decode_block
+from lakelet.format.sst.sst_block import decode_block, decode_blocks
 from lakelet.format.sst.sst_parts import (
     CHECKSUM_BYTES,
     FOOTER_BYTES,
@@ -51,6 +51,7 @@ class SstScan:
     meta: SstMeta
     blocks: Longs
     index: bytes
+    bloom: BloomFilter | None
     layout: RecordLayout
     read_bytes: int
 
@@ -71,7 +72,7 @@ class SstScan:
             return decode_block(tail[at : at + place.size], path=path, at=place.offset)
 
         meta, index = decode_meta(block(footer.meta), path=path), block(footer.index)
-        BloomFilter.decode(block(footer.bloom), path=path)
+        bloom = BloomFilter.decode(block(footer.bloom), path=path)
         if compression != meta.compression or footer.row_count != meta.row_count:
             raise CorruptionError(
                 f"{path}: its meta block has {meta.row_count} rows in {meta.compression} blocks, found "
@@ -79,7 +80,12 @@ class SstScan:
             )
         blocks = _blocks(index, footer.meta.offset, path)
         layout = value_layout(meta.fields, delta_encoding=meta.delta_encoding)
-        return SstScan(source, meta, blocks, index, layout, _REMOTE_READ_BYTES if is_remote else _READ_BYTES)
+        return SstScan(source, meta, blocks, index, bloom, layout, _REMOTE_READ_BYTES if is_remote else _READ_BYTES)
+
+    @property
+    def nbytes(self) -> int:
+        """About the memory of index and filter."""
+        return int(self.blocks.nbytes) + len(self.index) + (0 if self.bloom is None else len(self.bloom.bits)) + 4096
 
     def batches(self, places: Sequence[int], first: int = 0, behind: int | None = None) -> Iterator[pa.RecordBatch]:
         """Columns by their places among schema id, sequence number, row kind and the fields of the file, of all blocks or of a
@@ -100,6 +106,27 @@ class SstScan:
         if is_whole and rows != self.meta.row_count:
             raise CorruptionError(f"{self.source.path}: expected {self.meta.row_count} rows, found {rows}")
 
+    def columns(self, places: Sequence[int], first: int, behind: int) -> list[pa.Array]:
+        """Columns by their places, as for `batches`, of a few neighbouring blocks."""
+        return self._columns(self._contents(first, behind), places)[1:]
+
+    def row_counts(self) -> Longs:
+        """The number of rows of each block, for which all of them are read."""
+        counts: list[int] = []
+        state, nothing = np.zeros(3, np.int64), np.empty((0, 5), np.int64)
+        for first in range(0, len(self.blocks), _FIRST_BLOCKS):
+            for data in self._contents(first, min(first + _FIRST_BLOCKS, len(self.blocks))):
+                parse = parse_loop.for_bytes_or_interpreted(len(data))
+                parse(np.frombuffer(data, np.uint8), np.array([[0, len(data)]], np.int64), True, nothing, state)
+                if state[0]:
+                    raise CorruptionError(f"{self.source.path}: an entry of a data block reaches beyond its block")
+                counts.append(int(state[1]))
+        return np.array(counts, np.int64)
+
+    def block_of(self, key: bytes) -> int:
+        """The number of the only block that can hold a key; the number of blocks where none can."""
+        return bisect_left(range(len(self.blocks)), key, key=lambda number: self._key(number, 2))
+
     def block_range(self, start: bytes | None, end: bytes | None) -> tuple[int, int]:
         """The range of blocks that can hold keys from `start` on and below `end`."""
         numbers = range(len(self.blocks))
@@ -117,14 +144,10 @@ class SstScan:
 
     def _contents(self, first: int, behind: int) -> list[bytes]:
         """The contents of neighbouring blocks, in one read."""
-        places = self.blocks[first:behind, :2].tolist()
-        begin = places[0][0]
-        stored = self.source.read(begin, places[-1][0] + places[-1][1] - begin)
-        path = self.source.path
-        return [
-            decode_block(stored[offset - begin : offset - begin + size], path=path, at=offset)
-            for offset, size in places
-        ]
+        begin = int(self.blocks[first, 0])
+        ends = self.blocks[first:behind, 0] + self.blocks[first:behind, 1] - begin
+        stored = self.source.read(begin, int(ends[-1]))
+        return decode_blocks(stored, ends.tolist(), path=self.source.path, at=begin)
 
     def _columns(self, contents: Sequence[bytes], places: Sequence[int]) -> list[pa.Array]:
         """The schema ids, and the columns at `places`, of the rows of blocks."""
@@ -156,6 +179,9 @@ def _blocks(index: bytes, end: int, path: str) -> Longs:
     blocks, state = np.empty((len(index) // _LEAST_ENTRY + 1, INDEX_COLUMNS), np.int64), np.zeros(2, np.int64)
     index_loop.for_bytes_or_interpreted(len(index))(np.frombuffer(index, np.uint8), blocks, state)
     blocks = blocks[: state[1]]
-    if state[0] or (blocks[:, 0] + blocks[:, 1] > end).any() or (np.diff(blocks[:, 0]) <= 0).any():
-        raise CorruptionError(f"{path}: its index cannot be read, or a data block reaches beyond byte {end}")
+    ends = blocks[:, 0] + blocks[:, 1]
+    # Blocks follow one another from the header on, so that every byte of the file is in one of its parts.
+    gaps = len(blocks) and ((blocks[1:, 0] != ends[:-1]).any() or blocks[0, 0] != HEADER_BYTES or ends[-1] != end)
+    if state[0] or gaps:
+        raise CorruptionError(f"{path}: its index cannot be read, or its data blocks do not end at byte {end}")
     return blocks
