@@ -181,9 +181,9 @@ def test_a_damaged_file_is_told_by_every_reader(lake: Lake) -> None:
     store = table.home.store
     data = store.get(path)
     rng = random.Random(5)
-    for at in sorted(rng.sample(range(17, len(data) - 52), 40)):
+    for at in [0, 4, 7, 8, *sorted(rng.sample(range(17, len(data) - 52), 30))]:
         store.put(path, data[:at] + bytes((data[at] ^ 1,)) + data[at + 1 :])
-        with pytest.raises((CorruptionError, InvalidError), match=file.name):
+        with pytest.raises(CorruptionError, match=file.name):
             table.scan().to_arrow()
         assert [damage for damage in table.check().damages if file.name in str(damage)]
     store.put(path, data)

@@ -16,6 +16,7 @@ from lakelet.format.data.data_file_errors import decoding, open_input
 from lakelet.format.data.data_file_format import FormatWriter, KeyedRows, WriteSettings
 from lakelet.format.sst.sst_block import COMPRESSIONS
 from lakelet.format.sst.sst_parts import SstMeta
+from lakelet.format.sst.sst_reader import Source
 from lakelet.format.sst.sst_scan import SstScan
 from lakelet.format.sst.sst_writer import FRONT_TYPES, SstSettings, SstWriter
 from lakelet.model.arrow.arrow_types import to_arrow
@@ -54,34 +55,24 @@ class SstFormat:
         self, store: ObjectStore, path: str, fields: Sequence[Field], columns: Sequence[str], *, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         """The named columns of all rows, in key order, some blocks at a time."""
-        yield from read_range(store, path, fields, columns, batch_rows=batch_rows)
+        wanted = [field for field in fields if field.name in columns]
+        schema = pa.schema([(field.name, to_arrow(field.type)) for field in wanted])
+        where = f"{store.location}/{path}"
+        with open_input(store, path) as file:
+            scan = open_scan(_Input(store, path, where, file), is_remote=store.is_remote)
+            places = [stored_place(scan.meta, field, where) for field in wanted]
+            for batch in scan.batches(places):
+                renamed = batch.select([]) if not wanted else pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                for begin in range(0, batch.num_rows, batch_rows):
+                    yield renamed.slice(begin, batch_rows)
 
 
-def read_range(
-    store: ObjectStore,
-    path: str,
-    fields: Sequence[Field],
-    columns: Sequence[str],
-    *,
-    batch_rows: int,
-    start: bytes | None = None,
-    end: bytes | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The named columns of the blocks that can hold keys from `start` on and below `end`."""
-    wanted = [field for field in fields if field.name in columns]
-    schema = pa.schema([(field.name, to_arrow(field.type)) for field in wanted])
-    where = f"{store.location}/{path}"
-    with open_input(store, path) as file:
-        source = _Input(store, path, where, file)
-        try:
-            scan = SstScan.open(source, is_remote=store.is_remote)
-        except InvalidError as error:
-            raise InvalidError(f"{where} cannot be read: {error}") from error
-        places = [stored_place(scan.meta, field, where) for field in wanted]
-        for batch in scan.batches(places, *scan.block_range(start, end)):
-            renamed = batch.select([]) if not wanted else pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-            for begin in range(0, batch.num_rows, batch_rows):
-                yield renamed.slice(begin, batch_rows)
+def open_scan(source: Source, *, is_remote: bool = False) -> SstScan:
+    """Open a data file. CorruptionError also for another version, as for every file of the table that cannot be read."""
+    try:
+        return SstScan.open(source, is_remote=is_remote)
+    except InvalidError as error:
+        raise CorruptionError(str(error)) from error
 
 
 class StoredSource:

@@ -1,4 +1,4 @@
-"""Scan an SST file: rows in key order as Arrow columns, many blocks at a time, or those of a range of keys.
+"""Scan an SST file: rows in key order as Arrow columns, many blocks at a time, or those of a few blocks.
 
     footer ─ meta, index, bloom in one read ─ blocks, some megabytes at a time ─ entries ─ the columns that are asked for
 
@@ -87,13 +87,10 @@ class SstScan:
         """About the memory of index and filter."""
         return int(self.blocks.nbytes) + len(self.index) + (0 if self.bloom is None else len(self.bloom.bits)) + 4096
 
-    def batches(self, places: Sequence[int], first: int = 0, behind: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Columns by their places among schema id, sequence number, row kind and the fields of the file, of all blocks or of a
-        range of them. Their names are the places."""
-        last = len(self.blocks) if behind is None else behind
-        is_whole = first == 0 and last == len(self.blocks)
+    def batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Columns of all rows by their places among schema id, sequence number, row kind and the fields of the file."""
         names = [str(place) for place in range(len(places))]
-        rows, step = 0, _FIRST_BLOCKS
+        first, last, rows, step = 0, len(self.blocks), 0, _FIRST_BLOCKS
         while first < last:
             end = self._end(first, min(last, first + step))
             contents = self._contents(first, end)
@@ -103,7 +100,7 @@ class SstScan:
             # The first is the schema id, by which rows are counted where no column is asked for.
             yield pa.RecordBatch.from_arrays(columns[1:] or columns, names=names or ["rows"])
             first = end
-        if is_whole and rows != self.meta.row_count:
+        if rows != self.meta.row_count:
             raise CorruptionError(f"{self.source.path}: expected {self.meta.row_count} rows, found {rows}")
 
     def columns(self, places: Sequence[int], first: int, behind: int) -> list[pa.Array]:
@@ -126,13 +123,6 @@ class SstScan:
     def block_of(self, key: bytes) -> int:
         """The number of the only block that can hold a key; the number of blocks where none can."""
         return bisect_left(range(len(self.blocks)), key, key=lambda number: self._key(number, 2))
-
-    def block_range(self, start: bytes | None, end: bytes | None) -> tuple[int, int]:
-        """The range of blocks that can hold keys from `start` on and below `end`."""
-        numbers = range(len(self.blocks))
-        first = 0 if start is None else bisect_left(numbers, start, key=lambda number: self._key(number, 2))
-        behind = len(numbers) if end is None else bisect_left(numbers, end, key=lambda number: self._key(number, 4))
-        return first, max(first, behind)
 
     def _key(self, number: int, column: int) -> bytes:
         return self.index[self.blocks[number, column] : self.blocks[number, column + 1]]

@@ -1,5 +1,5 @@
-"""Blocks of data files for lookups, decoded once and kept: row groups of Parquet files, groups of blocks of SST files, other files
-as a whole.
+"""Blocks of data files for lookups, decoded once and kept: row groups of Parquet files, groups of blocks of SST files, others as
+a whole.
 
     footer ─ key ranges of the row groups ─ bloom filters, where a group is not in memory yet ─ columns of a group
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lakelet.errors import CorruptionError
-from lakelet.format.data.sst_file import StoredSource, stored_place
+from lakelet.format.data.sst_file import StoredSource, open_scan, stored_place
 from lakelet.format.sst.bloom_filter import hash_keys
 from lakelet.format.sst.sst_scan import SstScan
 from lakelet.model.arrow.arrow_types import to_arrow
@@ -42,7 +42,7 @@ class SstGroups:
     def open(home: TableHome, file: SplitFile, key: Sequence[Field]) -> SstGroups:
         """The groups of a file, whose rows are counted if it has a deletion vector."""
         source = StoredSource(home.store, file.path, file.data.size)
-        scan = SstScan.open(source, is_remote=home.store.is_remote)
+        scan = open_scan(source, is_remote=home.store.is_remote)
         if scan.meta.row_count != file.data.row_count:
             where, found = home.where(file.path), scan.meta.row_count
             raise CorruptionError(f"{where}: its manifest says {file.data.row_count} rows, found {found}")

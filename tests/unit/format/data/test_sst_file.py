@@ -7,7 +7,7 @@ import pytest
 
 from lakelet.errors import CorruptionError, InvalidError, LakeletError, NotFoundError
 from lakelet.format.data.data_file_format import KeyedRows, WriteSettings
-from lakelet.format.data.sst_file import SstFormat, read_range
+from lakelet.format.data.sst_file import SstFormat
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.key_value_columns import KIND_FIELD, SEQUENCE_FIELD
 from lakelet.model.type_parser import parse_type
@@ -68,20 +68,6 @@ def test_a_file_without_rows_reads_as_none() -> None:
         assert read(FORMAT, write(FORMAT, fields, tables, settings=settings()), fields).num_rows == 0
 
 
-@pytest.mark.parametrize("block", ["1 b", "90 b", "4 kb"])
-def test_a_range_of_keys_leaves_blocks_out_and_no_row(block: str) -> None:
-    fields, table = numbered(200)
-    store = write(FORMAT, fields, [table], settings=settings(sst__block_size=block))
-    ids = table.column("k").to_pylist()
-    for low, high in ((-200, 200), (-57, 31), (10, 10), (500, 600), (-900, -199)):
-        start, end = (encode_key_bytes([pa.array([bound], pa.int32())], [KEY.type])[0].as_py() for bound in (low, high))
-        batches = read_range(store, PATH, fields, ["k"], batch_rows=9, start=start, end=end)
-        found = [one for batch in batches for one in batch.column("k").to_pylist()]
-        inside = [one for one in ids if low <= one < high]
-        assert [one for one in found if low <= one < high] == inside
-        assert len(found) <= len(inside) + (2 if block == "1 b" else 200)
-
-
 def test_every_flipped_byte_is_told_or_harmless() -> None:
     fields, table = numbered(40)
     store = write(FORMAT, fields, [table], settings=settings(sst__block_size="90 b"))
@@ -91,7 +77,7 @@ def test_every_flipped_byte_is_told_or_harmless() -> None:
         broken.put(PATH, data[:at] + bytes((data[at] ^ 0x41,)) + data[at + 1 :])
         try:
             found = read(FORMAT, broken, fields)
-        except (CorruptionError, InvalidError):
+        except CorruptionError:
             continue
         silent.append(at)
         assert found.to_pylist() == table.to_pylist(), f"byte {at}"
