@@ -40,6 +40,7 @@ from benchmarks.keyed.measure_keyed import (
     measure_winners,
 )
 from benchmarks.keyed.measure_lookup import measure_lookup
+from benchmarks.keyed.measure_sst import measure_sst
 from benchmarks.keyed.measure_upsert import measure_upsert
 from benchmarks.metadata.measure_cache import measure_cache
 from benchmarks.metadata.measure_cache_lookups import measure_cache_lookups
@@ -72,6 +73,7 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "keyed_memory": measure_keyed_memory,
     "get": measure_get,
     "lookup": measure_lookup,
+    "sst": measure_sst,
     "upsert": measure_upsert,
     "winners": measure_winners,
     "compaction": measure_compaction,

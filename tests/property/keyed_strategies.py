@@ -15,6 +15,10 @@ KINDS = ["+I", "+I", "I", "+U", "U", "-U", "-D", "D"]
 _SEQUENCE_TYPES = ["INT", "INT", "BIGINT", "STRING", "DOUBLE", "TIMESTAMP(3)", "DECIMAL(6, 2)", "DATE", "BOOLEAN"]
 _STORED: dict[str, list[str]] = {
     **OPTIONS,
+    "file.format": [*OPTIONS["file.format"], "sst", "sst"],
+    "sst.block-size": ["1 b", "100 b"],
+    "sst.restart-interval": ["1", "3"],
+    "sst.delta-encoding": ["false"],
     "write-buffer-size": ["1 b", "300 b", "256 mb"],
     "data-file.thin-mode": ["true", "false"],
     "parquet.bloom.filter.enabled": ["true"],
@@ -38,7 +42,7 @@ _COMPACTION: dict[str, list[str]] = {
     "compaction.force-rewrite-all-files": ["true"],
     "full-compaction.delta-commits": ["1", "3"],
     "target-file-size": ["1 b", "1 kb"],
-    "file.format.per.level": ["0:orc", "0:orc,5:parquet"],
+    "file.format.per.level": ["0:orc", "0:orc,5:parquet", "0:sst", "0:sst,1:parquet,2:sst,5:orc"],
 }
 
 
@@ -112,7 +116,7 @@ def compaction_options(draw: st.DrawFn) -> dict[str, str]:
     options["num-sorted-run.compaction-trigger"] = draw(st.sampled_from(["2", "2", "3", "5"]), label="trigger")
     if draw(st.booleans(), label="deletion vectors"):
         # Files of Avro have no positions that vectors could tell.
-        options |= {"deletion-vectors.enabled": "true", "file.format": draw(st.sampled_from(["parquet", "orc"]))}
+        options |= {"deletion-vectors.enabled": "true", "file.format": draw(st.sampled_from(["parquet", "orc", "sst"]))}
     # Snapshots go only where a rule says so.
     return options | {"snapshot.num-retained.min": "1000", "snapshot.num-retained.max": "1000"}
 

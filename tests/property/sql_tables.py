@@ -86,7 +86,8 @@ class RandomTable:
 
     def _create(self) -> None:
         rng = self.rng
-        options: dict[str, str] = {"file.format": rng.choice(["parquet", "parquet", "parquet", "orc", "avro"])}
+        formats = ["parquet", "parquet", "parquet", "orc", "avro", *(["sst", "sst"] if self.keyed else [])]
+        options: dict[str, str] = {"file.format": rng.choice(formats)}
         partitioned = rng.choice([[], [], ["p"], ["p", "day"] if not self.keyed else ["p"]])
         key: list[str] = []
         if self.keyed:

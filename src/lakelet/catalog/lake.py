@@ -265,6 +265,10 @@ class Lake:
         except AlreadyExistsError:
             if not if_not_exists:
                 raise
+            return _opened(name, home)
+        from lakelet.table.write.closed_format import warn_of_closed_format  # noqa: PLC0415 - as below.
+
+        warn_of_closed_format(home.where(home.paths.root), schema)
         return _opened(name, home)
 
     def replace_table(
@@ -300,7 +304,8 @@ class Lake:
             if data is not None:
                 made.write(data)
             return made
-        from lakelet.table.write.replacement import replace_rows  # noqa: PLC0415 - as below.
+        from lakelet.table.write.closed_format import warn_of_closed_format  # noqa: PLC0415 - as below.
+        from lakelet.table.write.replacement import replace_rows  # noqa: PLC0415
 
         old = latest_schema(home)
         # The spelling of partition folders stays as it is.
@@ -315,6 +320,7 @@ class Lake:
             made = exchange(self, name, create, data, self._ids.uuid()[:8])
         else:
             replace_rows(home, old, new, arrow_schema(new.fields).empty_table() if data is None else data)
+            warn_of_closed_format(home.where(home.paths.root), new, old)
             made = _opened(name, home)
         publish(TableReplaced(home.table_name, MAIN_BRANCH))
         return made

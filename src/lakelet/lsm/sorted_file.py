@@ -11,18 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lakelet.format.data.data_file_format import KeyedRows
 from lakelet.format.data.file_settings import KEY_STATS_MODE, FileSettings
 from lakelet.format.data.new_files import NewFile, NewFiles
+from lakelet.format.data.sst_file import NAME as SST
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.format.stats.file_statistics import StatsCollector
+from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.lsm.key_value_columns import SEQUENCE_NUMBER, VALUE_KIND, file_fields, key_fields
 from lakelet.model.data_file import FILE_SOURCE_APPEND, DataFile
 from lakelet.model.schema import KEY_PREFIX, TableSchema
+from lakelet.model.types import Field
 from lakelet.options import DATA_FILE_THIN_MODE, TableOptions
 from lakelet.storage.home import TableHome
 
@@ -43,10 +48,12 @@ class SortedFileSpec:
         schema: TableSchema, settings: FileSettings, *, level: int = 0, source: int = FILE_SOURCE_APPEND
     ) -> SortedFileSpec:
         """The specification of a table's options."""
-        thin = TableOptions(schema.options).get(DATA_FILE_THIN_MODE)
+        # The entries of an SST file have the key beside the columns, in bytes.
+        thin = TableOptions(schema.options).get(DATA_FILE_THIN_MODE) or settings.file_format == SST
         first = schema.trimmed_primary_keys[0]
         close = frozenset((SEQUENCE_NUMBER, first, f"{KEY_PREFIX}{first}"))
-        encoding = replace(settings.encoding, sorted_columns=close)
+        keyed = KeyedRows(schema.id, partial(_key_bytes, schema.trimmed_key_fields))
+        encoding = replace(settings.encoding, sorted_columns=close, keyed=keyed)
         return SortedFileSpec(schema, replace(settings, encoding=encoding), thin, level, source)
 
     def value_stats(self) -> StatsCollector:
@@ -180,6 +187,10 @@ class SortedFileWriter:
         copies = 0 if self._spec.thin else len(self._keys)
         columns = [*(by_name[name] for name in names[:copies]), *(rows.column(name) for name in names[copies:])]
         return pa.Table.from_arrays(columns, names=names)
+
+
+def _key_bytes(key: Sequence[Field], rows: pa.RecordBatch) -> pa.Array:
+    return encode_key_bytes([rows.column(field.name) for field in key], [field.type for field in key])
 
 
 def _value(column: pa.ChunkedArray, row: int) -> pa.Array:

@@ -20,10 +20,18 @@ COMPRESSION_NAME = one_of(
     "zstd", "zstandard", "lz4", "snappy", "gzip", "zlib", "deflate", "brotli", "bzip2", "xz", "none", "uncompressed"
 )
 
-FILE_FORMAT = declare("file.format", FORMAT_NAME, "parquet", "Format of new data files.", ACTED)
+DATA_FORMAT_NAME = one_of("parquet", "orc", "avro", "sst")
+
+FILE_FORMAT = declare(
+    "file.format",
+    DATA_FORMAT_NAME,
+    "parquet",
+    "Format of new data files. sst is for primary-key tables whose rows are looked up; other engines cannot open such a table.",
+    ACTED,
+)
 FILE_FORMAT_PER_LEVEL = declare(
     "file.format.per.level",
-    per_level(FORMAT_NAME),
+    per_level(DATA_FORMAT_NAME),
     "",
     "Format of new data files of certain levels; file.format holds for the rest.",
     ACTED,

@@ -13,6 +13,7 @@ from lakelet.errors import CorruptionError, NotFoundError, UnavailableError
 from lakelet.format.data.data_file_errors import store_failed
 from lakelet.format.data.parquet_file import NAME as PARQUET
 from lakelet.format.data.parquet_file import open_parquet
+from lakelet.format.data.sst_file import NAME as SST
 from lakelet.format.index import deletion_vectors
 from lakelet.model.data_file import DataFile
 from lakelet.model.split import DeletionVector, Split
@@ -33,6 +34,11 @@ class SplitFile:
     def is_parquet(self) -> bool:
         """Whether the file is a Parquet file, by its name."""
         return self.data.name.endswith(f".{PARQUET}")
+
+    @property
+    def is_sst(self) -> bool:
+        """Whether the file is an SST file, by its name."""
+        return self.data.name.endswith(f".{SST}")
 
 
 def files_of(splits: Sequence[Split]) -> Iterator[SplitFile]:

@@ -5,7 +5,8 @@
 
 An entry is a key in bytes (`lsm/key_bytes`) and a value, the type of its log record followed by its row. Its size is that of key
 and row, of its metadata, and 40 bytes for its place in the map; a newer row of a key takes the place and the size of the older,
-except in a `first-row` table, where the older one stays.
+except in a `first-row` table, where the older one stays, and in one with `sequence.field`, where the one with the greater
+sequence does, the later of two with the same.
 A dict is sorted once, when it is flushed, which costs less than a structure that is in order at every put.
 """
 
@@ -23,11 +24,13 @@ from lakelet.format.rows.few_rows import MOST_ROWS, decode_few_rows
 from lakelet.format.rows.nested_columns import restored_columns, stored_types
 from lakelet.format.wal.wal_record import DELETE
 from lakelet.lsm.engine.merge_engine import FIRST_ROW
+from lakelet.lsm.merge_spec import MergeSpec
+from lakelet.lsm.version_bytes import encode_version_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.row_arrays import Kinds
 from lakelet.model.row_kind import RowKind
 from lakelet.model.schema import TableSchema
-from lakelet.options import MERGE_ENGINE, TableOptions
+from lakelet.options import MERGE_ENGINE, SEQUENCE_FIELD, TableOptions
 
 ENTRY_BYTES = 40
 # The sequence number and the timestamp; the type of the record is counted with the value.
@@ -62,6 +65,9 @@ class Memtable:
         self._arrivals: list[bytes] = []
         self._keyed = bool(schema.primary_keys)
         self.keeps_first = keeps_first(schema)
+        self.is_sequenced = is_sequenced(schema)
+        self._merge = MergeSpec.of(schema) if self.is_sequenced else None
+        self._sequences: dict[bytes, bytes] = {}
 
     def __len__(self) -> int:
         return len(self._newest) if self._keyed else len(self._arrivals)
@@ -72,6 +78,9 @@ class Memtable:
             self._arrivals.extend(values)
             self.memory_size += _size(keys, values)
             return
+        if self._merge is not None:
+            self._apply_in_sequence(keys, values, self._merge)
+            return
         if self.keeps_first:
             given = zip(reversed(keys), reversed(values), strict=True)
             fresh = {key: value for key, value in given if key not in self._newest}
@@ -81,6 +90,19 @@ class Memtable:
         self.memory_size += _size(fresh.keys(), fresh.values())
         self.memory_size -= _size(replaced, list(map(self._newest.__getitem__, replaced)))
         self._newest.update(fresh)
+
+    def _apply_in_sequence(self, keys: Sequence[bytes], values: Sequence[bytes], merge: MergeSpec) -> None:
+        rows, _ = decode_values(values, self.schema)
+        columns, types = [rows.column(name) for name, _ in merge.versions], [one for _, one in merge.versions]
+        sequences = encode_version_bytes(columns, types, descending=merge.descending).to_pylist()
+        for key, value, sequence in zip(keys, values, sequences, strict=True):
+            held = self._sequences.get(key)
+            if held is not None:
+                if sequence < held:
+                    continue
+                self.memory_size -= len(held) + _size((key,), (self._newest[key],))
+            self.memory_size += len(sequence) + _size((key,), (value,))
+            self._sequences[key], self._newest[key] = sequence, value
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key: the type of its record and its row."""
@@ -96,6 +118,11 @@ class Memtable:
 def keeps_first(schema: TableSchema) -> bool:
     """Whether the first row of a key stays, whatever follows."""
     return bool(schema.primary_keys) and TableOptions(schema.options).get(MERGE_ENGINE) == FIRST_ROW.name
+
+
+def is_sequenced(schema: TableSchema) -> bool:
+    """Whether columns of the rows say which row of a key wins."""
+    return bool(schema.primary_keys) and bool(TableOptions(schema.options).get(SEQUENCE_FIELD))
 
 
 def decode_values(values: Sequence[bytes], schema: TableSchema) -> tuple[pa.RecordBatch, Kinds | None]:

@@ -72,6 +72,11 @@ class Memtables:
                 return memtable, value
         return None
 
+    def find_each(self, key: bytes) -> list[tuple[Memtable, bytes]]:
+        """The values of a key in all memtables that have one, oldest first."""
+        found = ((memtable, memtable.get(key)) for memtable in self._tables)
+        return [(memtable, value) for memtable, value in found if value is not None]
+
     def seen(self, keys: Sequence[bytes], hits: Sequence[tuple[Memtable, bytes] | None]) -> SeenKeys:
         """What was just found of keys, to be compared later."""
         values = tuple(None if hit is None else hit[1] for hit in hits)

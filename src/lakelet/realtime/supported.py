@@ -11,7 +11,6 @@ from lakelet.options import (
     DELETION_VECTORS_ENABLED,
     MERGE_ENGINE,
     ROWKIND_FIELD,
-    SEQUENCE_FIELD,
     WRITE_ONLY,
     TableOptions,
 )
@@ -33,8 +32,6 @@ def check_supported(schema: TableSchema) -> None:
         return
     if options.get(MERGE_ENGINE) not in (DEDUPLICATE.name, FIRST_ROW.name):
         raise _refused(f"'{MERGE_ENGINE.name}' = '{options.get(MERGE_ENGINE)}'")
-    if options.get(SEQUENCE_FIELD):
-        raise _refused(f"'{SEQUENCE_FIELD.name}': a memtable keeps the row that came last")
     if hides_level0(options) and options.get(WRITE_ONLY):
         raise _refused(
             f"'{WRITE_ONLY.name}' = 'true' whose level 0 is hidden ('{DELETION_VECTORS_ENABLED.name}', first-row): rows that "

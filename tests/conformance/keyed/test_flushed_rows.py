@@ -122,3 +122,31 @@ def test_appended_rows(
     fields = table.schema.fields
     expected = spell_table(arrow_rows([*given, *rows(range(3), 1), *given[:7]], fields), fields)
     same(warehouse.agree("t", readers=READERS), expected, "all readers")
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_sequences_decide_for_a_writer_as_for_java(warehouse: Warehouse, tmp_path_factory: Any, order: str) -> None:
+    """Rows of a writer and of Java that come late lose against those of the other, in memory, in files and after a crash."""
+    logs = tmp_path_factory.mktemp("logs")
+    options = {"bucket": "2", "write-only": "true", "sequence.field": "s", "sequence.field.sort-order": order}
+    columns = [("id", "BIGINT"), ("s", "INT"), ("v", "STRING")]
+    made = KeyedTable(warehouse, LAKELET, "t", columns, ["id"], options=options)
+
+    def given(turn: int) -> Rows:
+        return [{"id": key, "s": (key * 7 + turn * 5) % 11 or None, "v": f"{turn}"} for key in range(20)]
+
+    writer = opened(made, logs)
+    put(made, writer, given(0))
+    put(made, writer, given(1))
+    delete(made, writer, given(0)[::6])
+    put(made, writer, given(2))
+    same(spell_table(writer.scan().to_arrow(), made.fields), made.model.found(), "the writer")
+    writer.flush()
+    made.check()
+    made.write(JAVA, given(3))
+    put(made, writer, given(4))
+    same(spell_table(writer.scan().to_arrow(), made.fields), made.model.found(), "the writer")
+    kill(writer)
+    opened(made, logs).close()
+    made.check()
+    made.check_get(given(0))

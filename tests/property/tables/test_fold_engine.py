@@ -70,7 +70,7 @@ options = st.fixed_dictionaries(
         "write-buffer-size": st.just("2 kb"),
         "sequence.field": st.just("version"),
         "ignore-delete": st.just("true"),
-        "file.format": st.sampled_from(["orc", "avro"]),
+        "file.format": st.sampled_from(["orc", "avro", "sst"]),
         "data-file.thin-mode": st.just("true"),
     },
 )

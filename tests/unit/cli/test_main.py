@@ -270,6 +270,16 @@ def test_inspect_a_file(run: Run, shop: Lake) -> None:
     assert run("inspect", "file", ORDERS, path).code == 0
 
 
+def test_inspect_file_of_an_sst_file(run: Run, shop: Lake) -> None:
+    options = {"bucket": "1", "file.format": "sst", "file.compression": "lz4"}
+    table = shop.create_table("shop.served", [("id", "BIGINT"), ("v", "STRING")], primary_key=["id"], options=options)
+    table.write([{"id": number, "v": "x"} for number in range(30)])
+    ((path, _),) = table.files()
+    about, footer, schema = run("inspect", "file", "shop.served", path.rsplit("/", 1)[-1], "--json").objects
+    assert (about["rows"], footer["rows"], footer["compression"], footer["data blocks"]) == (30, 30, "lz4", 1)
+    assert [one["column"] for one in schema["rows"]] == ["id", "v"]
+
+
 def test_history_for_programs(run: Run, shop: Lake) -> None:
     rows = run("history", ORDERS, "--json").objects[0]["rows"]
     assert [(row["snapshot"], row["kind"], row["change"]) for row in rows] == [

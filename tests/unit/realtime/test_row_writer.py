@@ -310,7 +310,6 @@ def test_every_bucket_mode_is_written(tmp_path: Path, mode: str) -> None:
     ("options", "columns", "message"),
     [
         ({"bucket": "-2"}, COLUMNS, "'bucket' = '-2'"),
-        ({"bucket": "1", "sequence.field": "x"}, COLUMNS, r"sequence\.field"),
         ({"bucket": "1", "rowkind.field": "v"}, COLUMNS, r"rowkind\.field"),
     ],
 )

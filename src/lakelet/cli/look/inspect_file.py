@@ -8,6 +8,8 @@ from lakelet.cli.output.output import Output
 from lakelet.clock import shown_time
 from lakelet.errors import NotFoundError
 from lakelet.format.data.parquet_file import open_parquet
+from lakelet.format.data.sst_file import NAME as SST
+from lakelet.format.data.sst_file import StoredSource, open_scan
 from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.data_file import FILE_SOURCE_COMPACT, DataFile
 from lakelet.model.schema import TableSchema
@@ -19,6 +21,8 @@ def inspect_file(table: Table, output: Output, name: str) -> None:
     """The file of that name, which may be the end of its path: level, keys, schema, row groups, statistics."""
     path, file = _found(table, name)
     output.values(path, _described(file, table.schema))
+    if path.endswith(f".{SST}"):
+        _show_sst(table, output, path, file)
     if not path.endswith(".parquet"):
         return
     with open_parquet(table.home.store, path) as opened:
@@ -38,6 +42,25 @@ def inspect_file(table: Table, output: Output, name: str) -> None:
             ("group", "rows", "bytes", "column", "compressed", "codec", "nulls", "least", "greatest"),
             [row for group in range(footer.num_row_groups) for row in _group_rows(footer.row_group(group), group)],
         )
+
+
+def _show_sst(table: Table, output: Output, path: str, file: DataFile) -> None:
+    """The meta block of an SST file; `lakelet inspect sst` shows more, and reads all of it."""
+    scan = open_scan(StoredSource(table.home.store, path, file.size))
+    meta, bloom = scan.meta, scan.bloom
+    output.values(
+        "footer",
+        {
+            "rows": meta.row_count,
+            "schema": meta.schema_id,
+            "data blocks": len(scan.blocks),
+            "compression": meta.compression,
+            "delta encoding": meta.delta_encoding,
+            "bloom filter": "none" if bloom is None else f"{bloom.total_bits} bits, {bloom.hash_count} hashes",
+        },
+    )
+    columns = [(field.id, field.name, str(field.type)) for field in meta.fields]
+    output.rows("schema", ("id", "column", "type"), columns)
 
 
 def _found(table: Table, name: str) -> tuple[str, DataFile]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from lakelet.compact.task import CompactionTask
+from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.data.sst_file import NAME as SST
 from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.lsm.levels import LevelRun, level_runs
 from lakelet.lsm.universal import CompactUnit, UniversalPolicy, drops_deletes
@@ -30,8 +32,9 @@ def keyed_tasks(
 ) -> list[CompactionTask]:
     """The tasks of these live entries, which include all files of each bucket.
 
-    Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. Buckets with
-    files of a newer schema are left alone: this one does not know all of their columns. Where rows of level 0 become visible by
+    Full compaction merges all runs of every bucket; `expired` are files with rows that are too old to be kept. It also rewrites
+    SST files where the table's format is another by now, so that other engines can open the table again. Buckets with files of a
+    newer schema are left alone: this one does not know all of their columns. Where rows of level 0 become visible by
     compaction and the merge engine folds values, every task includes all runs of its bucket.
     """
     options = TableOptions(schema.options)
@@ -43,6 +46,8 @@ def keyed_tasks(
         if bucket == POSTPONE_BUCKET or any(file.schema_id > schema.id for file in files):
             continue
         runs = level_runs(files)
+        if full:
+            expired |= _in_former_format(files, schema, policy.levels(runs) - 1)
         unit = _unit(policy, runs, vectors, now_ms=now_ms, full=full, hides=hides, expired=expired)
         if unit is not None and hides and not marks:
             # A row from level 0 is folded with the row of its key above, which a deletion vector cannot express.
@@ -81,6 +86,12 @@ def _unit(
         with_deleted = {file.name for run in runs for file in run.files if file.name in vectors}
         return policy.pick_full(runs, must_rewrite=with_deleted | expired)
     return policy.pick(runs, now_ms=now_ms, last_full_ms=policy.last_full_ms(runs), force_level0=hides)
+
+
+def _in_former_format(files: Sequence[DataFile], schema: TableSchema, top: int) -> frozenset[str]:
+    """The SST files, unless new files of the top level are such."""
+    names = frozenset(file.name for file in files if file.name.endswith(f".{SST}"))
+    return frozenset() if not names or FileSettings.of(schema, level=top).file_format == SST else names
 
 
 def _buckets(entries: Sequence[ManifestEntry]) -> Iterator[tuple[tuple[bytes, int], int, list[DataFile]]]:

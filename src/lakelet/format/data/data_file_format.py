@@ -7,7 +7,7 @@ the names they have there. Formats are looked up by the ending of a file's name 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,16 +18,27 @@ from lakelet.storage.store import ObjectStore, OutputFile
 
 
 @dataclass(frozen=True, slots=True)
+class KeyedRows:
+    """What rows of a primary-key table are stored under: the schema's id, and the bytes of the key of each row of a batch."""
+
+    schema_id: int
+    key_bytes: Callable[[pa.RecordBatch], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
 class WriteSettings:
     """The encoding settings of files. `extra` are the options under the format's own prefix, such as `parquet.…`.
 
-    `sorted_columns` names columns whose neighbouring values lie close together, for formats that can store differences.
+    `sorted_columns` names columns whose neighbouring values lie close together, for formats that can store differences. `keyed`
+    is for formats that store rows by key, and None where rows have none. `create_ms` is when a file is begun.
     """
 
     compression: str = "zstd"
     compression_level: int = 1
     extra: Mapping[str, str] = field(default_factory=dict)
     sorted_columns: frozenset[str] = frozenset()
+    keyed: KeyedRows | None = None
+    create_ms: int = 0
 
 
 class FormatWriter(Protocol):

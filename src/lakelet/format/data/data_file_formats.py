@@ -7,8 +7,14 @@ from lakelet.format.data.avro_file import AvroFormat
 from lakelet.format.data.data_file_format import DataFileFormat
 from lakelet.format.data.orc_file import OrcFormat
 from lakelet.format.data.parquet_file import ParquetFormat
+from lakelet.format.data.sst_file import SstFormat
 
-_FORMATS: dict[str, DataFileFormat] = {"parquet": ParquetFormat(), "orc": OrcFormat(), "avro": AvroFormat()}
+_FORMATS: dict[str, DataFileFormat] = {
+    "parquet": ParquetFormat(),
+    "orc": OrcFormat(),
+    "avro": AvroFormat(),
+    "sst": SstFormat(),
+}
 
 
 def data_file_format(name: str) -> DataFileFormat:

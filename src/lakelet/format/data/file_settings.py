@@ -30,7 +30,7 @@ from lakelet.options import (
 _MB = 1024 * 1024
 _APPEND_TARGET_BYTES = 256 * _MB
 _KEYED_TARGET_BYTES = 128 * _MB
-_FORMAT_PREFIXES = ("parquet.", "orc.", "avro.")
+_FORMAT_PREFIXES = ("parquet.", "orc.", "avro.", "sst.")
 # Bounds of key columns decide which files a look-up opens, so they are kept however statistics are cut.
 KEY_STATS_MODE = "truncate(128)"
 

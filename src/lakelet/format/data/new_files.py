@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -44,8 +45,9 @@ class NewFiles:
         path = f"{folder}/{name}"
         output = _Output(self._home.open_new(path))
         try:
+            encoding = replace(self._settings.encoding, create_ms=self._home.clock.now_ms())
             writer = data_file_format(self._settings.file_format).open_writer(
-                output, fields, self._settings.encoding, without_ranges=without_ranges
+                output, fields, encoding, without_ranges=without_ranges
             )
         except BaseException:
             output.abort()

@@ -10,7 +10,10 @@ A block that compression would not make smaller is stored as it is.
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +27,7 @@ _NUMBER = struct.Struct(">I")
 _MOST_BYTES = 1 << 30
 # Making a codec takes longer than a block of 4 KB.
 _MADE = {name: pa.Codec(codec) for name, codec in _CODECS.items()}
+_OF_THREAD = threading.local()
 
 
 def compression_number(name: str) -> int:
@@ -67,7 +71,47 @@ def decode_block(stored: bytes, *, path: str, at: int) -> bytes:
     try:
         if size > _MOST_BYTES:
             raise pa.ArrowInvalid(f"{size} bytes")
-        contents: bytes = _MADE[name].decompress(memoryview(stored)[4:-TRAILER_BYTES], size, asbytes=True)
+        packed = memoryview(stored)[4:-TRAILER_BYTES]
+        if name == "zstd":
+            return _unzstd(packed, size)
+        contents: bytes = _MADE[name].decompress(packed, size, asbytes=True)
     except (pa.ArrowException, OSError) as error:
         raise CorruptionError(f"{path}: the block at byte {at} is no {name}: {error}") from error
+    return contents
+
+
+def decode_blocks(stored: bytes, ends: Sequence[int], *, path: str, at: int) -> list[bytes]:
+    """The contents of neighbouring blocks, the first of which begins at byte `at` of the file; `ends` are where each ends in
+    `stored`."""
+    view, contents, begin = memoryview(stored), [], 0
+    unpack, crc32, zstd = _NUMBER.unpack_from, zlib.crc32, COMPRESSIONS["zstd"]
+    for end in ends:
+        # The short way for what most blocks are; everything else, and every error, is left to the long one.
+        if end - begin > TRAILER_BYTES + _NUMBER.size and end <= len(stored) and stored[end - TRAILER_BYTES] == zstd:
+            (size,) = unpack(stored, begin)
+            if size <= _MOST_BYTES and crc32(view[begin : end - 4]) == unpack(stored, end - 4)[0]:
+                try:
+                    contents.append(_unzstd(view[begin + 4 : end - TRAILER_BYTES], size))
+                    begin = end
+                    continue
+                except pa.ArrowInvalid:
+                    pass
+        contents.append(decode_block(stored[begin:end], path=path, at=at + begin))
+        begin = end
+    return contents
+
+
+def _unzstd(packed: memoryview, size: int) -> bytes:
+    """Decompress with a context that the thread keeps: Arrow makes one for every block, which takes longer than the block."""
+    found: tuple[Any, type[Exception]] | None = getattr(_OF_THREAD, "zstd", None)
+    if found is None:
+        import zstandard  # noqa: PLC0415 - only files with this compression need it.
+
+        found = _OF_THREAD.zstd = (zstandard.ZstdDecompressor(), zstandard.ZstdError)
+    try:
+        contents: bytes = found[0].decompress(packed, max_output_size=size)
+    except found[1] as error:
+        raise pa.ArrowInvalid(str(error)) from error
+    if len(contents) != size:
+        raise pa.ArrowInvalid(f"expected {size} bytes, found {len(contents)}")
     return contents

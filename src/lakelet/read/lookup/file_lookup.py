@@ -140,13 +140,7 @@ class FileLookup:
         for number, places in self.bucket.bounds.candidates(keys):
             lookup = self.bucket.files[number]
             footer = self.columns.blocks.footer(lookup)
-            if footer.bounds is None:
-                groups = [(group, places) for group in range(len(footer.starts) - 1)]
-            else:
-                chosen = np.zeros(len(keys), np.bool_)
-                chosen[places] = True
-                groups = [(group, at[chosen[at]]) for group, at in footer.bounds.candidates(keys)]
-            for group, at in groups:
+            for group, at in footer.groups_of(keys, places):
                 block, left = self.columns.blocks.key_block(lookup, group, keys, at)
                 if block is None:
                     continue

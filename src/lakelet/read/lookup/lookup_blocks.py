@@ -1,4 +1,5 @@
-"""Blocks of data files for lookups: the row groups of Parquet files, other files as a whole, decoded once and kept.
+"""Blocks of data files for lookups, decoded once and kept: row groups of Parquet files, groups of blocks of SST files, others as
+a whole.
 
     footer ─ key ranges of the row groups ─ bloom filters, where a group is not in memory yet ─ columns of a group
 
@@ -33,6 +34,7 @@ from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Field, Kind
 from lakelet.read.lookup.block_cache import BlockCache
 from lakelet.read.lookup.key_bounds import KeyBounds, Places, WantedKeys
 from lakelet.read.lookup.key_codes import Codes, KeyCoder, SingleKey
+from lakelet.read.lookup.sst_groups import SstGroups
 from lakelet.read.split_files import SplitFile, deleted_positions, naming
 from lakelet.storage.home import TableHome
 
@@ -56,7 +58,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The footer of a file for lookups. `metadata` is None for files that are no Parquet: they are one block.
+    """The footer of a file for lookups. `metadata` is None for files that are no Parquet: they are one block, or those of `sst`.
 
     `starts` is where each row group begins, and where the last ends. `leaves` are Parquet's numbers of columns, `types` the Arrow
     types of top-level ones.
@@ -67,10 +69,23 @@ class Footer:
     leaves: Mapping[str, int]
     types: Mapping[str, pa.DataType]
     bounds: KeyBounds | None
+    sst: SstGroups | None = None
+
+    def groups_of(self, keys: WantedKeys, places: Places) -> Sequence[tuple[int, Places]]:
+        """The row groups that may hold the keys at `places`, and the places of these keys."""
+        if self.sst is not None and self.sst.finds(keys.types):
+            return list(self.sst.of_keys(keys.encoded, places))
+        if self.bounds is None:
+            return [(group, places) for group in range(len(self.starts) - 1)]
+        chosen = np.zeros(len(keys), np.bool_)
+        chosen[places] = True
+        return [(group, at[chosen[at]]) for group, at in self.bounds.candidates(keys)]
 
     @property
     def nbytes(self) -> int:
         """About the memory this takes."""
+        if self.sst is not None:
+            return self.sst.nbytes + 1024
         return 1024 if self.metadata is None else _FOOTER_FACTOR * self.metadata.serialized_size + 1024
 
 
@@ -165,10 +180,11 @@ class BlockFiles:
 
     def footer(self, lookup: LookupFile) -> Footer:
         """The file's footer, cached."""
-        if not lookup.file.is_parquet:
+        if not lookup.file.is_parquet and not lookup.file.is_sst:
             return Footer(None, np.array([0, lookup.file.data.row_count]), {}, {}, None)
+        counted = lookup.file.is_sst and lookup.file.vector is not None
         found: Footer = self.cache.load(
-            self._name(lookup.file, "footer"),
+            self._name(lookup.file, "counted footer" if counted else "footer"),
             lambda: self._read_footer(lookup),
             lambda footer: int(footer.nbytes),
             limit=self.limit_bytes,
@@ -182,6 +198,9 @@ class BlockFiles:
         name = self._name(lookup.file, "keys", group)
         found: KeyBlock | None = self.cache.get(name)
         if found is None:
+            sst = self.footer(lookup).sst
+            if sst is not None and sst.finds(keys.types):
+                places = sst.admitted(keys.encoded, places)
             for field, column in zip(lookup.key, keys.columns, strict=True):
                 if len(places):
                     places = places[self._may_hold(lookup, group, field, column.take(pa.array(places)))]
@@ -233,6 +252,10 @@ class BlockFiles:
 
     def _read_footer(self, lookup: LookupFile) -> Footer:
         store, file = self.home.store, lookup.file
+        if file.is_sst:
+            with naming(self.home, [file]):
+                groups = SstGroups.open(self.home, file, lookup.key)
+            return Footer(None, groups.starts, {}, {}, None, groups)
         with naming(self.home, [file]), open_input(store, file.path) as source, decoding(store, file.path, "Parquet"):
             metadata = pq.read_metadata(source)
             columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
@@ -254,6 +277,8 @@ class BlockFiles:
         store, file = self.home.store, lookup.file
         names = [field.name for field in fields]
         footer = self.footer(lookup)
+        if footer.sst is not None:
+            return footer.sst.columns(group, fields, self.home.where(file.path))
         if footer.metadata is None:
             batches = list(format_of_file(file.data.name).read(store, file.path, fields, names, batch_rows=_BATCH_ROWS))
         else:

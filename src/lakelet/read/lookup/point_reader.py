@@ -108,8 +108,11 @@ class PointReader:
             best = found[place]
         return None if best.is_retract else best
 
-    def get_many(self, lookups: Sequence[tuple[AnySplit, Places]], keys: pa.Table) -> tuple[pa.Table, Places]:
-        """The rows of the keys that exist, and for each the place of its key in `keys`, ascending.
+    def get_many(
+        self, lookups: Sequence[tuple[AnySplit, Places]], keys: pa.Table, *, retracts: bool = False
+    ) -> tuple[pa.Table, Places]:
+        """The rows of the keys that exist, and for each the place of its key in `keys`, ascending. With `retracts` also the
+        retracts of deleted keys, where the engine selects rows.
 
         `keys` has the primary key in the table's types. Each split has the places of the keys that may be in it, as
         `Planner.plan_keys` gives them; a split holds all live files of its bucket.
@@ -124,7 +127,7 @@ class PointReader:
             wanted = WantedKeys(
                 columns if whole else [column.take(pa.array(places)) for column in columns], self._key_types
             )
-            for rows, at in self._merged(self._search(split, wanted)):
+            for rows, at in self._merged(self._search(split, wanted), retracts=retracts):
                 batches.append(rows)
                 found.append(places[at])
         if not batches:
@@ -169,17 +172,17 @@ class PointReader:
         ]
         return BucketFiles(lookups, KeyBounds.of(ends[0], ends[1], self._key_types, np.ones(len(files), np.bool_)))
 
-    def _merged(self, found: Sequence[Hits]) -> Iterator[tuple[pa.RecordBatch, Places]]:
+    def _merged(self, found: Sequence[Hits], *, retracts: bool = False) -> Iterator[tuple[pa.RecordBatch, Places]]:
         """The row of every key that has one, and the places of the keys."""
         engine = self._spec.engine
         if isinstance(engine, SelectEngine):
-            for hits in self._selected(found):
+            for hits in self._selected(found, retracts=retracts):
                 yield hits.rows(self._fields), hits.places
         elif found:
             yield self._folded_rows(found, engine)
 
-    def _selected(self, found: Sequence[Hits]) -> list[Hits]:
-        """Of every key the row that the engine keeps, unless that is a retract."""
+    def _selected(self, found: Sequence[Hits], *, retracts: bool) -> list[Hits]:
+        """Of every key the row that the engine keeps, unless that is a retract and `retracts` are left out."""
         if not found:
             return []
         places = np.concatenate([hits.places for hits in found])
@@ -193,8 +196,9 @@ class PointReader:
                 hits.keep(wins[start : start + len(hits.places)])
                 for hits, start in zip(found, starts[:-1], strict=True)
             ]
-        stay = [hits if (kinds := hits.kinds) is None else hits.keep(kinds & 1 == 0) for hits in found]
-        return [hits for hits in stay if len(hits.places)]
+        if not retracts:
+            found = [hits if (kinds := hits.kinds) is None else hits.keep(kinds & 1 == 0) for hits in found]
+        return [hits for hits in found if len(hits.places)]
 
     def _folded_rows(self, found: Sequence[Hits], engine: FoldEngine) -> tuple[pa.RecordBatch, Places]:
         """Of every key all rows folded, unless the result is a retract."""

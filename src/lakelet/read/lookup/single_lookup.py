@@ -5,6 +5,7 @@ It finds the same rows in the same order. What is not in memory yet is loaded th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from lakelet.lsm.sections import may_hold_retracts
 from lakelet.read.lookup.file_lookup import BucketFiles, FileColumns, FileHits
 from lakelet.read.lookup.key_bounds import WantedKeys
 from lakelet.read.lookup.key_codes import SingleKey
-from lakelet.read.lookup.lookup_blocks import LookupFile
+from lakelet.read.lookup.lookup_blocks import Footer, LookupFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,7 @@ def find_rows_of(key: SingleKey, bucket: BucketFiles, columns: FileColumns, *, c
     for number in bucket.bounds.holding(key):
         lookup = bucket.files[number]
         footer = blocks.footer(lookup)
-        count = len(footer.starts) - 1
-        # The range of a single row group is that of its file.
-        groups = range(count) if footer.bounds is None or count == 1 else footer.bounds.holding(key)
-        for group in groups:
+        for group in _groups(footer, key):
             block = blocks.single_key_block(lookup, group, key)
             for row in () if block is None else block.find_single(key):
                 if _is_deleted(columns, lookup, int(footer.starts[group]) + row):
@@ -75,6 +73,15 @@ def find_rows_of(key: SingleKey, bucket: BucketFiles, columns: FileColumns, *, c
                     kind = blocks.columns(lookup, group, (KIND_FIELD,))[0][row].as_py()
                 found.append(FoundRow(lookup, group, row, kind))
     return found
+
+
+def _groups(footer: Footer, key: SingleKey) -> Iterable[int]:
+    """The row groups that may hold the key."""
+    if footer.sst is not None:
+        return [group for group, _ in footer.groups_of(WantedKeys(key.columns, key.types), np.zeros(1, np.int64))]
+    count = len(footer.starts) - 1
+    # The range of a single row group is that of its file.
+    return range(count) if footer.bounds is None or count == 1 else footer.bounds.holding(key)
 
 
 def _is_deleted(columns: FileColumns, lookup: LookupFile, position: int) -> bool:

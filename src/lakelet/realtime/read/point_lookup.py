@@ -1,7 +1,8 @@
 """Look up keys through a writer: the newest row in memory, else that of the snapshot.
 
 Memory is looked at before the snapshot: what is flushed in between is in both. A `first-row` table is the other way round: the
-snapshot's row of a key came first, and of the rows in memory the oldest one counts.
+snapshot's row of a key came first, and of the rows in memory the oldest one counts. Where a table has a `sequence.field`, rows of
+a key in all memtables and in the snapshot are compared (`sequenced_memory`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.schema import TableSchema
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
-from lakelet.realtime.memtable import Memtable, decode_values, keeps_first
+from lakelet.realtime.memtable import Memtable, decode_values, is_sequenced, keeps_first
 from lakelet.realtime.memtables import Memtables, SeenKeys
+from lakelet.realtime.read.sequenced_memory import MemoryPart, winning_parts
 from lakelet.storage.home import TableHome
 from lakelet.table.read.point_read import find_rows
 
@@ -67,6 +69,9 @@ class PointLookup:
                 check_key(memtable.schema, schema)
             hits = [self.memtables.find(key) for key in encoded]
             seen = self.memtables.seen(encoded, hits)
+            each = [self.memtables.find_each(key) for key in encoded] if is_sequenced(schema) else []
+        if is_sequenced(schema):
+            return FoundRows(self._sequenced_rows(keys, schema, each), seen)
         if keeps_first(schema):
             return FoundRows(self._first_rows(keys, schema, hits), seen)
         return FoundRows(self._newest_rows(keys, schema, hits), seen)
@@ -76,7 +81,9 @@ class PointLookup:
         where the long way decides."""
         with self.memtables.changed:
             hit = self.memtables.find(key)
-        if hit is None or hit[0].schema.id != schema.id or hit[0].keeps_first or hit[0].flush_base is not None:
+        if hit is None or hit[0].schema.id != schema.id or hit[0].flush_base is not None:
+            return None
+        if hit[0].keeps_first or hit[0].is_sequenced:
             return None
         return hit[1]
 
@@ -99,6 +106,29 @@ class PointLookup:
             rows, places = find_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
             parts += _parts(rows, rest[places])
         return tuple(parts)
+
+    def _sequenced_rows(
+        self, keys: pa.Table, schema: TableSchema, each: Sequence[Sequence[Hit]]
+    ) -> tuple[tuple[Sequence[int], pa.RecordBatch], ...]:
+        snapshot = latest_snapshot(self.home)
+        held = {one.sequence_number: one for hits in each for one, _ in hits}
+        parts: list[MemoryPart] = []
+        for _, memtable in sorted(held.items()):
+            if is_in_snapshot(self.home, self.user, memtable, snapshot, schema):
+                continue
+            found = [(place, value) for place, hits in enumerate(each) for one, value in hits if one is memtable]
+            rows, kinds = decode_values([value for _, value in found], memtable.schema)
+            if memtable.schema.id != schema.id:
+                rows = evolve_batch(rows, memtable.schema.fields, schema.fields)
+            parts.append(MemoryPart(rows, kinds, np.array([place for place, _ in found], np.int64)))
+        winners = winning_parts(parts, self.home, schema, snapshot)
+        taken = {place for part in winners for place in part.places.tolist()}
+        rest = np.array([place for place in range(len(each)) if place not in taken], np.int64)
+        found_rows = [shown for part in winners for shown in part.present()]
+        if len(rest):
+            rows, places = find_rows(self.home, schema, snapshot, keys.take(rest), schema.names)
+            found_rows += _parts(rows, rest[places])
+        return tuple(found_rows)
 
     def _first_rows(
         self, keys: pa.Table, schema: TableSchema, hits: Sequence[Hit | None]

@@ -2,7 +2,8 @@
 
 A memtable's row of a key is newer than every committed one, for it is committed later. So the rows of the table are those of
 the snapshot whose key no memtable has, and of each key in memory the newest row, unless that deletes it. A `first-row` table is
-the other way round: of each key in memory the oldest row, unless the snapshot has one.
+the other way round: of each key in memory the oldest row, unless the snapshot has one. Where a table has a `sequence.field`,
+sequences decide which row of a key counts, of all memtables and the snapshot (`sequenced_memory`).
 
 A range of keys comes in the order of keys: buckets and memory are merged, a batch of each at a time.
 """
@@ -22,8 +23,9 @@ from lakelet.model.schema import TableSchema
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import Predicate, conjunction
 from lakelet.read.evolve import evolve_batch
-from lakelet.realtime.memtable import decode_values, keeps_first
+from lakelet.realtime.memtable import decode_values, is_sequenced, keeps_first
 from lakelet.realtime.read.key_order import merge_in_order
+from lakelet.realtime.read.sequenced_memory import MemoryPart, winning_parts
 from lakelet.scan.plan import Where
 from lakelet.table.read.key_range import KeyRange
 from lakelet.table.read.point_read import find_rows
@@ -134,6 +136,11 @@ class WriterScan:
         primary key all rows, in their order."""
         first = keeps_first(self.scan.schema)
         condition = row_filter(self.scan.where, self.scan.schema.fields)
+        if is_sequenced(self.scan.schema):
+            winners = self._sequenced()
+            replaced = [_keys(part.rows, self.scan.schema) for part in winners]
+            shown = [condition.apply(rows) for part in winners for _, rows in part.present()]
+            return shown, pa.concat_arrays(replaced) if replaced else None
         found: list[pa.RecordBatch] = []
         keys: pa.Array | None = None
         for part in self.memory if first else reversed(self.memory):
@@ -141,6 +148,25 @@ class WriterScan:
             kept = rows if kinds is None else rows.filter(pa.array(kinds & 1 == 0))
             found.append(condition.apply(self._not_stored(kept) if first else kept))
         return found if first else found[::-1], None if first else keys
+
+    def _sequenced(self) -> list[MemoryPart]:
+        """The rows in memory that win against all others of their keys."""
+        schema = self.scan.schema
+        decoded = [(part.schema, *decode_values(part.values, part.schema)) for part in self.memory]
+        parts = [
+            (rows if held.id == schema.id else evolve_batch(rows, held.fields, schema.fields), kinds)
+            for held, rows, kinds in decoded
+        ]
+        if not parts:
+            return []
+        numbers = pa.chunked_array([_keys(rows, schema) for rows, _ in parts]).combine_chunks().dictionary_encode()
+        places = numbers.indices.to_numpy().astype(np.int64)
+        starts = np.cumsum([0, *(rows.num_rows for rows, _ in parts)])
+        given = [
+            MemoryPart(rows, kinds, places[start : start + rows.num_rows])
+            for (rows, kinds), start in zip(parts, starts[:-1], strict=True)
+        ]
+        return winning_parts(given, self.scan.home, schema, self.scan.snapshot)
 
     def _unseen(
         self, part: MemtableRows, seen: pa.Array | None

@@ -7,6 +7,8 @@ rows have another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from lakelet.errors import InvalidError
@@ -16,8 +18,8 @@ from lakelet.lsm.key_value_columns import file_fields
 from lakelet.lsm.sorted_file import SortedFileSpec
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
+from lakelet.model.types import Field
 from lakelet.options import (
-    DATA_FILE_THIN_MODE,
     FILE_COMPRESSION_PER_LEVEL,
     FILE_FORMAT_PER_LEVEL,
     TableOptions,
@@ -33,18 +35,15 @@ _PATHS = TablePaths("trial")
 def check_files(schema: TableSchema) -> None:
     """InvalidError if the files of a table with this schema cannot be written."""
     home = TableHome(MemoryStore(), _PATHS)
-    fields = schema.fields
-    if schema.primary_keys:
-        fields = file_fields(schema, thin=TableOptions(schema.options).get(DATA_FILE_THIN_MODE))
-    for settings in _settings(schema, home):
+    for settings, fields in _files(schema, home):
         try:
             NewFiles(home, settings).begin(_PATHS.root, fields, without_ranges=frozenset()).close()
         except (pa.ArrowException, ValueError, OSError) as error:
             raise InvalidError(f"{settings.file_format} files cannot be written for this table: {error}") from error
 
 
-def _settings(schema: TableSchema, home: TableHome) -> list[FileSettings]:
-    """The distinct settings under which new files of the table are written."""
+def _files(schema: TableSchema, home: TableHome) -> list[tuple[FileSettings, Sequence[Field]]]:
+    """The distinct settings under which new files of the table are written, and the columns of such a file."""
     options = TableOptions(schema.options)
     levels = {0}
     if schema.primary_keys:
@@ -52,6 +51,10 @@ def _settings(schema: TableSchema, home: TableHome) -> list[FileSettings]:
         # Where some levels are named, the others have what holds for the table.
         levels.add(max(levels) + 1)
     found = [FileSettings.of(schema, level=level) for level in sorted(levels)]
-    if schema.primary_keys and bucket_mode(schema) is BucketMode.POSTPONE_MODE:
-        found.append(postponed_spec(SortedFileSpec.of(schema, found[0]), home).settings)
-    return list({(made.file_format, made.encoding.compression): made for made in found}.values())
+    if not schema.primary_keys:
+        return [(settings, schema.fields) for settings in found]
+    specs = [SortedFileSpec.of(schema, settings) for settings in found]
+    if bucket_mode(schema) is BucketMode.POSTPONE_MODE:
+        specs.append(postponed_spec(specs[0], home))
+    distinct = {(spec.settings.file_format, spec.settings.encoding.compression): spec for spec in specs}
+    return [(spec.settings, file_fields(schema, thin=spec.thin)) for spec in distinct.values()]

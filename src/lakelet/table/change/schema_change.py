@@ -18,6 +18,7 @@ from lakelet.model.schema_change import evolution
 from lakelet.model.schema_change.evolution import Path
 from lakelet.options import PARTITION, PATH, PRIMARY_KEY, SCAN_FALLBACK_BRANCH, check_alter, check_options
 from lakelet.storage.home import TableHome
+from lakelet.table.write.closed_format import warn_of_closed_format
 from lakelet.table.write.writable import check_changed_schema
 
 _LOG = logging.getLogger(__name__)
@@ -115,13 +116,17 @@ class SchemaChanges:
         return self._alter(lambda schema: self.with_options(schema, changes))
 
     def _alter(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
+        before: list[TableSchema] = []
+
         def writable(schema: TableSchema) -> TableSchema:
             changed = change(schema)
             check_changed_schema(schema, changed)
+            before[:] = [schema]
             return changed
 
         schema = change_schema(self.home, writable)
         note_schema(self.home, schema)
+        warn_of_closed_format(self.home.where(self.home.paths.root), schema, before[0])
         return schema
 
 

@@ -49,15 +49,22 @@ def get_row(
 
 
 def find_rows(
-    home: TableHome, schema: TableSchema, snapshot: Snapshot | None, keys: pa.Table, columns: Sequence[str]
+    home: TableHome,
+    schema: TableSchema,
+    snapshot: Snapshot | None,
+    keys: pa.Table,
+    columns: Sequence[str],
+    *,
+    retracts: bool = False,
 ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """The rows of a snapshot with these keys, and for each the index of its key, ascending."""
+    """The rows of a snapshot with these keys, and for each the index of its key, ascending. With `retracts` also the retracts of
+    keys that are deleted, as far as files still hold them."""
     schema_of = SchemaVersions(home, {schema.id: schema})
     reader = PointReader(home, schema, columns, schema_of)
     if snapshot is None or not keys.num_rows:
         return reader.schema.empty_table(), np.empty(0, np.int64)
     planner = Planner(home, schema, schema_of, TableOptions(schema.options))
-    return reader.get_many(planner.plan_keys(snapshot, keys), keys)
+    return reader.get_many(planner.plan_keys(snapshot, keys), keys, retracts=retracts)
 
 
 def chosen_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[str, ...]:
