@@ -26,7 +26,7 @@ class QueryLimits:
     bytes: int = 256 << 20
     running: int = 8
     wait_seconds: float = 10.0
-    sql_bytes: int = 1 << 20
+    sql_bytes: int = 1 << 18
     memory_limit: str = ""
     spill_limit: str = ""
     threads: int = 0

@@ -58,7 +58,8 @@ class PayloadNames:
         found = self._resolved(wanted)
         if found is None:
             return []
-        alike = [one for one in columns if _same(one, wanted)]
+        aliases = {str(node["alias"]).lower() for node in nodes(self.tree) if node.get("alias")}
+        alike = [one for one in columns if _same(one, wanted, aliases)]
         return [edit for one in alike for edit in self._edit(one, found, words)]
 
     def value_words(self) -> set[str]:
@@ -173,11 +174,14 @@ def _is_source(node: Node) -> bool:
     return node.get("type") in ("BASE_TABLE", "SUBQUERY", "TABLE_FUNCTION", "EXPRESSION_LIST", "PIVOT", "EMPTY")
 
 
-def _same(one: _ColumnUse, other: _ColumnUse) -> bool:
-    alike = [name.lower() for name in one.names] == [name.lower() for name in other.names]
-    # An alias may have the name in another clause, so that only names of the same SELECT are taken together where they are
-    # qualified by a table.
-    return one is other or (alike and len(one.names) > 1 and list(map(id, one.selects)) == list(map(id, other.selects)))
+def _same(one: _ColumnUse, other: _ColumnUse, aliases: set[str]) -> bool:
+    """Whether two names mean the same: in another clause, a name without a table may be an alias."""
+    if one is other:
+        return True
+    names = [name.lower() for name in one.names]
+    if names != [name.lower() for name in other.names] or (len(names) == 1 and names[0] in aliases):
+        return False
+    return list(map(id, one.selects)) == list(map(id, other.selects))
 
 
 def _columns(node: object, selects: tuple[Node, ...]) -> Iterable[_ColumnUse]:

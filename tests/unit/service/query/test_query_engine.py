@@ -101,6 +101,8 @@ def test_the_selection_of_the_seed(engine: QueryEngine) -> None:
         ("SELECT count(*) AS n FROM users", [{"n": 2}]),
         ("SELECT id FROM users ORDER BY id LIMIT 1", [{"id": "user-123"}]),
         ("SELECT 1 AS a; ", [{"a": 1}]),
+        ("SELECT name, name, upper(name) AS u FROM users WHERE name = 'Bob' AND name > ''",
+         [{"name": "Bob", "name_1": "Bob", "u": "BOB"}]),
         ("-- begin\nSELECT /* ; */ ';' AS a", [{"a": ";"}]),
     ],
 )  # fmt: skip
@@ -173,6 +175,12 @@ def test_one_statement_a_request(engine: QueryEngine) -> None:
     for sql in ("SELECT 1; SELECT 2", "", ";", "-- nothing"):
         with pytest.raises(InvalidError, match="expected one statement"):
             rows(engine, sql)
+
+
+def test_a_long_text(engine: QueryEngine) -> None:
+    ids = ", ".join(f"'user-{number}'" for number in range(4000))
+    assert rows(engine, f"SELECT count(*) AS n FROM users WHERE id IN ({ids})") == [{"n": 2}]
+    assert len(rows(engine, f"SELECT id FROM users WHERE id IN ({ids})")) == 2
 
 
 def test_parameters(engine: QueryEngine) -> None:
@@ -281,7 +289,7 @@ def test_limits_of_rows_and_bytes(served: ServedLake) -> None:
         engine_of(served, QueryLimits(bytes=1000)) as engine,
         pytest.raises(QueryLimitError, match="more than 1000 bytes"),
     ):
-        rows(engine, "SELECT repeat('x', 2000)")
+        rows(engine, "SELECT lpad('x', 2000, 'y')")
     with engine_of(served, QueryLimits(sql_bytes=20)) as engine, pytest.raises(InvalidError, match="at most 20 bytes"):
         rows(engine, "SELECT 'a long text of some bytes'")
 

@@ -164,6 +164,10 @@ SOURCES = (
 
 # Expressions that read settings, the environment, files, or run a text.
 EXPRESSIONS = (
+    "repeat('x', 3000000000)",
+    "lpad('x', 2000000000, 'y')",
+    "rpad('x', 10 * 1000000000, 'y')",
+    "list_resize([1], 4000000000)",
     "getenv('HOME')",
     "GETENV('PATH')",
     "\"getenv\"('HOME')",
