@@ -131,12 +131,14 @@ class Service:
         """Write one record; it is durable and visible to queries when this returns."""
         caller.check(WRITE, request.table)
         self._check_running()
+        _check_no_key(request.idempotency_key)
         return await self.ingest.write(request.table, [request.record])
 
     async def write_batch(self, request: BatchRequest, caller: Caller) -> WriteResult:
         """Write records of one table, all or none; with `partial` those that are valid."""
         caller.check(WRITE, request.table)
         self._check_running()
+        _check_no_key(request.idempotency_key)
         return await self.ingest.write_batch(request)
 
     async def get_rows(self, request: RowRequest, caller: Caller) -> list[dict[str, Any]]:
@@ -381,3 +383,11 @@ class Service:
 
     def _buffered(self) -> int:
         return sum(opened.buffered_records for opened in self.tables.all())
+
+
+def _check_no_key(key: str | None) -> None:
+    """InvalidError for an idempotency key: keys are not kept yet, and a client that relies on one would write rows twice."""
+    if key is not None:
+        raise InvalidError(
+            "idempotency_key: expected none, for keys are not kept yet: a repeated request writes its rows again"
+        )

@@ -194,3 +194,18 @@ def test_a_struct_is_what_json_says(payload: dict[str, Any]) -> None:
     assert found == payload
     assert json.dumps(found, sort_keys=True) == json.dumps(payload, sort_keys=True)
     assert params_of(struct_pb2.Value(struct_value=struct)) == payload
+
+
+def test_an_idempotency_key_is_refused_while_none_are_kept(compiled: Compiled, tmp_path: Path) -> None:
+    """Taken and not kept, it would let a client that relies on it write its rows twice."""
+
+    async def run() -> None:
+        async with running(tmp_path) as (service, channel):
+            await _created(service)
+            with pytest.raises(grpc.aio.AioRpcError) as raised:
+                await compiled.call(channel, "WriteBatch")(_batch(compiled, "a", idempotency_key="k"))
+            assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert "idempotency_key" in (raised.value.details() or "")
+            assert (await _rows(compiled, channel, "SELECT id FROM users")).num_rows == 0
+
+    asyncio.run(run())
