@@ -167,7 +167,8 @@ class TableRegistry:
             changes: dict[str, str | None] = {**config_options(config), **dict(request.properties)}
             if request.retention_days is not None:
                 changes.update(dict.fromkeys(RETENTION_OPTIONS))
-                changes.update(retention_options(tuple(opened.schema.partition_keys), config.retention_days))
+                given = {**opened.schema.options, **{name: text for name, text in request.properties.items() if text}}
+                changes.update(retention_options(tuple(opened.schema.partition_keys), config.retention_days, given))
             if request.status is not None:
                 changes[SERVICE_STATUS.name] = request.status
             opened.table.alter(lambda schema: opened.table.with_options(schema, changes))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lakelet.errors import InvalidError
 
@@ -65,27 +66,36 @@ def planned_layout(properties: Mapping[str, str], retention_days: int) -> TableL
         options["bucket"] = buckets or options.get("bucket", _DEFAULT_BUCKETS)
         if not key and options["bucket"] != "-1":
             options["bucket-key"] = ID
-    options.update(retention_options(partitioned_by, retention_days))
+    options.update(retention_options(partitioned_by, retention_days, options))
     stored = (*key, *partitioned_by) if key else ()
     return TableLayout(_columns(declared, stored), stored, partitioned_by, options)
 
 
-def retention_options(partitioned_by: tuple[str, ...], retention_days: int) -> dict[str, str]:
+def retention_options(
+    partitioned_by: tuple[str, ...], retention_days: int, given: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """The options by which rows expire after days: whole days where those are partitions, else rows by their timestamp.
 
-    A day is as old as what was written to it last: a record of years ago that comes today was acknowledged, and is not removed
-    by the commit that writes it.
+    A day is as old as what was written to it last, unless the table's own options say otherwise: a record of years ago that comes
+    today was acknowledged, and is not removed by the commit that writes it.
     """
     if not retention_days:
         return {}
     if DAY in partitioned_by:
-        return {"partition.expiration-time": f"{retention_days} d", "partition.expiration-strategy": "update-time"}
+        return {
+            "partition.expiration-time": f"{retention_days} d",
+            "partition.timestamp-pattern": f"${DAY}",
+            "partition.timestamp-formatter": "yyyy-MM-dd",
+            STRATEGY: given.get(STRATEGY, "update-time"),
+        }
     return {"record-level.expire-time": f"{retention_days} d", "record-level.time-field": TIMESTAMP}
 
 
+STRATEGY = "partition.expiration-strategy"
 RETENTION_OPTIONS = (
     "partition.expiration-time",
-    "partition.expiration-strategy",
+    "partition.timestamp-pattern",
+    "partition.timestamp-formatter",
     "record-level.expire-time",
     "record-level.time-field",
 )
