@@ -21,7 +21,6 @@ from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
-from lakelet.service.backup.served_backups import ServedBackups
 from lakelet.service.ingest.ingest import Ingest
 from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
@@ -54,6 +53,7 @@ from lakelet.service.values import (
 )
 
 if TYPE_CHECKING:
+    from lakelet.service.backup.served_backups import ServedBackups
     from lakelet.service.query.query_engine import QueryEngine, QueryRequest
     from lakelet.service.query.query_result import QueryResult
 
@@ -83,6 +83,8 @@ class Service:
         self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
+            from lakelet.service.backup.served_backups import ServedBackups  # noqa: PLC0415 - others do without what it loads.
+
             self.backups = ServedBackups(lake, open_backup, self.tables, settings.wal_folder, self.clock)
             self.ingest.when_flushed = self._flushed
         self._engine: QueryEngine | None = None
