@@ -34,7 +34,7 @@ class PlainRows:
     @staticmethod
     def of(schema: TableSchema) -> PlainRows | None:
         """For a schema all of whose columns are plain, without partitions."""
-        fits = [_fits(field.type) for field in schema.fields]
+        fits = [fits_plainly(field.type) for field in schema.fields]
         last = len(schema.primary_keys) - 1
         parts = [
             plain_key(schema.field(name).type, is_last=place == last) for place, name in enumerate(schema.primary_keys)
@@ -82,7 +82,7 @@ class PlainRows:
         return b"".join(parts)
 
 
-def _fits(data_type: DataType) -> Fits | None:
+def fits_plainly(data_type: DataType) -> Fits | None:
     """Whether a value needs no cast to be one of a type; None for types of which this is not decided here."""
     if not isinstance(data_type, Atomic):
         return None

@@ -26,10 +26,11 @@ from lakelet.realtime.flush_worker import FlushWorker
 from lakelet.realtime.log_writer import LogWriter
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.memtables import Memtables
+from lakelet.realtime.nested_row import MOST_NESTED_ROWS, NestedRows
 from lakelet.realtime.read.point_lookup import PointLookup
 from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
 from lakelet.realtime.recovery import RecoveredLog
-from lakelet.realtime.row_encoder import RowEncoder, encoded_together
+from lakelet.realtime.row_encoder import EncodedRows, RowEncoder, encoded_together
 from lakelet.realtime.settings import RowWriterSettings
 from lakelet.realtime.supported import check_supported
 from lakelet.realtime.wal_file import WalFile
@@ -67,6 +68,7 @@ class RowWriter:
         self._memtables = memtables
         self._last_schema: TableSchema | None = None
         self._last_encoder: RowEncoder | None = None
+        self._last_nested: tuple[RowEncoder, NestedRows | None] | None = None
         self._closed = False
         self._lookup = PointLookup(home, user, memtables)
         self._log = LogWriter(home, folder, settings, memtables, log, user)
@@ -97,10 +99,13 @@ class RowWriter:
         self._log.check_usable()
         while True:
             encoder = self._encoder()
-            pieces = list(encoder.batches(data))
-            if not pieces or self._log.write(
-                encoded_together([encoder.encode(piece) for piece in pieces]), encoder.schema
-            ):
+            encoded = self._few_rows(encoder, data)
+            if encoded is None:
+                pieces = [encoder.encode(piece) for piece in encoder.batches(data)]
+                if not pieces:
+                    return
+                encoded = encoded_together(pieces)
+            if self._log.write(encoded, encoder.schema):
                 return
 
     def put_if_absent(self, row: Mapping[str, object]) -> bool:
@@ -254,6 +259,15 @@ class RowWriter:
         made = RowEncoder(self._home, schema, self._settings.memtable_bytes)
         self._last_encoder = made
         return made
+
+    def _few_rows(self, encoder: RowEncoder, data: Any) -> EncodedRows | None:
+        """Rows that need no Arrow; None for others."""
+        if not isinstance(data, list) or not 0 < len(data) <= MOST_NESTED_ROWS or encoder.has_expressions:
+            return None
+        known = self._last_nested
+        if known is None or known[0] is not encoder:
+            known = self._last_nested = (encoder, NestedRows.of(encoder.schema, self._settings.memtable_bytes))
+        return None if known[1] is None else known[1].encode(data)
 
     def _newest_schema(self) -> TableSchema:
         """The newest schema, looked for by every call: an ALTER that was finished before it is seen."""

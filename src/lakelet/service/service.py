@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
-from lakelet.errors import InvalidError, UnavailableError
+from lakelet.errors import InvalidError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
 from lakelet.service.ingest.ingest import Ingest
 from lakelet.service.ingest.table_ingest import TableIngest
+from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.tables.readable_tables import ReadableTables
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _THREADS = 16
+# Threads for each query that may run, and queries that may run or wait for each: fewer, so that some threads are always free.
+_QUERY_THREADS, _MOST_STARTING = 4, 3
 
 
 class Service:
@@ -87,6 +90,9 @@ class Service:
 
             self.backups = ServedBackups(lake, open_backup, self.tables, settings.wal_folder, self.clock)
             self.ingest.when_flushed = self._flushed
+        # Queries have threads of their own: those that wait for their turn hold up no rows, nor results that are being read.
+        self._query_threads = ThreadPoolExecutor(settings.query_running * _QUERY_THREADS, "lakelet-query")
+        self.starting_queries = 0
         self._engine: QueryEngine | None = None
         self._engine_made = threading.Lock()
         self._started = False
@@ -116,6 +122,9 @@ class Service:
             _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
         if self.backups is not None:
             await self._in_thread(self.backups.stop)
+        if self._engine is not None:
+            await self._in_thread(self._engine.close)
+        self._query_threads.shutdown(wait=False)
         self._threads.shutdown(wait=False)
 
     # ------------------------------------------------------------------ rows
@@ -152,19 +161,19 @@ class Service:
     async def query(self, request: QueryRequest, caller: Caller) -> QueryResult:
         """Answer a SELECT over the tables that the caller may read, buffered rows included."""
         engine = await self._started_engine()
-        return await self._in_thread(engine.run, request, ReadableTables(self.tables, caller))
+        return await self._start_query(engine.run, request, ReadableTables(self.tables, caller))
 
     async def query_json(self, request: QueryRequest, caller: Caller) -> str:
         """The answer to a SELECT as the text of a JSON array of objects."""
         engine = await self._started_engine()
-        return await self._in_thread(json_answer, engine, request, ReadableTables(self.tables, caller))
+        return await self._start_query(json_answer, engine, request, ReadableTables(self.tables, caller))
 
     async def query_arrow(self, request: QueryRequest, caller: Caller) -> AsyncIterator[bytes]:
         """The answer to a SELECT as the bytes of an Arrow IPC stream. The first of them are there, or the error is raised, when
         this returns."""
         engine = await self._started_engine()
         parts = arrow_parts(engine, request, ReadableTables(self.tables, caller))
-        first = await self._in_thread(next, parts)
+        first = await self._start_query(next, parts)
         return self._streamed(first, parts)
 
     async def cancel_query(self, request_id: str) -> None:
@@ -288,10 +297,23 @@ class Service:
     async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
+    async def _in_query_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._query_threads, function, *arguments)
+
+    async def _start_query(self, function: Callable[..., T], *arguments: object) -> T:
+        """Run what starts a query; OverloadedError where too many wait for their turn."""
+        if self.starting_queries >= self.settings.query_running * _MOST_STARTING:
+            raise OverloadedError(f"{self.starting_queries} queries are running or waiting already; try again later")
+        self.starting_queries += 1
+        try:
+            return await self._in_query_thread(function, *arguments)
+        finally:
+            self.starting_queries -= 1
+
     async def _started_engine(self) -> QueryEngine:
         self._check_running()
         if self._engine is None:
-            self._engine = await self._in_thread(self._new_engine)
+            return await self._in_thread(self._new_engine)
         return self._engine
 
     async def _streamed(self, first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
@@ -299,10 +321,10 @@ class Service:
         try:
             while part is not None:
                 yield part
-                part = await self._in_thread(next, parts, None)
+                part = await self._in_query_thread(next, parts, None)
         finally:
             # Closing the generator ends the query, also where the client went away.
-            await self._in_thread(close_parts, parts)
+            await self._in_query_thread(close_parts, parts)
 
     def _check_running(self) -> None:
         if self._stopping or not self._started:
@@ -326,7 +348,20 @@ class Service:
         from lakelet.service.query.query_engine import QueryEngine  # noqa: PLC0415 - DuckDB is loaded by the first query.
 
         with self._engine_made:
-            return self._engine or QueryEngine(self.lake, self.tables)
+            if self._engine is None:
+                self._engine = QueryEngine(self.lake, self.tables, self._query_limits())
+            return self._engine
+
+    def _query_limits(self) -> QueryLimits:
+        settings = self.settings
+        return QueryLimits(
+            seconds=settings.query_seconds,
+            rows=settings.query_rows,
+            bytes=settings.query_bytes,
+            running=settings.query_running,
+            memory_limit=settings.query_memory or "",
+            slow_seconds=settings.slow_query_seconds,
+        )
 
     def _create(self, request: CreateTableRequest) -> tuple[TableInfo, bool]:
         opened, is_new = self.tables.create(request)

@@ -43,6 +43,12 @@ class ServiceSettings:
         100_000, "Records of a table that may wait for the log before requests are refused.", least=1, most=10**8
     )
     drain_seconds: int = _setting(30, "How long running requests may take after SIGTERM.", least=0, most=3600)
+    query_seconds: int = _setting(60, "How long a query may take.", least=1, most=86_400)
+    query_rows: int = _setting(1_000_000, "The most rows of a result.", least=1, most=10**12)
+    query_bytes: int = _setting(256 << 20, "The largest result, as JSON or Arrow.", least=1024, most=1 << 40)
+    query_running: int = _setting(8, "Queries that run at the same time; a few more wait.", least=1, most=1000)
+    query_memory: str | None = _setting(None, "Memory of all queries together, such as 2GB; DuckDB decides by default.")
+    slow_query_seconds: int = _setting(5, "Queries that take as long are logged.", least=0, most=86_400)
     log_level: str = _setting("info", "How much is logged.", choices=("debug", "info", "warning", "error"))
 
 

@@ -52,7 +52,7 @@ class LakeletEdge:
         request = QueryRequest(
             message.sql,
             params=params_of(message.params),
-            request_id=call.request_id,
+            request_id=call.query_id(call.request_id),
             time_zone=message.time_zone or None,
             timeout_seconds=message.timeout_seconds or None,
         )
@@ -60,9 +60,9 @@ class LakeletEdge:
         async for part in await self._service.query_arrow(request, call.caller):
             yield made(arrow=part)
 
-    async def cancel_query(self, message: Any, _: Call) -> Any:
-        """Interrupt a query."""
-        await self._service.cancel_query(message.request_id)
+    async def cancel_query(self, message: Any, call: Call) -> Any:
+        """Interrupt a query of the caller."""
+        await self._service.cancel_query(call.query_id(message.request_id))
         return message_class("lakelet.v1.CancelQueryResponse")()
 
     async def _write(self, message: Any, call: Call) -> WriteResult:

@@ -45,11 +45,11 @@ class OlapEdge:
         """Answer a SELECT as JSON; a caller that goes away ends the query."""
         from lakelet.service.query.query_engine import QueryRequest  # noqa: PLC0415 - DuckDB is loaded by the first query.
 
-        request = QueryRequest(message.sql, request_id=call.request_id)
+        request = QueryRequest(message.sql, request_id=call.query_id(call.request_id))
         try:
             found = await self._service.query_json(request, call.caller)
         except asyncio.CancelledError:
-            await self._service.cancel_query(call.request_id)
+            await self._service.cancel_query(call.query_id(call.request_id))
             raise
         return _message("QueryResponse", result_json=found)
 

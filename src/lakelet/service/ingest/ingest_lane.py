@@ -65,13 +65,20 @@ class IngestLane:
         answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Unit(records, answer))
         self._records_waiting += len(records)
-        if not self._busy:
-            self._start()
+        self._start_soon()
         return await answer
 
     async def drained(self) -> None:
         """Return when nothing waits and nothing is being written."""
         await self._idle.wait()
+
+    def _start_soon(self) -> None:
+        """Start the next group after what the event loop has to do already: requests that are there by then join it. A group has
+        costs of its own, which one of a single request would pay alone."""
+        if not self._busy:
+            self._busy = True
+            self._idle.clear()
+            asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
         """Hand the next group to a thread."""
@@ -82,8 +89,6 @@ class IngestLane:
             count += len(unit.records)
             taken += 1
         group, self._waiting = self._waiting[:taken], self._waiting[taken:]
-        self._busy = True
-        self._idle.clear()
         loop = asyncio.get_running_loop()
         self._threads.submit(self._run, group, loop)
 
@@ -94,10 +99,12 @@ class IngestLane:
 
     def _outcomes(self, group: Sequence[_Unit]) -> list[int | BaseException]:
         """What became of each request. Those with Arrow rows are written one by one, all others together."""
-        rows = {id(unit): self._one_outcome(unit) for unit in group if isinstance(unit.records, pa.Table)}
-        others = [unit for unit in group if id(unit) not in rows]
-        records = dict(zip(map(id, others), self._record_outcomes(others), strict=True))
-        return [{**rows, **records}[id(unit)] for unit in group]
+        if not any(isinstance(unit.records, pa.Table) for unit in group):
+            return self._record_outcomes(group)
+        known = {id(unit): self._one_outcome(unit) for unit in group if isinstance(unit.records, pa.Table)}
+        others = [unit for unit in group if id(unit) not in known]
+        known.update(zip(map(id, others), self._record_outcomes(others), strict=True))
+        return [known[id(unit)] for unit in group]
 
     def _one_outcome(self, unit: _Unit) -> int | BaseException:
         """Write Arrow rows as they are if they fit, else as records."""
@@ -134,7 +141,7 @@ class IngestLane:
                 unit.answer.set_result(outcome)
         self._busy = False
         if self._waiting:
-            self._start()
+            self._start_soon()
         else:
             self._idle.set()
         self._written(self)

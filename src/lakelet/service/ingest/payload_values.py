@@ -104,7 +104,7 @@ def _to_list(value: Any, inner: Converter) -> list[Any]:
 def _to_row(value: Any, converters: Mapping[str, Converter]) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise MisfitError
-    made = {}
+    made: dict[str, Any] = dict.fromkeys(converters)
     for name, inner in value.items():
         if inner is None:
             continue

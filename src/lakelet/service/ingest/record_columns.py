@@ -6,7 +6,8 @@ A table that was attached and has no column `payload` takes the fields of payloa
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Atomic, Field, Kind
+from lakelet.realtime.nested_row import MOST_NESTED_ROWS
 from lakelet.service.ingest.payload_growth import MisfitError
 from lakelet.service.ingest.payload_schema import Misfit, payload_row
 from lakelet.service.ingest.payload_values import Converter, converter_of
@@ -23,6 +25,8 @@ from lakelet.service.tables.table_layout import DAY, ID, PAYLOAD, PAYLOAD_REST, 
 from lakelet.service.timestamps import DAY_US
 from lakelet.service.values import Record
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = _EPOCH.toordinal()
 _ZONED_MICROSECONDS = pa.timestamp("us", "UTC")
 
 
@@ -44,25 +48,48 @@ class RecordColumns:
             field.name: converter_of(field.type, takes_large=attached or field.name in exact) for field in fields
         }
 
-    def convert(self, records: Sequence[Record]) -> tuple[pa.Table, list[Misfit]]:
-        """The columns of records, without the values that do not fit; and those values: place, field and value."""
+    def convert(self, records: Sequence[Record]) -> tuple[pa.Table | list[dict[str, Any]], list[Misfit]]:
+        """The rows of records, without the values that do not fit, as mappings where they are few; and those values: place, field
+        and value."""
         count, misfits = len(records), list[Misfit]()
+        if count <= MOST_NESTED_ROWS:
+            return [self._row(place, record, misfits) for place, record in enumerate(records)], misfits
         values: dict[str, list[Any]] = {name: [None] * count for name in self._converters}
-        converters = self._converters
         for place, record in enumerate(records):
-            for name, value in record.payload.items():
-                if value is None:
-                    continue
-                convert = converters.get(name)
-                try:
-                    if convert is None:
-                        raise MisfitError
-                    values[name][place] = convert(value)
-                except MisfitError:
-                    misfits.append((place, name, value))
+            for name, value in self._converted(place, record, misfits):
+                values[name][place] = value
         moments = pa.array([record.timestamp_us for record in records], pa.int64())
         ids = pa.array([record.id for record in records], pa.string())
         return self.table(ids, moments, self._payload(values, count), count), misfits
+
+    def _converted(self, place: int, record: Record, misfits: list[Misfit]) -> Iterator[tuple[str, Any]]:
+        """The fields of a record that fit, converted; the others are added to the misfits."""
+        converters = self._converters
+        for name, value in record.payload.items():
+            if value is None:
+                continue
+            convert = converters.get(name)
+            try:
+                if convert is None:
+                    raise MisfitError
+                yield name, convert(value)
+            except MisfitError:
+                misfits.append((place, name, value))
+
+    def _row(self, place: int, record: Record, misfits: list[Misfit]) -> dict[str, Any]:
+        """A record as a mapping of all columns."""
+        payload: dict[str, Any] = dict.fromkeys(self._converters)
+        payload.update(self._converted(place, record, misfits))
+        row: dict[str, Any] = {ID: record.id, TIMESTAMP: _EPOCH + timedelta(microseconds=record.timestamp_us)}
+        if self.is_flat:
+            row.update(payload)
+        elif payload:
+            row[PAYLOAD] = payload
+        if PAYLOAD_REST in self.schema.names and not self.is_flat:
+            row[PAYLOAD_REST] = None
+        if self._day is not None:
+            row[DAY] = date.fromordinal(_EPOCH_DAY + record.timestamp_us // DAY_US)
+        return row
 
     def table(self, ids: pa.Array, moments_us: pa.Array, payload: dict[str, pa.Array], count: int) -> pa.Table:
         """Rows of ids, moments, and what the payload is made of, in the columns that the table has."""
@@ -94,11 +121,15 @@ def day_of(moments_us: pa.Array) -> pa.Array:
     return pa.array(numbers.astype("int32")).cast(pa.date32())
 
 
-def with_rest(rows: pa.Table, misfits: Sequence[Misfit]) -> pa.Table:
+def with_rest(rows: pa.Table | list[dict[str, Any]], misfits: Sequence[Misfit]) -> pa.Table | list[dict[str, Any]]:
     """Rows with their misfits in `payload_rest`, one JSON object a row."""
     rest: dict[int, dict[str, Any]] = {}
     for place, name, value in misfits:
         rest.setdefault(place, {})[name] = value
+    if isinstance(rows, list):
+        return [
+            {**row, PAYLOAD_REST: rest_text(rest[place])} if place in rest else row for place, row in enumerate(rows)
+        ]
     texts: list[str | None] = [None] * rows.num_rows
     for place, values in rest.items():
         texts[place] = rest_text(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -66,9 +67,9 @@ class TableIngest:
             self._columns, self.config = RecordColumns(schema), config_of(schema.options)
         return self._columns
 
-    def _put(self, rows: pa.Table, schema: TableSchema) -> None:
+    def _put(self, rows: pa.Table | list[dict[str, Any]], schema: TableSchema) -> None:
         most = TableOptions(schema.options).get(MEMTABLE_SIZE)
-        if rows.nbytes > most:
+        if isinstance(rows, pa.Table) and rows.nbytes > most:
             raise TooLargeError(
                 f"{rows.num_rows} records take {rows.nbytes} bytes, more than a memtable holds: {most} (option 'memtable.size')"
             )

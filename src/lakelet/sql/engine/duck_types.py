@@ -56,24 +56,23 @@ def reads_natively(data_type: DataType) -> bool:
             # Other engines store nanoseconds as INT96.
             return not (kind in TIMESTAMPS and precision > _MICRO)
         case Array(element):
-            return reads_natively(element) and not _has_floats(element)
+            return reads_natively(element) and not has_floats(element)
         case Map(key, value):
             return reads_natively(key) and reads_natively(value)
         case Multiset():
             return False
         case Row(fields):
             folded = {field.name.lower() for field in fields}
-            return len(folded) == len(fields) and all(
-                reads_natively(field.type) and not _has_floats(field.type) for field in fields
-            )
+            return len(folded) == len(fields) and all(reads_natively(field.type) for field in fields)
 
 
-def _has_floats(data_type: DataType) -> bool:
-    """Whether a type contains floating-point numbers, whose Parquet statistics are unreliable."""
+def has_floats(data_type: DataType) -> bool:
+    """Whether a type contains floating-point numbers, whose Parquet statistics are unreliable: those of a column or of fields
+    of a ROW are shielded one by one (`native_select`), those of an ARRAY cannot be."""
     match data_type:
         case Atomic(kind):
             return kind in FLOATS
         case Row(fields):
-            return any(_has_floats(field.type) for field in fields)
+            return any(has_floats(field.type) for field in fields)
         case _:
             return False

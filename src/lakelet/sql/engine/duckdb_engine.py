@@ -140,6 +140,7 @@ class Space:
         self._numbers = itertools.count(1)
         self._schemas = {"main"}
         self._failures: list[BaseException] = []
+        self._readers: list[pa.RecordBatchReader] = []
         self._explain: Callable[[BaseException], BaseException | None] = lambda _: None
         try:
             if catalog is not None:
@@ -305,6 +306,7 @@ class Space:
         """The rows of a bound query; the space is closed when they have been read."""
         try:
             reader = exact_in_arrow(relation).to_arrow_reader(BATCH_ROWS)
+            self._readers.append(reader)
         except duckdb.Error as error:
             raise self._placed_error(placed.changed, error, placed) from error
         except pa.ArrowException as error:
@@ -347,6 +349,10 @@ class Space:
     def close(self) -> None:
         """Drops the catalog and the cursor."""
         cursor = self._cursor
+        for reader in self._readers:
+            # An open one would hold the catalog.
+            reader.close()
+        self._readers.clear()
         try:
             if self._catalog is not None:
                 cursor.execute("USE memory")

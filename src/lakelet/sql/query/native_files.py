@@ -18,7 +18,7 @@ from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.schema_change.widening import check_widening
 from lakelet.model.split import Split
-from lakelet.model.types import Atomic, DataType, Field
+from lakelet.model.types import Atomic, DataType, Field, Row
 from lakelet.read.evolve import same_layout
 from lakelet.read.split_files import SplitFile, deleted_positions, files_of
 from lakelet.sql.engine.duck_types import reads_natively
@@ -123,4 +123,8 @@ def _alike(stored: DataType, wanted: DataType) -> bool:
         except InvalidError:
             return False
         return True
+    if isinstance(stored, Row) and isinstance(wanted, Row):
+        # Fields are found by their ids; one that the file lacks is NULL.
+        by_id = {one.id: one for one in stored.fields}
+        return all(_alike(by_id[one.id].type, one.type) for one in wanted.fields if one.id in by_id)
     return same_layout(stored, wanted)

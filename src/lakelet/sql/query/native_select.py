@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from lakelet.model.schema import TableSchema
-from lakelet.model.types import FLOATS, Atomic, Field
-from lakelet.sql.engine.duck_types import duck_type
-from lakelet.sql.lexer.quotes import listed, quoted
+from lakelet.model.types import FLOATS, Atomic, DataType, Field, Row
+from lakelet.read.evolve import same_layout
+from lakelet.sql.engine.duck_types import duck_type, has_floats
+from lakelet.sql.lexer.quotes import listed, literal, quoted
 from lakelet.sql.query.native_files import FILE_NUMBER, ROW_NUMBER, AssignedFiles, Positions
 
 _POSITION = "lakelet_position"
@@ -77,13 +78,26 @@ def _columns(stored: TableSchema, fields: Sequence[Field]) -> str:
 
 
 def _evolved(stored: Field | None, field: Field) -> str:
-    target = duck_type(field.type)
     if stored is None:
-        return f"CAST(NULL AS {target})"
-    column = quoted(stored.name)
-    if isinstance(stored.type, Atomic) and stored.type.kind in FLOATS:
-        column = shielded(column, duck_type(stored.type))
-    return f"CAST({column} AS {target})"
+        return f"CAST(NULL AS {duck_type(field.type)})"
+    return _converted(quoted(stored.name), stored.type, field.type)
+
+
+def _converted(column: str, stored: DataType, wanted: DataType) -> str:
+    """A stored value in the type that is read. A ROW whose fields changed or have to be shielded is made anew, by field id."""
+    if isinstance(stored, Row) and isinstance(wanted, Row) and (has_floats(stored) or not same_layout(stored, wanted)):
+        by_id = {one.id: one for one in stored.fields}
+        items = ", ".join(f"{quoted(one.name)} := {_inner(column, by_id.get(one.id), one)}" for one in wanted.fields)
+        return f"CAST(CASE WHEN {column} IS NULL THEN NULL ELSE struct_pack({items}) END AS {duck_type(wanted)})"
+    if isinstance(stored, Atomic) and stored.kind in FLOATS:
+        column = shielded(column, duck_type(stored))
+    return f"CAST({column} AS {duck_type(wanted)})"
+
+
+def _inner(row: str, stored: Field | None, wanted: Field) -> str:
+    if stored is None:
+        return f"CAST(NULL AS {duck_type(wanted.type)})"
+    return _converted(f"struct_extract({row}, {literal(stored.name)})", stored.type, wanted.type)
 
 
 def shielded(column: str, kind: str) -> str:

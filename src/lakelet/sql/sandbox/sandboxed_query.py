@@ -28,6 +28,7 @@ from lakelet.sql.query.query_words import default_names, is_duckdbs
 from lakelet.sql.query.shortcuts import all_counted, counted, limited
 from lakelet.sql.query.table_view import TableView
 from lakelet.sql.sandbox.allow_list import check_tree, refused
+from lakelet.sql.sandbox.day_conditions import DAY, with_days
 from lakelet.sql.sandbox.hidden_columns import Edit, names_column, star_edits
 from lakelet.sql.sandbox.listed_tables import LISTINGS, SCHEMA
 from lakelet.sql.sandbox.payload_names import PayloadNames
@@ -164,6 +165,8 @@ class SandboxedQuery:
     def _add(self, name: str, table: SandboxTable) -> None:
         uses = [use for use in self._uses if self._meant[id(use.node)] is table]
         texts = pruning_texts(uses, self._comparable(table.scan.schema.fields), self.params)
+        if DAY in table.hidden:
+            texts = with_days(texts, table.scan.schema.fields)
         view = table.committed(self.plans, texts, limited(self._tree, uses))
         self._views.append(view)
         with_hidden = any(names_column(self._words, column) for column in table.hidden)

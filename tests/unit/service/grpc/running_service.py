@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import grpc
@@ -33,20 +35,6 @@ class Compiled:
     pool: Any
     service: str
 
-    @classmethod
-    def of(cls, text: str, service: str, folder: Path) -> Compiled:
-        """Compile a text."""
-        (folder / "client.proto").write_text(text)
-        out = folder / "client.desc"
-        include = Path(protoc.__file__).parent / "_proto"
-        assert protoc.main(["", f"-I{folder}", f"-I{include}", f"--descriptor_set_out={out}", "client.proto"]) == 0
-        pool = descriptor_pool.DescriptorPool()
-        for known in (struct_pb2, timestamp_pb2):
-            pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-        for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
-            pool.AddSerializedFile(file.SerializeToString())
-        return cls(pool, service)
-
     def message(self, name: str) -> Any:
         """The class of a message."""
         package = self.service.rpartition(".")[0]
@@ -62,6 +50,23 @@ class Compiled:
             response_deserializer=message_factory.GetMessageClass(found.output_type).FromString,
         )
         return made
+
+
+@cache
+def compiled_client(text: str, service: str) -> Compiled:
+    """Compile a text. Pools are kept for as long as the process lives: protobuf crashes where one goes before its messages."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "client.proto").write_text(text)
+        out = Path(folder) / "client.desc"
+        include = Path(protoc.__file__).parent / "_proto"
+        assert protoc.main(["", f"-I{folder}", f"-I{include}", f"--descriptor_set_out={out}", "client.proto"]) == 0
+        found = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for known in (struct_pb2, timestamp_pb2):
+        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
+    for file in found.file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return Compiled(pool, service)
 
 
 @asynccontextmanager

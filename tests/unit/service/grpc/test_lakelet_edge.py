@@ -23,14 +23,14 @@ from lakelet.service.grpc.message_types import LAKELET, OLAP
 from lakelet.service.grpc.struct_values import params_of, payload_of
 from lakelet.service.service import Service
 from lakelet.service.values import CreateTableRequest
-from tests.unit.service.grpc.running_service import Compiled, running
+from tests.unit.service.grpc.running_service import Compiled, compiled_client, running
 
 PROTO = Path(package.__file__).parent / "protos" / "lakelet" / "v1" / "lakelet.proto"
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    return Compiled.of(PROTO.read_text(), LAKELET, tmp_path_factory.mktemp("proto"))
+def compiled() -> Compiled:
+    return compiled_client(PROTO.read_text(), LAKELET)
 
 
 def _batch(compiled: Compiled, *ids: str, **fields: Any) -> Any:

@@ -15,14 +15,14 @@ from google.protobuf import descriptor_pb2
 
 from lakelet.service.access.caller import READ, Caller
 from lakelet.service.grpc.message_types import OLAP, message_class
-from tests.unit.service.grpc.running_service import Compiled, running, seed_text
+from tests.unit.service.grpc.running_service import Compiled, compiled_client, running, seed_text
 
 Client = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    return Compiled.of(seed_text(), OLAP, tmp_path_factory.mktemp("proto"))
+def compiled() -> Compiled:
+    return compiled_client(seed_text(), OLAP)
 
 
 def _client(compiled: Compiled, channel: Any, metadata: tuple[tuple[str, str], ...] = ()) -> Client:

@@ -332,6 +332,39 @@ def test_queries_wait_for_their_turn(served: ServedLake) -> None:
         assert rows(engine, "SELECT 4 AS a") == [{"a": 4}]
 
 
+@pytest.mark.parametrize("end", ["read", "unread", "part", "too many rows", "refused"])
+def test_nothing_is_left_of_a_query(served: ServedLake, end: str) -> None:
+    with engine_of(served, QueryLimits(rows=500_000)) as engine:
+        rows(engine, "SELECT 1")
+        before = _catalogs(engine)
+        result = engine.run(QueryRequest("SELECT u.id FROM users u, range(250000)"))
+        match end:
+            case "read":
+                assert result.reader().read_all().num_rows == 500_000
+            case "unread":
+                assert result.schema.names == ["id"]
+                result.close()
+            case "part":
+                batches = result.batches()
+                next(batches)
+                batches.close()
+            case "too many rows":
+                result.close()
+                with pytest.raises(QueryLimitError):
+                    list(engine.run(QueryRequest("SELECT u.id FROM users u, range(1000000)")).batches())
+            case "refused":
+                result.close()
+                with pytest.raises(InvalidError):
+                    rows(engine, "SELECT nothing FROM users")
+        assert _catalogs(engine) == before
+
+
+def _catalogs(engine: QueryEngine) -> int:
+    with engine._sandbox.bare_space() as space:
+        found: int = space.run("SELECT count(*) FROM duckdb_databases()")[0][0]
+        return found
+
+
 def test_slow_queries_are_logged(served: ServedLake, caplog: pytest.LogCaptureFixture) -> None:
     with engine_of(served, QueryLimits(slow_seconds=0)) as engine, caplog.at_level(logging.WARNING):
         rows(engine, "SELECT $secret AS a", {"secret": "hidden"}, request_id="r7")

@@ -52,7 +52,9 @@ def test_a_type_is_one_of_duckdbs(ours: str, theirs: str) -> None:
         ("MULTISET<INT>", False),
         ("ROW<a INT, b STRING>", True),
         ("ROW<a INT, A STRING>", False),
-        ("ROW<a FLOAT>", False),
+        ("ROW<a FLOAT, b ROW<c DOUBLE>>", True),
+        ("ARRAY<ROW<a FLOAT>>", False),
+        ("ROW<a ARRAY<FLOAT>>", False),
     ],
 )
 def test_duckdb_reads_only_what_it_reads_alike(text: str, expected: bool) -> None:
