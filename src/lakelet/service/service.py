@@ -21,7 +21,6 @@ from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
-from lakelet.service.backup.served_backups import ServedBackups
 from lakelet.service.ingest.ingest import Ingest
 from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.query.query_limits import QueryLimits
@@ -55,6 +54,7 @@ from lakelet.service.values import (
 )
 
 if TYPE_CHECKING:
+    from lakelet.service.backup.served_backups import ServedBackups
     from lakelet.service.query.query_engine import QueryEngine, QueryRequest
     from lakelet.service.query.query_result import QueryResult
 
@@ -83,14 +83,16 @@ class Service:
         self.stored_stats = StoredStatsCache()
         self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
         self.ingest = Ingest(self.tables, settings, self.clock)
-        # Queries have threads of their own: those that wait for their turn hold up no rows, nor results that are being read.
-        self._query_threads = ThreadPoolExecutor(settings.query_running * _QUERY_THREADS, "lakelet-query")
-        self.starting_queries = 0
         self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
+            from lakelet.service.backup.served_backups import ServedBackups  # noqa: PLC0415 - others do without what it loads.
+
             self.backups = ServedBackups(lake, open_backup, self.tables, settings.wal_folder, self.clock)
             self.ingest.when_flushed = self._flushed
+        # Queries have threads of their own: those that wait for their turn hold up no rows, nor results that are being read.
+        self._query_threads = ThreadPoolExecutor(settings.query_running * _QUERY_THREADS, "lakelet-query")
+        self.starting_queries = 0
         self._engine: QueryEngine | None = None
         self._engine_made = threading.Lock()
         self._started = False
@@ -118,11 +120,11 @@ class Service:
         await self.ingest.stop()
         for name, error in await self._in_thread(self.tables.close):
             _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
+        if self.backups is not None:
+            await self._in_thread(self.backups.stop)
         if self._engine is not None:
             await self._in_thread(self._engine.close)
         self._query_threads.shutdown(wait=False)
-        if self.backups is not None:
-            await self._in_thread(self.backups.stop)
         self._threads.shutdown(wait=False)
 
     # ------------------------------------------------------------------ rows

@@ -69,7 +69,10 @@ def load_settings(
     found.update({name: value for name, value in given.items() if value is not None})
     for name, value in found.items():
         _check(name, value, known[name].metadata)
-    return ServiceSettings(**found)  # type: ignore[arg-type]  # checked one by one
+    settings = ServiceSettings(**found)  # type: ignore[arg-type]  # checked one by one
+    if settings.backup is not None and _place(settings.backup) == _place(settings.warehouse):
+        raise InvalidError(f"backup: expected another place than the warehouse, found {settings.backup!r} for both")
+    return settings
 
 
 def printed_settings(settings: ServiceSettings) -> str:
@@ -80,6 +83,12 @@ def printed_settings(settings: ServiceSettings) -> str:
         lines.append(f"# {one.metadata[_MEANING]}")
         lines.append(f"# {one.name} =" if value is None else f"{one.name} = {_toml(value)}")
     return "\n".join(lines)
+
+
+def _place(address: str) -> str:
+    """An address by which two of them can be compared."""
+    is_folder = "://" not in address
+    return os.path.realpath(os.path.expanduser(address)) if is_folder else address.rstrip("/")
 
 
 def _from_file(path: str) -> dict[str, object]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 
+from lakelet.catalog.lake import Lake
 from lakelet.commit.commit_users import record_users
 from lakelet.commit.metadata.schemas import latest_schema, read_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot, write_hint, write_latest_hint
@@ -35,7 +36,7 @@ from lakelet.service.backup.snapshot_files import NO_FILES, data_files, files_of
 from lakelet.service.backup.table_files import copy_identity, copy_schemas, same_table
 from lakelet.service.backup.users import read_users
 from lakelet.storage.home import TableHome
-from lakelet.storage.paths import MAIN_BRANCH
+from lakelet.storage.paths import MAIN_BRANCH, TablePaths, database_folder
 
 
 def is_gone(home: TableHome) -> bool:
@@ -43,6 +44,18 @@ def is_gone(home: TableHome) -> bool:
     if home.store.head(restoring_path(home)) is not None:
         return True
     return not schema_ids(home) or latest_id(home) is None
+
+
+def unfinished_restorations(lake: Lake) -> list[str]:
+    """The tables whose restoration has begun and not ended, those without schemas included; only the lake itself is asked."""
+    found = []
+    for database in lake.databases():
+        store = lake.table_home(f"{database}.any").store
+        for folder in store.list_folder(database_folder(database)).folders:
+            name = f"{database}.{folder.rsplit('/', 1)[-1]}"
+            if store.head(restoring_path(TableHome(store, TablePaths(folder)))) is not None:
+                found.append(name)
+    return found
 
 
 def restore_table(primary: TableHome, backup: TableHome) -> tuple[str, ...]:

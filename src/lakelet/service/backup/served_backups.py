@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock
-from lakelet.errors import CorruptionError, LakeletError, NotFoundError, UnavailableError
+from lakelet.errors import CorruptionError, LakeletError, NotFoundError
 from lakelet.options import SERVICE_BACKUP_ENABLED, SERVICE_NAME, TableOptions
 from lakelet.service.backup.backup_worker import BackupWorker
 from lakelet.service.backup.backups import BackedUp, Backups, Scope
+from lakelet.service.backup.restoration import unfinished_restorations
 from lakelet.service.backup.retry_queue import RetryQueue
 from lakelet.service.backup.verification import Verified
 from lakelet.service.tables.registry import DATABASE, TableRegistry
@@ -47,17 +48,11 @@ class ServedBackups:
 
     def finish_restorations(self) -> None:
         """Go on with recoveries of whole tables that a former process has begun."""
-        try:
-            found = self._backups.list()
-        except UnavailableError as error:
-            _LOG.error("the backup store does not answer; tables are copied once it does: %s", error)
-            return
-        for one in found:
+        for table in unfinished_restorations(self._lake):
             try:
-                if self._backups.needs_restoring(one.table):
-                    self._backups.recover(one.table)
+                self._backups.recover(table)
             except LakeletError as error:
-                _LOG.error("table %s is still to be restored: %s", one.table, error)
+                _LOG.error("table %s is still to be restored: %s", table, error)
 
     def start(self) -> None:
         """Begin to copy tables after their flushes."""

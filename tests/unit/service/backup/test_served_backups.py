@@ -9,10 +9,11 @@ import pytest
 
 import lakelet
 from lakelet.catalog.lake import Lake
-from lakelet.errors import UnavailableError
+from lakelet.errors import InvalidError, UnavailableError
 from lakelet.service.access.access import Access
 from lakelet.service.rest.app import RestApp
 from lakelet.service.service import Service
+from lakelet.service.settings import load_settings
 from tests.unit.service.served_lake import ServedLake
 
 PATIENCE_SECONDS = 60
@@ -227,3 +228,11 @@ def test_service_without_a_backup_store_says_so(tmp_path: Path) -> None:
         ):
             assert answer.status_code == 400
             assert "--backup" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("backup", ["{}/lake", "{}/lake/", "{}/other/../lake"])
+def test_backup_in_the_warehouse_is_refused_at_the_start(tmp_path: Path, backup: str) -> None:
+    given = {"warehouse": f"{tmp_path}/lake", "backup": backup.format(tmp_path)}
+    with pytest.raises(InvalidError, match="another place"):
+        load_settings(given, {})
+    assert load_settings({**given, "backup": f"{tmp_path}/backup"}, {}).backup == f"{tmp_path}/backup"
