@@ -202,7 +202,7 @@ class OpenLookup:
         if not joined:
             return []
         # Blocks of one call are read together, and not kept: a batch of keys at random would fill the cache. Those that `get`
-        # keeps are not asked either, since rows of many blocks are put together in more time than one reads them in.
+        # keeps are not asked either, since assembling rows of many blocks takes longer than reading them.
         numbers = sorted({number for number, _ in joined})
         reader.blocks_asked += len(numbers)
         wanted = [place for _, place in joined]
