@@ -190,35 +190,24 @@ class OpenLookup:
 
     def find_many(self, keys: Sequence[bytes], places: Sequence[int]) -> list[tuple[SstRows, list[int], list[int]]]:
         """Blocks that hold some of the keys at `places`, with the rows found in each and the places of their keys."""
-        reader, found = self.reader, []
+        reader = self.reader
         index = self.key_index()
         if index is not None:
             rows, at = reader.find_by(index, [keys[place] for place in places])
             return [(rows, list(range(len(at))), [places[one] for one in at])] if at else []
-        by_block: dict[int, list[int]] = {}
         last = len(reader.index.places)
-        for place in places:
-            number = reader.block_of(keys[place])
-            if number < last:
-                by_block.setdefault(number, []).append(place)
-        joined: list[tuple[int, int]] = []
-        for number, wanted in by_block.items():
-            block = self.cache.get((self.file.path, number))
-            if block is not None:
-                assert isinstance(block, ServedBlock), "the cache holds what was put under a name"
-                found.append(_found(block.rows, keys, wanted))
-                continue
-            joined += [(number, place) for place in wanted]
+        joined = [(number, place) for place in places if (number := reader.block_of(keys[place])) < last]
         admitted = reader.may_hold_each([keys[place] for _, place in joined])
         joined = [pair for pair, admits in zip(joined, admitted, strict=True) if admits]
-        if joined:
-            # Blocks of one call are not kept: a batch of keys at random would fill the cache.
-            numbers = sorted({number for number, _ in joined})
-            reader.blocks_asked += len(numbers)
-            wanted = [place for _, place in joined]
-            rows, at = reader.find_in(reader.image(numbers), [keys[place] for place in wanted])
-            found.append((rows, list(range(len(at))), [wanted[one] for one in at]))
-        return [one for one in found if one[1]]
+        if not joined:
+            return []
+        # Blocks of one call are read together, and not kept: a batch of keys at random would fill the cache. Those that `get`
+        # keeps are not asked either, since assembling rows of many blocks takes longer than reading them.
+        numbers = sorted({number for number, _ in joined})
+        reader.blocks_asked += len(numbers)
+        wanted = [place for _, place in joined]
+        rows, at = reader.find_in(reader.image(numbers), [keys[place] for place in wanted])
+        return [(rows, list(range(len(at))), [wanted[one] for one in at])] if at else []
 
     def key_index(self) -> SstKeyIndex | None:
         """The file whole in memory, once calls have asked for as many blocks as it has, if it takes part of the cache only."""
@@ -244,13 +233,3 @@ def _open(path: str) -> SstReader:
     except InvalidError as error:
         # This process wrote the file, and knows but one version.
         raise CorruptionError(str(error)) from error
-
-
-def _found(block: SstRows, keys: Sequence[bytes], places: Sequence[int]) -> tuple[SstRows, list[int], list[int]]:
-    rows, at = [], []
-    for place in places:
-        row = block.find(keys[place])
-        if row >= 0:
-            rows.append(row)
-            at.append(place)
-    return block, rows, at

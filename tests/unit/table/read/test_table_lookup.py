@@ -379,60 +379,6 @@ def test_a_table_without_a_snapshot_has_no_rows(lake: Lake) -> None:
         assert lookup.get({"id": 1}) == rows(2)[1]
 
 
-@pytest.mark.parametrize("kind", ["STRING", "BYTES"])
-@pytest.mark.parametrize("bucket", ["1", "3", "-1"])
-def test_bytes_by_bytes(lake: Lake, kind: str, bucket: str) -> None:
-    columns = [("k", f"{kind} NOT NULL"), ("v", kind)]
-    table = lake.create_table("d.t", columns, primary_key=["k"], options={"bucket": bucket})
-    keys = ["", "a", "größe", "x\x00", *map(str, range(50))]
-
-    def value(text: str | None) -> Any:
-        return text if text is None or kind == "STRING" else text.encode()
-
-    table.write([{"k": value(key), "v": value(f"<{key}>")} for key in keys])
-    table.write([{"k": value("a"), "v": None}, {"k": value("1"), "v": value("newer")}])
-    table.delete([{"k": value("2")}])
-    with table.lookup() as lookup:
-        for _ in range(2):
-            for key in [*keys, "absent"]:
-                row = table.get({"k": value(key)})
-                expected = None if row is None or row["v"] is None else row["v"]
-                found = lookup.get_bytes(key.encode())
-                assert found == (expected.encode() if isinstance(expected, str) else expected)
-            assert lookup.get_bytes(b"1") == b"newer"
-            assert lookup.get_bytes(b"1", column="k") == b"1"
-            assert lookup.get_bytes(b"\xff\xfe") is None
-        table.add_column("w", "STRING")
-        table.write([{"k": value("1"), "v": value("v"), "w": "w"}])
-        assert lookup.get_bytes(b"1") == b"newer"
-        lookup.refresh()
-        assert (lookup.get_bytes(b"1", "w"), lookup.get_bytes(b"3", "w"), lookup.get_bytes(b"3", "v")) == (
-            b"w",
-            None,
-            b"<3>",
-        )
-        with pytest.raises(InvalidError, match="the name of a column, there are v, w"):
-            lookup.get_bytes(b"1")
-
-
-def test_what_bytes_are_refused(lake: Lake) -> None:
-    columns = [("k", "STRING NOT NULL"), ("n", "INT")]
-    table = lake.create_table("d.s", columns, primary_key=["k"], options={"bucket": "1"})
-    with table.lookup() as lookup:
-        with pytest.raises(InvalidError, match="'n' is INT"):
-            lookup.get_bytes(b"x")
-        with pytest.raises(InvalidError, match="expected bytes, found str"):
-            lookup.get_bytes("x", "k")  # type: ignore[arg-type]
-        assert lookup.get_bytes(b"x", "k") is None
-        with pytest.raises(lakelet.LakeletError, match="nothing"):
-            lookup.get_bytes(b"x", "nothing")
-    with make(lake).lookup() as lookup, pytest.raises(InvalidError, match="found id BIGINT"):
-        lookup.get_bytes(b"x")
-    lookup.close()
-    with pytest.raises(InvalidError, match="closed"):
-        lookup.get_bytes(b"x")
-
-
 def test_many_keys_of_an_indexed_file_are_those_of_get(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once files are held whole: several files, retracts, ties, deletion vectors, NULLs, duplicates and absent keys."""
     columns = [
