@@ -191,7 +191,7 @@ def test_one_seed_is_printed_and_used() -> None:
     lines = subprocess.run(
         ["make", "-n", "test-all"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     ).stdout
-    assert len(re.findall(r"seed[ =]\d+", lines, re.IGNORECASE)) == 4
+    assert len(re.findall(r"seed[ =]\d+", lines, re.IGNORECASE)) == 5
     assert len(set(re.findall(r"seed[ =](\d+)", lines, re.IGNORECASE))) == 1
 
 
