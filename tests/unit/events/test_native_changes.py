@@ -254,7 +254,7 @@ READS = {
     TableBranches: "list",
     TableConsumers: "get list",
     # Databases and views are no tables.
-    Lake: "databases keep_view drop_view now_ms planned_schema table_exists tables table view views",
+    Lake: "databases keep_view drop_view now_ms planned_schema table_exists table_home tables table view views",
 }
 
 
