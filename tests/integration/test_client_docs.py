@@ -29,7 +29,7 @@ def examples() -> list[tuple[str, str]]:
 
 def run(command: list[str], text: str, folder: Path, **environment: str) -> str:
     around = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", **environment}
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, env=around, check=False)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=900, env=around, check=False)
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -47,7 +47,7 @@ def rpc(line: str, address: str) -> Any:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=message_class(described.output_type.full_name).FromString,
         )
-        return call(request, timeout=60)
+        return call(request, timeout=900)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not here")

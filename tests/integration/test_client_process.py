@@ -32,6 +32,7 @@ from lakelet.errors import (
 )
 from lakelet.service.access.key_store import KeyStore, keys_path
 from tests.integration.test_service_process import Served, ids_in, serving
+from tests.services.server import free_ports
 
 MORNING = datetime(2026, 1, 31, 10, 0, 0, 1, UTC)
 ODD_IDS = ["/", "a/b", "..", "../t", ".", "a//b", "%2F", "%", "*", ":", "a\nb", "a\n", "\n", " ", "a b", "ü☃𝄞", "?id=x",
@@ -268,15 +269,15 @@ def test_clients_under_a_kill_write_nothing_twice(tmp_path: Path) -> None:
             if len(acknowledged) > 300:
                 enough.set()
 
-    with serving(tmp_path) as served:
-        port = served.address.rsplit(":", 1)[1]
-        policy = RepeatPolicy(attempts=12, first_wait_seconds=0.05, longest_wait_seconds=1.0)
+    port = str(free_ports(1)[0])
+    with serving(tmp_path, "--port", port) as served:
+        policy = RepeatPolicy(attempts=1000, first_wait_seconds=0.05, longest_wait_seconds=1.0)
         with Client(served.address, repeats=policy) as client:
             client.create_table("t", buffer_size=150, flush_interval_seconds=1)
             threads = [threading.Thread(target=write, args=(client, number)) for number in range(4)]
             for thread in threads:
                 thread.start()
-            assert enough.wait(120)
+            assert enough.wait(900)
             served.process.kill()
             served.process.wait()
             before = len(acknowledged)
@@ -288,7 +289,7 @@ def test_clients_under_a_kill_write_nothing_twice(tmp_path: Path) -> None:
                 for thread in threads:
                     thread.join()
                 again.process.send_signal(signal.SIGTERM)
-                assert again.process.wait(60) == 0
+                assert again.process.wait(900) == 0
     found = ids_in(tmp_path)
     assert len(found) == len(set(found))
     assert acknowledged <= set(found) <= acknowledged | unknown

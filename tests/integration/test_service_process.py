@@ -19,6 +19,8 @@ from lakelet.service.grpc.message_types import OLAP
 from tests.unit.service.grpc.running_service import compiled_client, seed_text
 
 _SEED = 20260131
+# Only a hang takes longer, whatever else the machine does.
+_PATIENCE_SECONDS = 900
 _CLIENTS = 4
 
 
@@ -79,7 +81,7 @@ class Load:
             thread.join()
 
     def _write(self, number: int) -> None:
-        with httpx.Client(base_url=self._address, timeout=30) as client:
+        with httpx.Client(base_url=self._address, timeout=_PATIENCE_SECONDS) as client:
             for count in range(100_000):
                 ids = [f"{self._round}-{number}-{count}-{place}" for place in range(1 if number % 2 else 20)]
                 records = [
@@ -95,6 +97,8 @@ class Load:
                         answer = client.post("/v1/data/batch?table=t", json=records)
                 except httpx.HTTPError:
                     return
+                if answer.status_code in (429, 503):
+                    continue
                 if answer.status_code != 200:
                     return
                 with self._lock:
@@ -109,7 +113,7 @@ def ids_in(folder: Path) -> list[str]:
 
 
 def query(address: str, sql: str) -> list[dict[str, object]]:
-    answer = httpx.post(f"{address}/v1/query", json={"sql": sql}, timeout=60)
+    answer = httpx.post(f"{address}/v1/query", json={"sql": sql}, timeout=_PATIENCE_SECONDS)
     assert answer.status_code == 200, answer.text
     found: list[dict[str, object]] = json.loads(answer.json()["result_json"])
     return found
@@ -124,13 +128,15 @@ def test_a_killed_service_loses_no_acknowledged_row_and_doubles_none(tmp_path: P
         with serving(tmp_path, zone=zone) as served:
             if round_number == 0:
                 config = {"buffer_size": 150, "flush_interval_seconds": 1}
-                made = httpx.post(f"{served.address}/v1/tables", json={"table_name": "t", "config": config})
+                made = httpx.post(
+                    f"{served.address}/v1/tables", json={"table_name": "t", "config": config}, timeout=_PATIENCE_SECONDS
+                )
                 assert made.status_code == 201
             there = {str(row["id"]) for row in query(served.address, "SELECT id FROM t")}
             assert acknowledged <= there
             load = Load(served.address, round_number)
             load.start()
-            assert load.enough.wait(120)
+            assert load.enough.wait(_PATIENCE_SECONDS)
             threading.Event().wait(chance.random() / 4)
             served.process.kill()
             load.join()
@@ -138,7 +144,7 @@ def test_a_killed_service_loses_no_acknowledged_row_and_doubles_none(tmp_path: P
             sent |= load.sent
     with serving(tmp_path) as served:
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(60) == 0
+        assert served.process.wait(_PATIENCE_SECONDS) == 0
     found = ids_in(tmp_path)
     assert len(found) == len(set(found))
     assert acknowledged <= set(found) <= sent
@@ -146,13 +152,13 @@ def test_a_killed_service_loses_no_acknowledged_row_and_doubles_none(tmp_path: P
 
 def test_sigterm_answers_what_it_took_and_commits_everything(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
-        made = httpx.post(f"{served.address}/v1/tables", json={"table_name": "t"})
+        made = httpx.post(f"{served.address}/v1/tables", json={"table_name": "t"}, timeout=_PATIENCE_SECONDS)
         assert made.status_code == 201
         load = Load(served.address, 0)
         load.start()
-        assert load.enough.wait(120)
+        assert load.enough.wait(_PATIENCE_SECONDS)
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(60) == 0
+        assert served.process.wait(_PATIENCE_SECONDS) == 0
         load.join()
     found = ids_in(tmp_path)
     assert len(found) == len(set(found))
@@ -166,8 +172,10 @@ def test_sigterm_answers_what_it_took_and_commits_everything(tmp_path: Path) -> 
 def test_a_public_address_asks_for_the_key_that_the_first_start_tells(tmp_path: Path) -> None:
     with serving(tmp_path, "--require-keys") as served:
         key = served.told[0].rsplit(" ", 1)[1]
-        assert httpx.get(f"{served.address}/v1/tables").status_code == 401
-        answer = httpx.get(f"{served.address}/v1/tables", headers={"authorization": f"Bearer {key}"})
+        assert httpx.get(f"{served.address}/v1/tables", timeout=_PATIENCE_SECONDS).status_code == 401
+        answer = httpx.get(
+            f"{served.address}/v1/tables", headers={"authorization": f"Bearer {key}"}, timeout=_PATIENCE_SECONDS
+        )
         assert answer.status_code == 200
     with serving(tmp_path, "--require-keys") as served:
         assert not any("API key" in line for line in served.told)
@@ -178,9 +186,14 @@ def test_grpc_is_served_beside_rest(tmp_path: Path) -> None:
     import grpc
 
     with serving(tmp_path) as served:
-        assert httpx.post(f"{served.address}/v1/tables", json={"table_name": "users"}).status_code == 201
+        assert (
+            httpx.post(
+                f"{served.address}/v1/tables", json={"table_name": "users"}, timeout=_PATIENCE_SECONDS
+            ).status_code
+            == 201
+        )
         body = {"table": "users", "id": "a", "timestamp": "2026-01-31T10:00:00Z", "payload": {"n": 1}}
-        assert httpx.post(f"{served.address}/v1/data", json=body).status_code == 200
+        assert httpx.post(f"{served.address}/v1/data", json=body, timeout=_PATIENCE_SECONDS).status_code == 200
         (address,) = [line.rsplit(" ", 1)[1] for line in served.told if line.startswith("gRPC on")]
         client = compiled_client(seed_text(), OLAP)
         with grpc.insecure_channel(address) as channel:
@@ -195,7 +208,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
             [sys.executable, "-m", "lakelet", "serve", "--warehouse", str(tmp_path / "other"), "--port", port],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=_PATIENCE_SECONDS,
         )
         assert again.returncode == 1
         assert "cannot be listened at" in again.stderr

@@ -109,7 +109,8 @@ def test_a_request_that_takes_too_long_is_sent_once(call: Callable[[Client], obj
         pytest.raises(kind, match=r"no answer within 0\.2 seconds"),
     ):
         call(client)
-    assert len(server.seen) == 1
+    # The server may not have read the first by then; a second one would never come to its end.
+    assert len(server.seen) <= 1
 
 
 @pytest.mark.parametrize("answer", [problem("invalid", 400), problem("internal", 500)])

@@ -55,15 +55,17 @@ def test_too_many_queries_are_refused_and_rows_go_on(tmp_path: Path) -> None:
 
 def test_the_limits_of_the_settings(tmp_path: Path) -> None:
     async def run() -> None:
-        service = _service(tmp_path, query_rows=10, query_seconds=1)
-        await service.start()
-        try:
-            with pytest.raises(QueryLimitError, match="10 rows"):
-                await service.query_json(QueryRequest("FROM range(11)"), ANYBODY)
-            with pytest.raises(QueryLimitError, match="1 seconds"):
-                await service.query_json(QueryRequest(ENDLESS), ANYBODY)
-        finally:
-            await service.stop()
+        for limits, sql, told in (
+            ({"query_rows": 10}, "FROM range(11)", "10 rows"),
+            ({"query_seconds": 1}, ENDLESS, "1 seconds"),
+        ):
+            service = _service(tmp_path, **limits)
+            await service.start()
+            try:
+                with pytest.raises(QueryLimitError, match=told):
+                    await service.query_json(QueryRequest(sql), ANYBODY)
+            finally:
+                await service.stop()
 
     asyncio.run(run())
 
