@@ -265,6 +265,8 @@ class Service:
             for opened in self.tables.all()
             if (writer := opened.writer) is not None and (error := writer.status().last_error) is not None
         }
+        # Requests for other tables are answered as ever.
+        details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
         if self.backups is not None:
             # Rows are safe where they are: a backup that is late takes no request away.
             details.update({f"backup.{name}": error for name, error in self.backups.worker.failing().items()})

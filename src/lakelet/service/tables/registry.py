@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock
-from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError
+from lakelet.errors import AlreadyExistsError, InvalidError, LakeletError, NotFoundError, UnavailableError
 from lakelet.model.types import TIMESTAMPS, Atomic, Kind
 from lakelet.options import SERVICE_ATTACHED, SERVICE_CREATED_AT, SERVICE_NAME, SERVICE_STATUS
 from lakelet.service.tables.served_table import OpenTable
@@ -64,6 +64,7 @@ class TableRegistry:
         self._wal_folder = wal_folder
         self._clock = clock
         self._tables: dict[str, OpenTable] = {}
+        self._left_out: dict[str, str] = {}
         self._lock = threading.Lock()
         self._changes = threading.Lock()
 
@@ -78,8 +79,15 @@ class TableRegistry:
         """A served table by its exact name. The NotFoundError names no others: the caller may have no right to know them."""
         found = self._tables.get(name)
         if found is None:
+            if name in self._left_out:
+                raise UnavailableError(f"table {name!r} could not be opened when the service started; its log says why")
             raise NotFoundError(f"table {name!r} is not served here")
         return found
+
+    def left_out(self) -> dict[str, str]:
+        """The tables that could not be opened at the start, and why."""
+        with self._lock:
+            return dict(self._left_out)
 
     def all(self) -> list[OpenTable]:
         """All served tables."""
@@ -93,10 +101,19 @@ class TableRegistry:
         self._lake.create_database(DATABASE, if_not_exists=True)
         for database in self._lake.databases():
             for name in self._lake.tables(database):
-                self._load_one(f"{database}.{name}")
+                try:
+                    self._load_one(f"{database}.{name}")
+                except LakeletError as error:
+                    self._leave_out(name, error)
         for opened in self.all():
-            if opened.has_log:
-                opened.open_writer()
+            try:
+                if opened.has_log:
+                    opened.open_writer()
+            except (LakeletError, OSError) as error:
+                # Without the rows of its logs it would answer with fewer rows than were acknowledged.
+                with self._lock:
+                    del self._tables[opened.name]
+                self._leave_out(opened.name, error)
 
     def close(self) -> list[tuple[str, Exception]]:
         """Commit all rows and close all writers; the tables whose rows stay in their logs, and why."""
@@ -128,7 +145,16 @@ class TableRegistry:
         if status == DELETING:
             self._delete(opened)
             return
+        if name in self._tables:
+            raise AlreadyExistsError(f"{full_name} is served as {name!r}, and so is {self._tables[name].table.name}")
+        self._left_out.pop(name, None)
         self._tables[name] = opened
+
+    def _leave_out(self, name: str, error: Exception) -> None:
+        """Go on without a table that cannot be opened: the others have done nothing."""
+        _LOG.error("table %s cannot be served: %s", name, error)
+        with self._lock:
+            self._left_out[name] = type(error).__name__
 
     # ------------------------------------------------------------------ changes
 

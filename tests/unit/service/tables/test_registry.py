@@ -220,3 +220,25 @@ def test_a_table_without_the_columns_of_a_record_is_not_attached(tmp_path: Path)
             body = {"table_name": name, "config": {"properties": {"attach": name}}}
             assert served.request("POST", "/v1/tables", json=body).status_code == 400
             assert served.request("GET", f"/v1/tables/{name}").status_code == 404
+
+
+def test_a_table_that_cannot_be_opened_keeps_nobody_from_the_others(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        for name in ("good", "bad", "torn"):
+            served.create(name)
+            served.write(name, {"n": 1})
+        logs = Path(served.service.tables.open("torn").wal_path)
+    for schema in (tmp_path / "warehouse" / "default.db" / "bad" / "schema").iterdir():
+        schema.write_text("{ broken")
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / "wal-99999.log").write_bytes(b"no log at all" * 10)
+    with ServedLake(tmp_path) as served:
+        assert served.rows("SELECT count(*) AS n FROM good") == [{"n": 1}]
+        health = served.request("GET", "/v1/health").json()
+        assert health["status"] == "ok"
+        assert {name for name in health["details"] if name.startswith("table.")} == {"table.bad", "table.torn"}
+        for name in ("bad", "torn"):
+            body = {"table": name, "id": "a", "timestamp": "2026-01-31T10:00:00Z", "payload": {}}
+            assert served.request("POST", "/v1/data", json=body).status_code == 503
+            assert served.request("GET", f"/v1/tables/{name}").status_code == 503
+    assert (logs / "wal-99999.log").exists()
