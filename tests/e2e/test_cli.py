@@ -37,7 +37,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 def test_the_demo_shows_every_step(demo: tuple[str, str]) -> None:
     warehouse, shown = demo
     steps = ["Ingest", "Upsert", "Compact", "Query", "Get", "Overwrite", "Delete", "Evolve", "Time travel", "Changes"]
-    steps += ["Merge", "Iceberg", "Writer", "Stream", "Pipeline", "Check"]
+    steps += ["Merge", "Iceberg", "Writer", "Stream", "Pipeline", "Serve", "Check"]
     places = [shown.index(f"{number}. {step}") for number, step in enumerate(steps, 1)]
     assert places == sorted(places)
     assert "records: 2000" in shown
