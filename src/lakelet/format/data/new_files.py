@@ -19,6 +19,7 @@ from lakelet.errors import LakeletError
 from lakelet.format.data.data_file_format import FormatWriter
 from lakelet.format.data.data_file_formats import data_file_format
 from lakelet.format.data.file_settings import FileSettings
+from lakelet.format.data.sst_file import NAME as SST
 from lakelet.model.types import Field
 from lakelet.storage.home import TableHome
 from lakelet.storage.sequential_output import SequentialOutput
@@ -45,7 +46,9 @@ class NewFiles:
         path = f"{folder}/{name}"
         output = _Output(self._home.open_new(path))
         try:
-            encoding = replace(self._settings.encoding, create_ms=self._home.clock.now_ms())
+            encoding = self._settings.encoding
+            if self._settings.file_format == SST:
+                encoding = replace(encoding, create_ms=self._home.clock.now_ms())
             writer = data_file_format(self._settings.file_format).open_writer(
                 output, fields, encoding, without_ranges=without_ranges
             )
