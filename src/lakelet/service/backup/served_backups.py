@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock
-from lakelet.errors import CorruptionError, LakeletError, NotFoundError
+from lakelet.errors import CorruptionError, LakeletError, NotFoundError, UnavailableError
 from lakelet.options import SERVICE_BACKUP_ENABLED, SERVICE_NAME, TableOptions
 from lakelet.service.backup.backup_worker import BackupWorker
 from lakelet.service.backup.backups import BackedUp, Backups, Scope
@@ -101,7 +101,8 @@ class ServedBackups:
         """The table that is, or was, served by a name."""
         try:
             return self._tables.open(name).table.name
-        except NotFoundError:
+        except (NotFoundError, UnavailableError):
+            # It may be damaged, and left out for that.
             for served, one in self.list():
                 if served == name:
                     return one.table

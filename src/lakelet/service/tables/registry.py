@@ -13,6 +13,7 @@ import logging
 import shutil
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -106,14 +107,8 @@ class TableRegistry:
                 except LakeletError as error:
                     self._leave_out(name, error)
         for opened in self.all():
-            try:
-                if opened.has_log:
-                    opened.open_writer()
-            except (LakeletError, OSError) as error:
-                # Without the rows of its logs it would answer with fewer rows than were acknowledged.
-                with self._lock:
-                    del self._tables[opened.name]
-                self._leave_out(opened.name, error)
+            with suppress(LakeletError, OSError):
+                self._recover_rows(opened)
 
     def close(self) -> list[tuple[str, Exception]]:
         """Commit all rows and close all writers; the tables whose rows stay in their logs, and why."""
@@ -131,8 +126,20 @@ class TableRegistry:
             if all(opened.table.name != full_name for opened in self.all()):
                 self._load_one(full_name)
             for opened in self.all():
-                if opened.table.name == full_name and opened.has_log:
-                    opened.open_writer()
+                if opened.table.name == full_name:
+                    self._recover_rows(opened)
+
+    def _recover_rows(self, opened: OpenTable) -> None:
+        """Commit the rows of a table's logs. Where that fails it is served no more: it would answer with fewer rows than were
+        acknowledged."""
+        try:
+            if opened.has_log:
+                opened.open_writer()
+        except (LakeletError, OSError) as error:
+            with self._lock:
+                del self._tables[opened.name]
+            self._leave_out(opened.name, error)
+            raise
 
     def _load_one(self, full_name: str) -> None:
         table = self._lake.table(full_name)

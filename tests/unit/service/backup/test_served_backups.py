@@ -236,3 +236,18 @@ def test_backup_in_the_warehouse_is_refused_at_the_start(tmp_path: Path, backup:
     with pytest.raises(InvalidError, match="another place"):
         load_settings(given, {})
     assert load_settings({**given, "backup": f"{tmp_path}/backup"}, {}).backup == f"{tmp_path}/backup"
+
+
+def test_a_table_that_was_left_out_is_recovered_while_others_are_served(tmp_path: Path) -> None:
+    with BackedUpService(tmp_path) as served:
+        served.create("kept", backup_enabled=True)
+        served.write("kept", {"n": 1})
+        served.flush("kept")
+        served.settle()
+    for schema in (tmp_path / "warehouse" / "default.db" / "kept" / "schema").iterdir():
+        schema.write_text("{ broken")
+    with BackedUpService(tmp_path) as served:
+        assert served.request("GET", "/v1/tables/kept").status_code == 503
+        served.post("/v1/backup/recover", table="kept")
+        assert served.payloads("kept", "a") == [{"n": 1}]
+        assert served.request("GET", "/v1/health").json()["details"].keys() & {"table.kept"} == set()
