@@ -118,7 +118,7 @@ def pick_loop(
                 change = np.uint64(word >> np.uint64(1)) ^ np.uint64(np.uint64(0) - (word & np.uint64(1)))
                 word = np.uint64(before[column] + change)
                 before[column] = word
-            elif width in {0, 16}:
+            elif width % 16 == 0:
                 word = np.uint64(at)
             elif slot >= 0:
                 for place in range(length):
