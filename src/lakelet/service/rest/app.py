@@ -15,6 +15,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.routing import Router
 
+from lakelet.errors import InternalError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
@@ -53,7 +54,7 @@ class RestApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            raise NotImplementedError(f"{scope['type']} is not served")
+            raise InternalError(f"expected a request of HTTP, found {scope['type']!r}")
         started = self._service.clock.monotonic()
         request_id = self._request_id(scope)
         answer = _Answer(send, request_id)
