@@ -54,6 +54,10 @@ from lakelet.options.files import (
     METADATA_STATS_MODE,
     METADATA_STATS_MODE_PER_LEVEL,
     PARQUET_ENABLE_DICTIONARY,
+    SST_BLOCK_SIZE,
+    SST_BLOOM_BITS_PER_KEY,
+    SST_DELTA_ENCODING,
+    SST_RESTART_INTERVAL,
     TARGET_FILE_SIZE,
 )
 from lakelet.options.layout import (
@@ -150,7 +154,6 @@ from lakelet.options.service import (
     SERVICE_RETENTION_DAYS,
     SERVICE_STATUS,
 )
-from lakelet.options.sst import SST_BLOCK_SIZE, SST_BLOOM_BITS_PER_KEY, SST_DELTA_ENCODING, SST_RESTART_INTERVAL
 from lakelet.options.stream import (
     CONSUMER_ID,
     CONSUMER_IGNORE_PROGRESS,

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakelet.options.compaction import COMPACTION_OPTIONS
 from lakelet.options.extensions import EXTENSION_OPTIONS
-from lakelet.options.files import FILE_OPTIONS
+from lakelet.options.files import FILE_OPTIONS, SST_OPTIONS
 from lakelet.options.layout import LAYOUT_OPTIONS
 from lakelet.options.merge import MERGING_OPTIONS
 from lakelet.options.option import Option
@@ -16,7 +16,6 @@ from lakelet.options.read import READING_OPTIONS
 from lakelet.options.realtime import REALTIME_OPTIONS
 from lakelet.options.retention import RETENTION_OPTIONS
 from lakelet.options.service import SERVICE_OPTIONS
-from lakelet.options.sst import SST_OPTIONS
 from lakelet.options.stream import STREAMED_TABLE_OPTIONS
 from lakelet.options.versions import VERSION_OPTIONS
 from lakelet.options.write import WRITING_OPTIONS

@@ -8,9 +8,9 @@ import pytest
 
 import lakelet.options as options_package
 from lakelet.options import ACTED, CONNECTION_OPTIONS, KEPT, REFUSED, TABLE_OPTIONS, Option, find_option
+from lakelet.options.files import SST_OPTIONS
 from lakelet.options.realtime import REALTIME_OPTIONS
 from lakelet.options.service import SERVICE_OPTIONS
-from lakelet.options.sst import SST_OPTIONS
 
 ROOT = Path(__file__).resolve().parents[3]
 LISTED = dict(
