@@ -16,10 +16,19 @@ _TABLE_COLUMNS = ("table", "status", "records", "files", "bytes", "last write")
 _RECORD_COLUMNS = ("id", "timestamp", "payload")
 
 
-def opened_client(url: str, ca_file: str | None, timeout: float) -> Client:
+def opened_client(
+    url: str, timeout: float, ca_file: str | None, certificate_file: str | None, key_file: str | None
+) -> Client:
     """A client of the service at an address, with the key of the environment."""
     key = os.environ.get("LAKELET_API_KEY") or None
-    return Client(url, api_key=key, ca_file=ca_file, timeout_seconds=timeout)
+    return Client(
+        url,
+        api_key=key,
+        ca_file=ca_file,
+        certificate_file=certificate_file,
+        key_file=key_file,
+        timeout_seconds=timeout,
+    )
 
 
 def run_query(client: Client, statement: str, params: Mapping[str, str], *, form: str, limit: int | None) -> None:

@@ -31,6 +31,8 @@ class AsyncClient:
         *,
         api_key: str | None = None,
         ca_file: str | None = None,
+        certificate_file: str | None = None,
+        key_file: str | None = None,
         timeout_seconds: float = 60.0,
         repeats: RepeatPolicy | None = None,
         connections: int = 16,
@@ -38,7 +40,13 @@ class AsyncClient:
         if connections < 1:
             raise InvalidError(f"connections: expected 1 or more, found {connections}")
         self._client = Client(
-            address, api_key=api_key, ca_file=ca_file, timeout_seconds=timeout_seconds, repeats=repeats
+            address,
+            api_key=api_key,
+            ca_file=ca_file,
+            certificate_file=certificate_file,
+            key_file=key_file,
+            timeout_seconds=timeout_seconds,
+            repeats=repeats,
         )
         self._threads = ThreadPoolExecutor(connections, "lakelet-client")
 

@@ -23,7 +23,7 @@ from lakelet.client.answers import (
     write_answer,
 )
 from lakelet.client.bodies import ARROW, batches_of, json_body, timestamp_text
-from lakelet.client.connections import Address, Connections, HttpAnswer, HttpRequest
+from lakelet.client.connections import Address, Connections, HttpAnswer, HttpRequest, TlsChoice
 from lakelet.client.repeats import RepeatedRequests, RepeatPolicy
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError, LakeletError
@@ -49,6 +49,8 @@ class Client:
         *,
         api_key: str | None = None,
         ca_file: str | None = None,
+        certificate_file: str | None = None,
+        key_file: str | None = None,
         timeout_seconds: float = 60.0,
         repeats: RepeatPolicy | None = None,
         clock: Clock | None = None,
@@ -64,7 +66,11 @@ class Client:
         clock = clock or SystemClock()
         self._timeout = timeout_seconds
         self._connections = Connections(
-            Address.parse(address), headers=headers, timeout_seconds=timeout_seconds, ca_file=ca_file, clock=clock
+            Address.parse(address),
+            headers=headers,
+            timeout_seconds=timeout_seconds,
+            tls=TlsChoice(ca_file, certificate_file, key_file),
+            clock=clock,
         )
         self._requests = RepeatedRequests(self._connections, repeats or RepeatPolicy(), clock, ids or RandomIds())
 

@@ -93,6 +93,42 @@ class Address:
         return f"{self.scheme}://{host}:{self.port}{self.prefix}"
 
 
+@dataclass(frozen=True, slots=True)
+class TlsChoice:
+    """By which certificates a service is trusted, and the certificate that the client shows; PEM files."""
+
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+
+    def check(self) -> None:
+        """NotFoundError or InvalidError where the files cannot be what they are given as."""
+        if (self.certificate_file is None) != (self.key_file is None):
+            raise InvalidError("certificate_file, key_file: expected both or none, found one of them")
+        for name in ("ca_file", "certificate_file", "key_file"):
+            path = getattr(self, name)
+            if path is not None and not os.path.exists(path):
+                raise NotFoundError(f"{name}: there is no file {path}")
+
+    def context(self) -> ssl.SSLContext:
+        """The context of connections."""
+        self.check()
+        try:
+            made = ssl.create_default_context(cafile=self.ca_file)
+        except (ssl.SSLError, OSError) as error:
+            raise InvalidError(f"ca_file: {self.ca_file} has no certificates: {error}") from error
+        if self.certificate_file is not None:
+            try:
+                # An empty password instead of a question on the terminal.
+                made.load_cert_chain(self.certificate_file, self.key_file, password="")
+            except (ssl.SSLError, OSError) as error:
+                shown = f"{self.certificate_file}, {self.key_file}"
+                raise InvalidError(
+                    f"certificate_file, key_file: {shown} are no certificate and its key: {error}"
+                ) from error
+        return made
+
+
 @dataclass(slots=True)
 class _Idle:
     connection: http.client.HTTPConnection
@@ -103,12 +139,12 @@ class Connections:
     """Sends requests, each over a connection that no other thread uses meanwhile."""
 
     def __init__(
-        self, address: Address, *, headers: Mapping[str, str], timeout_seconds: float, ca_file: str | None, clock: Clock
+        self, address: Address, *, headers: Mapping[str, str], timeout_seconds: float, tls: TlsChoice, clock: Clock
     ) -> None:
         self.address = address
         self._headers = dict(headers)
         self._timeout = timeout_seconds
-        self._tls = _tls(ca_file) if address.scheme == "https" else None
+        self._tls = tls.context() if address.scheme == "https" else None
         self._clock = clock
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []
@@ -204,15 +240,6 @@ def _is_open(connection: http.client.HTTPConnection) -> bool:
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
     return not poll.poll(0)
-
-
-def _tls(ca_file: str | None) -> ssl.SSLContext:
-    if ca_file is not None and not os.path.exists(ca_file):
-        raise NotFoundError(f"ca_file: there is no file {ca_file}")
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (ssl.SSLError, OSError) as error:
-        raise InvalidError(f"ca_file: {ca_file} has no certificates: {error}") from error
 
 
 def _shown(error: Exception) -> str:

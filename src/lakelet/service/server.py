@@ -1,7 +1,8 @@
 """The process of `lakelet serve`: REST and gRPC on one event loop, from the first table to the last commit.
 
-    start    lake, served tables, rows of crashed processes ── listen ── ready
+    start    certificates, lake, served tables, rows of crashed processes ── listen ── ready
     SIGTERM  no further connections ── running requests are answered ── waiting rows are written ── all rows are committed
+    SIGHUP   certificates are read again
 
 A second signal stops the wait for requests; rows that were acknowledged are in logs in any case.
 """
@@ -20,12 +21,13 @@ from functools import partial
 import uvicorn
 
 from lakelet.catalog import connect
-from lakelet.errors import InvalidError
-from lakelet.service.access.access import Access, check_keys_required
+from lakelet.errors import InvalidError, LakeletError
+from lakelet.service.access.access import Access, check_keys_required, is_loopback
 from lakelet.service.access.key_store import KeyStore, first_admin_key, keys_path
 from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.log_lines import log_as_json
 from lakelet.service.rest.app import RestApp
+from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
 
@@ -49,32 +51,47 @@ def serve(
 async def _serve(
     settings: ServiceSettings, options: Mapping[str, str], tell: Told, backup_options: Mapping[str, str]
 ) -> None:
+    tls = ServerTls.of_settings(settings)
     lake = connect(settings.warehouse, dict(options))
     access = _access(settings, lake.location, tell)
     listener = _listener(settings.host, settings.port)
     settings = replace(settings, port=listener.getsockname()[1])
     open_backup = None if settings.backup is None else partial(connect, settings.backup, dict(backup_options))
     service = Service(lake, settings, open_backup=open_backup)
-    server = _RestServer(RestApp(service, access), settings)
+    server = _RestServer(RestApp(service, access), settings, tls)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
+    loop.add_signal_handler(signal.SIGHUP, _reload, tls)
     await service.start()
     rpc: GrpcServer | None = None
     try:
         if settings.grpc_port is not None:
-            rpc = GrpcServer(service, access)
+            rpc = GrpcServer(service, access, tls)
             port = await rpc.start(settings.host, settings.grpc_port)
             tell(f"gRPC on {_shown(settings.host)}:{port}")
         if not access.asks_for_keys:
             _LOG.warning("no API keys are asked for: everybody on this machine may read and write")
-        tell(f"REST on http://{_shown(settings.host)}:{settings.port}")
+        if tls is None and not is_loopback(settings.host):
+            _LOG.warning("no TLS: rows and API keys travel over the network as they are (tls_certificate, tls_key)")
+        tell(f"REST on {'http' if tls is None else 'https'}://{_shown(settings.host)}:{settings.port}")
         await server.serve(sockets=[listener])
     finally:
         if rpc is not None:
             await rpc.stop(settings.drain_seconds)
         await service.stop()
     _LOG.info("stopped: all rows are committed or in logs")
+
+
+def _reload(tls: ServerTls | None) -> None:
+    """Read the files again that may change while the process runs; those that are wrong are told, and the old ones hold."""
+    if tls is not None:
+        try:
+            tls.reload()
+        except LakeletError as error:
+            _LOG.error("the certificates stay as they were: %s", error)
+        else:
+            _LOG.info("the certificates were read again")
 
 
 def _access(settings: ServiceSettings, location: str, tell: Told) -> Access:
@@ -109,7 +126,7 @@ def _shown(host: str) -> str:
 class _RestServer(uvicorn.Server):
     """uvicorn on an event loop that others use, too."""
 
-    def __init__(self, app: RestApp, settings: ServiceSettings) -> None:
+    def __init__(self, app: RestApp, settings: ServiceSettings, tls: ServerTls | None) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -123,6 +140,7 @@ class _RestServer(uvicorn.Server):
                 date_header=False,
                 timeout_graceful_shutdown=settings.drain_seconds,
                 timeout_keep_alive=75,
+                ssl_context_factory=None if tls is None else lambda *_: tls.context,
             )
         )
 

@@ -38,6 +38,14 @@ class ServiceSettings:
     require_keys: bool | None = _setting(
         None, "Whether requests need an API key; by default unless the address is a loopback."
     )
+    tls_certificate: str | None = _setting(
+        None,
+        "A PEM file with the certificate of the server, and those between it and its CA; with it both servers speak TLS.",
+    )
+    tls_key: str | None = _setting(None, "The PEM file of the certificate's key, without a password.")
+    tls_client_ca: str | None = _setting(
+        None, "A PEM file with CAs: clients then need a certificate of one of them, besides an API key."
+    )
     most_body_bytes: int = _setting(32 << 20, "The largest body of a request.", least=1024, most=1 << 30)
     most_waiting_records: int = _setting(
         100_000, "Records of a table that may wait for the log before requests are refused.", least=1, most=10**8

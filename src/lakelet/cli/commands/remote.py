@@ -21,6 +21,13 @@ CaFileOption = Annotated[
     str | None,
     typer.Option("--ca-file", metavar="FILE", help="Certificates that an https:// address is checked by."),
 ]
+CertificateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--certificate-file", metavar="FILE", help="The certificate of the client, where a service asks for one."
+    ),
+]
+KeyOption = Annotated[str | None, typer.Option("--key-file", metavar="FILE", help="The key of that certificate.")]
 TimeoutOption = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long an answer may take.")]
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="The name of a served table.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of records.")]
@@ -42,6 +49,8 @@ def sql(
     ] = None,
     url: UrlOption = _URL,
     ca_file: CaFileOption = None,
+    certificate_file: CertificateOption = None,
+    key_file: KeyOption = None,
     timeout: TimeoutOption = _SECONDS,
 ) -> None:
     """Run a SELECT, rows that are not committed yet included."""
@@ -49,7 +58,7 @@ def sql(
     from lakelet.cli.remote_command import opened_client, run_query  # noqa: PLC0415 - loaded when it runs, as in all.
 
     form = "object" if call.output.for_programs else output.value
-    with opened_client(url, ca_file, timeout) as client:
+    with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
         run_query(client, statement, values, form=form, limit=limit)
 
 
@@ -69,12 +78,14 @@ def write(
     ] = 10_000,
     url: UrlOption = _URL,
     ca_file: CaFileOption = None,
+    certificate_file: CertificateOption = None,
+    key_file: KeyOption = None,
     timeout: TimeoutOption = _SECONDS,
 ) -> None:
     """Write records of a file: id, timestamp and payload."""
     from lakelet.cli.remote_command import opened_client, write_file  # noqa: PLC0415
 
-    with opened_client(url, ca_file, timeout) as client:
+    with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
         write_file(call, client, table, file, partial=partial, batch_rows=batch_rows)
 
 
@@ -86,12 +97,14 @@ def get(
     id: IdArgument,
     url: UrlOption = _URL,
     ca_file: CaFileOption = None,
+    certificate_file: CertificateOption = None,
+    key_file: KeyOption = None,
     timeout: TimeoutOption = _SECONDS,
 ) -> None:
     """Show the records of an id."""
     from lakelet.cli.remote_command import opened_client, show_records  # noqa: PLC0415
 
-    with opened_client(url, ca_file, timeout) as client:
+    with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
         show_records(call, client, table, id)
 
 
@@ -103,12 +116,14 @@ def delete(
     id: IdArgument,
     url: UrlOption = _URL,
     ca_file: CaFileOption = None,
+    certificate_file: CertificateOption = None,
+    key_file: KeyOption = None,
     timeout: TimeoutOption = _SECONDS,
 ) -> None:
     """Delete the records of an id."""
     from lakelet.cli.remote_command import opened_client  # noqa: PLC0415
 
-    with opened_client(url, ca_file, timeout) as client:
+    with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
         call.output.values(f"deleted from {table}", {"records": client.delete(table, id)})
 
 
@@ -119,12 +134,14 @@ def tables(
     pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="Names, with * and ?; all by default.")] = "",
     url: UrlOption = _URL,
     ca_file: CaFileOption = None,
+    certificate_file: CertificateOption = None,
+    key_file: KeyOption = None,
     timeout: TimeoutOption = _SECONDS,
 ) -> None:
     """List served tables."""
     from lakelet.cli.remote_command import list_served, opened_client  # noqa: PLC0415
 
-    with opened_client(url, ca_file, timeout) as client:
+    with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
         list_served(call, client, pattern)
 
 
@@ -140,13 +157,15 @@ def create(
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Do nothing where the table exists.")] = False,
     url: UrlOption = _URL,
     ca_file: CaFileOption = None,
+    certificate_file: CertificateOption = None,
+    key_file: KeyOption = None,
     timeout: TimeoutOption = _SECONDS,
 ) -> None:
     """Create a table, or serve one that exists (--property attach=true)."""
     properties = pairs_of(property, "--property", "KEY=VALUE")
     from lakelet.cli.remote_command import opened_client, show_table  # noqa: PLC0415
 
-    with opened_client(url, ca_file, timeout) as client:
+    with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
         show_table(call, client.create_table(table, properties=properties, if_not_exists=if_not_exists))
 
 
@@ -159,22 +178,31 @@ def drop(
     cascade: Annotated[bool, typer.Option("--cascade", help="Delete the files of the table, too.")] = False,
     url: UrlOption = _URL,
     ca_file: CaFileOption = None,
+    certificate_file: CertificateOption = None,
+    key_file: KeyOption = None,
     timeout: TimeoutOption = _SECONDS,
 ) -> None:
     """Stop serving a table; its files stay unless --cascade is given."""
     from lakelet.cli.remote_command import opened_client  # noqa: PLC0415
 
-    with opened_client(url, ca_file, timeout) as client:
+    with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
         deleted = client.drop_table(table, if_exists=if_exists, cascade=cascade)
     call.output.values(f"dropped {table}", {"files deleted": deleted})
 
 
 @app.command("health")
 @command
-def health(call: Call, url: UrlOption = _URL, ca_file: CaFileOption = None, timeout: TimeoutOption = _SECONDS) -> None:
+def health(
+    call: Call,
+    url: UrlOption = _URL,
+    ca_file: CaFileOption = None,
+    certificate_file: CertificateOption = None,
+    key_file: KeyOption = None,
+    timeout: TimeoutOption = _SECONDS,
+) -> None:
     """Show the state of the service."""
     from lakelet.cli.remote_command import opened_client  # noqa: PLC0415
 
-    with opened_client(url, ca_file, timeout) as client:
+    with opened_client(url, timeout, ca_file, certificate_file, key_file) as client:
         found = client.health()
     call.output.values(client.address, {"status": found.status, **found.details})

@@ -14,6 +14,16 @@ KeysFileOption = Annotated[
     str | None,
     typer.Option("--keys-file", metavar="FILE", help="The file of API keys; by default in the warehouse."),
 ]
+TlsCertificateOption = Annotated[
+    str | None, typer.Option("--tls-certificate", metavar="FILE", help="The certificate (PEM); both servers use TLS.")
+]
+TlsKeyOption = Annotated[
+    str | None, typer.Option("--tls-key", metavar="FILE", help="The key of the certificate (PEM, no password).")
+]
+TlsClientCaOption = Annotated[
+    str | None,
+    typer.Option("--tls-client-ca", metavar="FILE", help="CAs (PEM) that a client's certificate must be of."),
+]
 
 
 @command
@@ -49,6 +59,9 @@ def serve(
             "--require-keys/--no-keys", help="Whether requests need an API key; off only on a loopback address."
         ),
     ] = None,
+    tls_certificate: TlsCertificateOption = None,
+    tls_key: TlsKeyOption = None,
+    tls_client_ca: TlsClientCaOption = None,
     most_body_bytes: Annotated[
         int | None, typer.Option("--most-body-bytes", metavar="N", help="The largest body of a request.")
     ] = None,
@@ -71,6 +84,9 @@ def serve(
         "backup": backup,
         "keys_file": keys_file,
         "require_keys": require_keys,
+        "tls_certificate": tls_certificate,
+        "tls_key": tls_key,
+        "tls_client_ca": tls_client_ca,
         "most_body_bytes": most_body_bytes,
         "drain_seconds": drain_seconds,
         "log_level": log_level,

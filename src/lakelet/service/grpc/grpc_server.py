@@ -17,6 +17,7 @@ from lakelet.service.grpc.lakelet_edge import LakeletEdge
 from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class, service_methods
 from lakelet.service.grpc.olap_edge import OlapEdge
 from lakelet.service.grpc.rpc_calls import streaming, unary
+from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
 
 _LOG = logging.getLogger("lakelet.service.grpc")
@@ -35,8 +36,9 @@ class Edge(Protocol):
 class GrpcServer:
     """A server that listens from `start` to `stop`."""
 
-    def __init__(self, service: Service, access: Access) -> None:
+    def __init__(self, service: Service, access: Access, tls: ServerTls | None = None) -> None:
         self._service = service
+        self._tls = tls
         self._health = _Health(service)
         self._server = grpc.aio.server(
             options=[
@@ -56,7 +58,10 @@ class GrpcServer:
         """Listen; the port that was bound. InvalidError where it is taken."""
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            bound = self._server.add_insecure_port(address)
+            if self._tls is None:
+                bound = self._server.add_insecure_port(address)
+            else:
+                bound = self._server.add_secure_port(address, self._tls.grpc_credentials())
         except RuntimeError as error:
             raise InvalidError(f"{address} cannot be listened at: {error}") from None
         if not bound:
