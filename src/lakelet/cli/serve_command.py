@@ -12,7 +12,7 @@ from lakelet.errors import InvalidError
 if TYPE_CHECKING:
     from lakelet.service.access.key_store import KeyStore
 
-_KEY_COLUMNS = ("id", "name", "rights", "created", "revoked")
+_KEY_COLUMNS = ("id", "name", "rights", "created", "revoked", "requests a second", "bytes a second")
 
 
 def run_service(
@@ -36,10 +36,12 @@ def run_service(
     serve(settings, call.options, _tell, pairs_of(list(backup_options), "--backup-option", "KEY=VALUE"))
 
 
-def create_key(call: Call, name: str, rights: Sequence[str], keys_file: str | None) -> None:
+def create_key(
+    call: Call, name: str, rights: Sequence[str], keys_file: str | None, *, requests: int | None, size: int | None
+) -> None:
     """Make a key and print it."""
     given = pairs_of(list(rights), "--right", "TABLE=RIGHT")
-    made = _store(call, keys_file).create(name, given)
+    made = _store(call, keys_file).create(name, given, requests_per_second=requests, bytes_per_second=size)
     call.output.values("API key, shown only now", {"key": made})
 
 
@@ -52,10 +54,22 @@ def list_keys(call: Call, keys_file: str | None) -> None:
             ", ".join(f"{table}={right}" for table, right in one.rights.items()),
             one.created_at,
             one.revoked_at or "",
+            one.requests_per_second,
+            one.bytes_per_second,
         )
         for one in _store(call, keys_file).list()
     ]
     call.output.rows("API keys", _KEY_COLUMNS, rows)
+
+
+def limit_key(call: Call, key: str, keys_file: str | None, *, requests: int | None, size: int | None) -> None:
+    """Give a key limits of its own."""
+    done = _store(call, keys_file).limit(key, requests_per_second=requests, bytes_per_second=size)
+    shown = {"requests a second": done.requests_per_second, "bytes a second": done.bytes_per_second}
+    call.output.values(
+        f"limits of API key {done.id}",
+        {name: "as the service has" if value is None else value for name, value in shown.items()},
+    )
 
 
 def revoke_key(call: Call, key: str, keys_file: str | None) -> None:

@@ -24,6 +24,7 @@ from lakelet.catalog import connect
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.service.access.access import Access, check_keys_required, is_loopback
 from lakelet.service.access.key_store import KeyStore, first_admin_key, keys_path
+from lakelet.service.access.rate_limits import RateLimit, RateLimits
 from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.log_lines import log_as_json
 from lakelet.service.rest.app import RestApp
@@ -95,13 +96,14 @@ def _reload(tls: ServerTls | None) -> None:
 
 
 def _access(settings: ServiceSettings, location: str, tell: Told) -> Access:
+    limits = RateLimits(RateLimit(settings.requests_per_second, settings.bytes_per_second))
     if not check_keys_required(settings.host, require_keys=settings.require_keys):
-        return Access(None)
+        return Access(None, limits)
     store = KeyStore(keys_path(settings.keys_file, location))
     made = first_admin_key(store)
     if made is not None:
         tell(f"the first API key, with all rights; it is shown only now: {made}")
-    return Access(store)
+    return Access(store, limits)
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -46,6 +46,15 @@ class ServiceSettings:
     tls_client_ca: str | None = _setting(
         None, "A PEM file with CAs: clients then need a certificate of one of them, besides an API key."
     )
+    requests_per_second: int = _setting(
+        0, "Requests a second of one API key, or of all callers without one; 0 is no limit.", least=0, most=10**9
+    )
+    bytes_per_second: int = _setting(
+        0,
+        "Bytes of requests a second of one API key, or of all callers without one; 0 is no limit.",
+        least=0,
+        most=10**12,
+    )
     most_body_bytes: int = _setting(32 << 20, "The largest body of a request.", least=1024, most=1 << 30)
     most_waiting_records: int = _setting(
         100_000, "Records of a table that may wait for the log before requests are refused.", least=1, most=10**8

@@ -1,4 +1,4 @@
-"""Commands of the service: `serve`, and `keys create|list|revoke`."""
+"""Commands of the service: `serve`, and `keys create|list|limit|revoke`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from lakelet.cli.call import Call, command
 
-keys = typer.Typer(help="Make, list and revoke API keys of the service.", no_args_is_help=True)
+keys = typer.Typer(help="Make, list, limit and revoke API keys of the service.", no_args_is_help=True)
 
 KeysFileOption = Annotated[
     str | None,
@@ -23,6 +23,14 @@ TlsKeyOption = Annotated[
 TlsClientCaOption = Annotated[
     str | None,
     typer.Option("--tls-client-ca", metavar="FILE", help="CAs (PEM) that a client's certificate must be of."),
+]
+RequestsOption = Annotated[
+    int | None,
+    typer.Option("--requests-per-second", metavar="N", min=0, help="Requests of the key in a second; 0 is no limit."),
+]
+BytesOption = Annotated[
+    int | None,
+    typer.Option("--bytes-per-second", metavar="N", min=0, help="Bytes of its requests in a second; 0 is no limit."),
 ]
 
 
@@ -105,12 +113,29 @@ def create(
             "--right", metavar="TABLE=RIGHT", help="read, write or admin on a table, * for all; may be repeated."
         ),
     ],
+    requests_per_second: RequestsOption = None,
+    bytes_per_second: BytesOption = None,
     keys_file: KeysFileOption = None,
 ) -> None:
     """Make a key and show it, once."""
     from lakelet.cli.serve_command import create_key  # noqa: PLC0415
 
-    create_key(call, name, right, keys_file)
+    create_key(call, name, right, keys_file, requests=requests_per_second, size=bytes_per_second)
+
+
+@keys.command("limit")
+@command
+def limit(
+    call: Call,
+    key: Annotated[str, typer.Argument(metavar="ID", help="The id of the key, as the list shows it.")],
+    requests_per_second: RequestsOption = None,
+    bytes_per_second: BytesOption = None,
+    keys_file: KeysFileOption = None,
+) -> None:
+    """Give a key limits of its own; those that are left out are the service's again."""
+    from lakelet.cli.serve_command import limit_key  # noqa: PLC0415
+
+    limit_key(call, key, keys_file, requests=requests_per_second, size=bytes_per_second)
 
 
 @keys.command("list")

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from lakelet.errors import InvalidError, PermissionDeniedError, UnauthenticatedError
 from lakelet.service.access.caller import ANYBODY, Caller
+from lakelet.service.access.rate_limits import RateLimits
 
 _BEARER = "bearer "
 
@@ -26,8 +27,9 @@ class KnownKeys(Protocol):
 class Access:
     """Decides who sends a request; without keys everybody is `ANYBODY`."""
 
-    def __init__(self, keys: KnownKeys | None) -> None:
+    def __init__(self, keys: KnownKeys | None, limits: RateLimits | None = None) -> None:
         self._keys = keys
+        self.limits = limits or RateLimits()
 
     @property
     def asks_for_keys(self) -> bool:

@@ -16,11 +16,15 @@ EVERY_TABLE = "*"
 class Caller:
     """Somebody who sends requests: a name for logs, and rights by table; `*` is every table.
 
-    `write` includes `read`; `admin` includes both, and creates, changes and drops the table.
+    `write` includes `read`; `admin` includes both, and creates, changes and drops the table. `key_id` is that of its API key,
+    empty for callers without one; limits that are None are those of the service (`rate_limits`).
     """
 
     name: str
     rights: Mapping[str, str] = field(default_factory=dict)
+    key_id: str = ""
+    requests_per_second: int | None = None
+    bytes_per_second: int | None = None
 
     def may(self, right: str, table: str) -> bool:
         """Whether the caller has a right on a table."""

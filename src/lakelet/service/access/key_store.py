@@ -1,6 +1,7 @@
 """API keys in a file: hashed, with rights by table, revocable.
 
-    <warehouse>/service/keys.json      {"version": 1, "keys": [{"id", "name", "hash", "rights", "created_at", "revoked_at"}]}
+    <warehouse>/service/keys.json      {"version": 1, "keys": [{"id", "name", "hash", "rights", "created_at", "revoked_at",
+                                                            "requests_per_second", "bytes_per_second"}]}
 
 A key is `lk_<id>_<secret>`, its secret 244 random bits, of which SHA-256 is kept: a slow hash guards weak passwords, which these
 are not. The file is read again when it changes, so that `lakelet keys revoke` holds at once.
@@ -40,6 +41,8 @@ class ApiKey:
     rights: Mapping[str, str]
     created_at: str
     revoked_at: str | None = None
+    requests_per_second: int | None = None
+    bytes_per_second: int | None = None
 
 
 class KeyStore:
@@ -57,8 +60,16 @@ class KeyStore:
         """All keys, those that are revoked included."""
         return list(self._current().values())
 
-    def create(self, name: str, rights: Mapping[str, str]) -> str:
-        """Make a key; its text, which is shown this once."""
+    def create(
+        self,
+        name: str,
+        rights: Mapping[str, str],
+        *,
+        requests_per_second: int | None = None,
+        bytes_per_second: int | None = None,
+    ) -> str:
+        """Make a key; its text, which is shown this once. Limits that are None are those of the service, 0 is none."""
+        _check_limits(requests_per_second, bytes_per_second)
         if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
             raise InvalidError(f"name: expected 1 to {_LONGEST_NAME} characters, found {name!r}")
         for table, right in rights.items():
@@ -70,21 +81,22 @@ class KeyStore:
             raise InvalidError("rights: expected at least one, such as *=read or orders=write")
         number, secret = self._ids.uuid()[:8], f"{self._ids.uuid()}{self._ids.uuid()}".replace("-", "")
         now = timestamp_text(self._clock.now_ms() * 1000)
-        made = ApiKey(number, name, _hash(secret), dict(rights), now)
+        made = ApiKey(number, name, _hash(secret), dict(rights), now, None, requests_per_second, bytes_per_second)
         self._change(lambda keys: keys.update({number: made}))
         return f"lk_{number}_{secret}"
 
     def revoke(self, number: str) -> ApiKey:
         """Revoke a key by its id; it stays in the list."""
         now = timestamp_text(self._clock.now_ms() * 1000)
+        return self._change_one(number, lambda key: replace(key, revoked_at=key.revoked_at or now))
 
-        def change(keys: dict[str, ApiKey]) -> ApiKey:
-            if number not in keys:
-                raise NotFoundError(f"there is no key {number!r} in {self._path}")
-            keys[number] = replace(keys[number], revoked_at=keys[number].revoked_at or now)
-            return keys[number]
-
-        return self._change(change)
+    def limit(self, number: str, *, requests_per_second: int | None, bytes_per_second: int | None) -> ApiKey:
+        """Give a key limits of its own; None takes them back, 0 is no limit."""
+        _check_limits(requests_per_second, bytes_per_second)
+        return self._change_one(
+            number,
+            lambda key: replace(key, requests_per_second=requests_per_second, bytes_per_second=bytes_per_second),
+        )
 
     def caller_of(self, key: str) -> Caller | None:
         """The caller with this key, None for an unknown or revoked one."""
@@ -96,7 +108,8 @@ class KeyStore:
         is_right = hmac.compare_digest(_hash(secret), wanted)
         if found is None or kind != "lk" or not is_right or found.revoked_at is not None:
             return None
-        return Caller(f"key {found.id} ({found.name})", found.rights)
+        name = f"key {found.id} ({found.name})"
+        return Caller(name, found.rights, found.id, found.requests_per_second, found.bytes_per_second)
 
     def _current(self) -> dict[str, ApiKey]:
         with self._lock:
@@ -109,6 +122,15 @@ class KeyStore:
             if seen != self._seen:
                 self._keys, self._seen = _read(self._path), seen
             return self._keys
+
+    def _change_one(self, number: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
+        def changed(keys: dict[str, ApiKey]) -> ApiKey:
+            if number not in keys:
+                raise NotFoundError(f"there is no key {number!r} in {self._path}")
+            keys[number] = change(keys[number])
+            return keys[number]
+
+        return self._change(changed)
 
     def _change(self, change: Callable[[dict[str, ApiKey]], T]) -> T:
         """Change the keys, one process at a time: the file is replaced whole."""
@@ -150,6 +172,12 @@ def _read(path: str) -> dict[str, ApiKey]:
         return {one["id"]: ApiKey(**one) for one in document["keys"]}
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptionError(f"{path}: expected API keys as JSON, found: {error}") from None
+
+
+def _check_limits(requests_per_second: int | None, bytes_per_second: int | None) -> None:
+    for name, value in (("requests_per_second", requests_per_second), ("bytes_per_second", bytes_per_second)):
+        if value is not None and value < 0:
+            raise InvalidError(f"{name}: expected 0 or more, found {value}")
 
 
 def _hash(secret: str) -> str:

@@ -21,6 +21,7 @@ from lakelet.errors import InternalError, LakeletError, OverloadedError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
+from lakelet.service.access.rate_limits import RateLimits
 
 _LOG = logging.getLogger("lakelet.service.grpc")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -50,7 +51,10 @@ def unary(access: Access, method: Unary, *, is_open: bool = False) -> Callable[[
     async def handle(request: Any, context: Any) -> Any:
         request_id = _request_id(context)
         try:
-            return await method(request, Call(_caller(access, context, is_open=is_open), request_id))
+            caller = _caller(access, context, is_open=is_open)
+            if not is_open:
+                request = _admitted(access.limits, caller, request)
+            return await method(request, Call(caller, request_id))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -65,7 +69,8 @@ def streaming(access: Access, method: Streaming) -> Callable[[Any, Any], AsyncIt
     async def handle(request: Any, context: Any) -> AsyncIterator[Any]:
         request_id = _request_id(context)
         try:
-            async for answer in method(request, Call(_caller(access, context, is_open=False), request_id)):
+            caller = _caller(access, context, is_open=False)
+            async for answer in method(_admitted(access.limits, caller, request), Call(caller, request_id)):
                 yield answer
         except (asyncio.CancelledError, GeneratorExit):
             raise
@@ -73,6 +78,23 @@ def streaming(access: Access, method: Streaming) -> Callable[[Any, Any], AsyncIt
             await _abort(context, error, request_id)
 
     return handle
+
+
+def _admitted(limits: RateLimits, caller: Caller, request: Any) -> Any:
+    """Take a call from the limits of its caller. Messages of a stream are read no faster than they allow."""
+    if not isinstance(request, AsyncIterator):
+        limits.take(caller, request.ByteSize() if limits.counts_bytes(caller) else 0)
+        return request
+    limits.take(caller)
+    return _paced(limits, caller, request) if limits.counts_bytes(caller) else request
+
+
+async def _paced(limits: RateLimits, caller: Caller, messages: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async for message in messages:
+        wait = limits.charge(caller, message.ByteSize())
+        yield message
+        if wait:
+            await asyncio.sleep(wait)
 
 
 def _caller(access: Access, context: Any, *, is_open: bool) -> Caller:
@@ -102,4 +124,6 @@ async def _abort(context: Any, error: Exception, request_id: str) -> None:
     trailing = [("lakelet-code", codes.code), ("x-request-id", request_id), *getattr(error, "trailing", ())]
     if isinstance(error, OverloadedError):
         trailing.append(("retry-after", str(math.ceil(error.retry_after_seconds))))
+        # By this one the retry policies of gRPC clients wait.
+        trailing.append(("grpc-retry-pushback-ms", str(math.ceil(error.retry_after_seconds * 1000))))
     await context.abort(grpc.StatusCode[codes.grpc_status], detail, tuple(trailing))

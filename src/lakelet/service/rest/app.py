@@ -47,7 +47,7 @@ class RestApp:
             ("POST", "/v1/data"): write_one,
             ("POST", "/v1/data/batch"): write_batch,
         }
-        self._router = Router(routes(service, self.metrics), redirect_slashes=False)
+        self._router = Router(routes(service, self.metrics, access), redirect_slashes=False)
         self._first_ids = RandomIds().uuid()[:8]
         self._numbers = itertools.count(1)
 
@@ -62,6 +62,8 @@ class RestApp:
         self.metrics.running += 1
         try:
             caller = self._caller(scope, path)
+            if path not in _OPEN_PATHS:
+                receive = self._admitted(scope, receive, caller)
             endpoint = self._endpoints.get((method, path))
             if endpoint is not None:
                 await answer.whole(200, [_JSON], await endpoint(self._service, scope, receive, caller))
@@ -84,6 +86,26 @@ class RestApp:
             return _NOBODY if found is None else found
         self._access.check_origin(header(scope, b"host"), header(scope, b"origin"))
         return self._access.caller(header(scope, b"authorization"))
+
+    def _admitted(self, scope: Scope, receive: Receive, caller: Caller) -> Receive:
+        """Take a request from the limits of its caller; the bytes of a body of unknown length are counted as they come."""
+        limits = self._access.limits
+        if not limits.counts_bytes(caller):
+            limits.take(caller)
+            return receive
+        length = header(scope, b"content-length")
+        if length is not None and length.isdigit():
+            # Beyond the largest body the request is refused, and not sent.
+            limits.take(caller, min(int(length), self._service.settings.most_body_bytes))
+            return receive
+        limits.take(caller)
+
+        async def counted() -> Any:
+            message = await receive()
+            limits.charge(caller, len(message.get("body", b"")))
+            return message
+
+        return counted
 
     def _request_id(self, scope: Scope) -> str:
         given = header(scope, b"x-request-id")

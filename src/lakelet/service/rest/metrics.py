@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from lakelet.errors import InvalidError
+from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.service import Service
 
 _BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -32,7 +33,7 @@ class RequestMetrics:
         self.seconds[route] += seconds
 
 
-async def metrics_text(service: Service, requests: RequestMetrics) -> str:
+async def metrics_text(service: Service, requests: RequestMetrics, limits: RateLimits) -> str:
     """The text of /metrics."""
     page = _Page()
     page.head("lakelet_requests_total", "counter", "Requests that were answered.")
@@ -42,6 +43,9 @@ async def metrics_text(service: Service, requests: RequestMetrics) -> str:
     for route, buckets in sorted(requests.buckets.items()):
         _histogram(page, route, buckets, requests.seconds[route])
     page.value("lakelet_requests_running", "gauge", "Requests that are being answered.", requests.running)
+    page.value(
+        "lakelet_rate_limited_requests_total", "counter", "Requests beyond the limits of their caller.", limits.refused
+    )
     ingest = service.ingest
     page.value("lakelet_records_written_total", "counter", "Records that are durable.", ingest.records_written)
     page.value("lakelet_rest_values_total", "counter", "Values that went to payload_rest.", ingest.rest_values)

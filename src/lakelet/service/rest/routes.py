@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from lakelet.errors import InvalidError
+from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
 from lakelet.service.rest.bodies import AlterTableBody, BackupBody, ChangedConfigBody, CreateTableBody, QueryBody
 from lakelet.service.rest.metrics import RequestMetrics, metrics_text
@@ -40,9 +41,9 @@ _QUERY = msgspec.json.Decoder(QueryBody)
 _ARROW = "application/vnd.apache.arrow.stream"
 
 
-def routes(service: Service, metrics: RequestMetrics) -> list[Route]:
+def routes(service: Service, metrics: RequestMetrics, access: Access) -> list[Route]:
     """The routes over a service."""
-    edge = _Edge(service, metrics)
+    edge = _Edge(service, metrics, access)
     return [
         Route("/v1/data/{table}", edge.get_rows, methods=["GET"]),
         Route("/v1/data/{table}", edge.delete_rows, methods=["DELETE"]),
@@ -71,8 +72,9 @@ def routes(service: Service, metrics: RequestMetrics) -> list[Route]:
 class _Edge:
     """The handlers; the caller is in the state of the request."""
 
-    def __init__(self, service: Service, metrics: RequestMetrics) -> None:
+    def __init__(self, service: Service, metrics: RequestMetrics, access: Access) -> None:
         self._service = service
+        self._access = access
         self._metrics = metrics
 
     async def get_rows(self, request: Request) -> Response:
@@ -182,7 +184,7 @@ class _Edge:
         return _json({"nodes": nodes, "total": len(nodes)})
 
     async def metrics(self, _: Request) -> Response:
-        text = await metrics_text(self._service, self._metrics)
+        text = await metrics_text(self._service, self._metrics, self._access.limits)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, _: Request) -> Response:

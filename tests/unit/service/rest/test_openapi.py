@@ -16,6 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from lakelet.service.access.access import Access
 from lakelet.service.rest.metrics import RequestMetrics
 from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.routes import routes
@@ -30,7 +31,7 @@ def test_every_route_is_described(tmp_path: Path) -> None:
     with ServedLake(tmp_path) as served:
         there = {
             (route.path.replace(":anything", ""), method)
-            for route in routes(served.service, RequestMetrics())
+            for route in routes(served.service, RequestMetrics(), Access(None))
             for method in (route.methods or set()) - {"HEAD"}
         }
     there |= {("/v1/data", "POST"), ("/v1/data/batch", "POST")}
