@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
-_FURTHER = ("request_id", "status", "ms")
+_FURTHER = ("request_id", "status", "ms", "audit")
 
 
 class JsonLines(logging.Formatter):

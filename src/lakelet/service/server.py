@@ -2,7 +2,7 @@
 
     start    certificates, lake, served tables, rows of crashed processes ── listen ── ready
     SIGTERM  no further connections ── running requests are answered ── waiting rows are written ── all rows are committed
-    SIGHUP   certificates are read again
+    SIGHUP   certificates are read again, the audit log is opened again
 
 A second signal stops the wait for requests; rows that were acknowledged are in logs in any case.
 """
@@ -23,6 +23,7 @@ import uvicorn
 from lakelet.catalog import connect
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.service.access.access import Access, check_keys_required, is_loopback
+from lakelet.service.access.audit_log import AuditLog
 from lakelet.service.access.key_store import KeyStore, first_admin_key, keys_path
 from lakelet.service.access.rate_limits import RateLimit, RateLimits
 from lakelet.service.grpc.grpc_server import GrpcServer
@@ -34,6 +35,7 @@ from lakelet.service.settings import ServiceSettings
 
 _LOG = logging.getLogger("lakelet.service")
 _BACKLOG = 2048
+_COUNT_SECONDS = 60.0
 
 Told = Callable[[str], None]
 
@@ -54,7 +56,8 @@ async def _serve(
 ) -> None:
     tls = ServerTls.of_settings(settings)
     lake = connect(settings.warehouse, dict(options))
-    access = _access(settings, lake.location, tell)
+    audit = AuditLog(settings.audit_file, sql=settings.audit_sql, writes=settings.audit_writes)
+    access = _access(settings, lake.location, audit, tell)
     listener = _listener(settings.host, settings.port)
     settings = replace(settings, port=listener.getsockname()[1])
     open_backup = None if settings.backup is None else partial(connect, settings.backup, dict(backup_options))
@@ -63,8 +66,9 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
-    loop.add_signal_handler(signal.SIGHUP, _reload, tls)
+    loop.add_signal_handler(signal.SIGHUP, _reload, tls, audit)
     await service.start()
+    counting = asyncio.create_task(_flush_counts(audit))
     rpc: GrpcServer | None = None
     try:
         if settings.grpc_port is not None:
@@ -81,11 +85,24 @@ async def _serve(
         if rpc is not None:
             await rpc.stop(settings.drain_seconds)
         await service.stop()
+        counting.cancel()
+        audit.close()
     _LOG.info("stopped: all rows are committed or in logs")
 
 
-def _reload(tls: ServerTls | None) -> None:
-    """Read the files again that may change while the process runs; those that are wrong are told, and the old ones hold."""
+async def _flush_counts(audit: AuditLog) -> None:
+    """Have the audit log tell each minute how much was written."""
+    while True:
+        await asyncio.sleep(_COUNT_SECONDS)
+        audit.flush_counts()
+
+
+def _reload(tls: ServerTls | None, audit: AuditLog) -> None:
+    """Open the files again that may change while the process runs; those that are wrong are told, and the old ones hold."""
+    try:
+        audit.reopen()
+    except LakeletError as error:
+        _LOG.error("the audit log stays where it was: %s", error)
     if tls is not None:
         try:
             tls.reload()
@@ -95,15 +112,15 @@ def _reload(tls: ServerTls | None) -> None:
             _LOG.info("the certificates were read again")
 
 
-def _access(settings: ServiceSettings, location: str, tell: Told) -> Access:
+def _access(settings: ServiceSettings, location: str, audit: AuditLog, tell: Told) -> Access:
     limits = RateLimits(RateLimit(settings.requests_per_second, settings.bytes_per_second))
     if not check_keys_required(settings.host, require_keys=settings.require_keys):
-        return Access(None, limits)
-    store = KeyStore(keys_path(settings.keys_file, location))
+        return Access(None, limits, audit)
+    store = KeyStore(keys_path(settings.keys_file, location), when_changed=audit.keys_changed)
     made = first_admin_key(store)
     if made is not None:
         tell(f"the first API key, with all rights; it is shown only now: {made}")
-    return Access(store, limits)
+    return Access(store, limits, audit)
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -66,6 +66,17 @@ class ServiceSettings:
     query_running: int = _setting(8, "Queries that run at the same time; a few more wait.", least=1, most=1000)
     query_memory: str | None = _setting(None, "Memory of all queries together, such as 2GB; DuckDB decides by default.")
     slow_query_seconds: int = _setting(5, "Queries that take as long are logged.", least=0, most=86_400)
+    audit_file: str | None = _setting(None, "The file of the audit log; by default its lines are in the log.")
+    audit_sql: str = _setting(
+        "digest",
+        "How the audit log tells queries: by the SHA-256 of their text, the text, or not.",
+        choices=("digest", "text", "none"),
+    )
+    audit_writes: str = _setting(
+        "count",
+        "How the audit log tells writes: their number by caller and table, a line each, or not.",
+        choices=("count", "each", "none"),
+    )
     log_level: str = _setting("info", "How much is logged.", choices=("debug", "info", "warning", "error"))
 
 

@@ -24,6 +24,9 @@ TlsClientCaOption = Annotated[
     str | None,
     typer.Option("--tls-client-ca", metavar="FILE", help="CAs (PEM) that a client's certificate must be of."),
 ]
+AuditFileOption = Annotated[
+    str | None, typer.Option("--audit-file", metavar="FILE", help="The audit log; by default among the log's lines.")
+]
 RequestsOption = Annotated[
     int | None,
     typer.Option("--requests-per-second", metavar="N", min=0, help="Requests of the key in a second; 0 is no limit."),
@@ -70,6 +73,7 @@ def serve(
     tls_certificate: TlsCertificateOption = None,
     tls_key: TlsKeyOption = None,
     tls_client_ca: TlsClientCaOption = None,
+    audit_file: AuditFileOption = None,
     most_body_bytes: Annotated[
         int | None, typer.Option("--most-body-bytes", metavar="N", help="The largest body of a request.")
     ] = None,
@@ -95,6 +99,7 @@ def serve(
         "tls_certificate": tls_certificate,
         "tls_key": tls_key,
         "tls_client_ca": tls_client_ca,
+        "audit_file": audit_file,
         "most_body_bytes": most_body_bytes,
         "drain_seconds": drain_seconds,
         "log_level": log_level,

@@ -11,6 +11,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from lakelet.errors import InvalidError, PermissionDeniedError, UnauthenticatedError
+from lakelet.service.access.audit_log import AuditLog
 from lakelet.service.access.caller import ANYBODY, Caller
 from lakelet.service.access.rate_limits import RateLimits
 
@@ -27,9 +28,10 @@ class KnownKeys(Protocol):
 class Access:
     """Decides who sends a request; without keys everybody is `ANYBODY`."""
 
-    def __init__(self, keys: KnownKeys | None, limits: RateLimits | None = None) -> None:
+    def __init__(self, keys: KnownKeys | None, limits: RateLimits | None = None, audit: AuditLog | None = None) -> None:
         self._keys = keys
         self.limits = limits or RateLimits()
+        self.audit = audit
 
     @property
     def asks_for_keys(self) -> bool:

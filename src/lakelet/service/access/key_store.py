@@ -48,8 +48,16 @@ class ApiKey:
 class KeyStore:
     """The keys of a service; for any number of threads and processes."""
 
-    def __init__(self, path: str, clock: Clock | None = None, ids: Ids | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        when_changed: Callable[[Mapping[str, ApiKey], Mapping[str, ApiKey]], None] | None = None,
+    ) -> None:
         self._path = path
+        self._when_changed = when_changed
+        self._was_read = False
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
         self._lock = threading.Lock()
@@ -116,11 +124,14 @@ class KeyStore:
             try:
                 stat = os.stat(self._path)
             except FileNotFoundError:
-                self._seen, self._keys = None, {}
+                self._seen, self._keys, self._was_read = None, {}, True
                 return self._keys
             seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if seen != self._seen:
-                self._keys, self._seen = _read(self._path), seen
+                before, self._keys, self._seen = self._keys, _read(self._path), seen
+                if self._when_changed is not None and self._was_read:
+                    self._when_changed(before, self._keys)
+                self._was_read = True
             return self._keys
 
     def _change_one(self, number: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:

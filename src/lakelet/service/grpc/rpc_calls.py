@@ -12,14 +12,16 @@ import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import grpc
 
+from lakelet.clock import SystemClock
 from lakelet.error_codes import codes_of
 from lakelet.errors import InternalError, LakeletError, OverloadedError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
+from lakelet.service.access.audit_log import AuditedRequest
 from lakelet.service.access.caller import Caller
 from lakelet.service.access.rate_limits import RateLimits
 
@@ -27,6 +29,7 @@ _LOG = logging.getLogger("lakelet.service.grpc")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _NOBODY = Caller("nobody")
 _IDS = RandomIds()
+_CLOCK = SystemClock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +52,18 @@ def unary(access: Access, method: Unary, *, is_open: bool = False) -> Callable[[
     """The handler of an RPC with one answer; `is_open` where no key is needed."""
 
     async def handle(request: Any, context: Any) -> Any:
-        request_id = _request_id(context)
-        try:
-            caller = _caller(access, context, is_open=is_open)
-            if not is_open:
-                request = _admitted(access.limits, caller, request)
-            return await method(request, Call(caller, request_id))
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            await _abort(context, error, request_id)
+        with _AuditedCall(access, context, method.__name__, request) as audited:
+            try:
+                caller = audited.caller = _caller(access, context, is_open=is_open)
+                if not is_open:
+                    request = _admitted(access.limits, caller, request)
+                return await method(request, Call(caller, audited.request_id))
+            except asyncio.CancelledError:
+                audited.result = "cancelled"
+                raise
+            except Exception as error:
+                audited.result = codes_of(error).code
+                await _abort(context, error, audited.request_id)
 
     return handle
 
@@ -67,17 +72,48 @@ def streaming(access: Access, method: Streaming) -> Callable[[Any, Any], AsyncIt
     """The handler of an RPC with a stream of answers."""
 
     async def handle(request: Any, context: Any) -> AsyncIterator[Any]:
-        request_id = _request_id(context)
-        try:
-            caller = _caller(access, context, is_open=False)
-            async for answer in method(_admitted(access.limits, caller, request), Call(caller, request_id)):
-                yield answer
-        except (asyncio.CancelledError, GeneratorExit):
-            raise
-        except Exception as error:
-            await _abort(context, error, request_id)
+        with _AuditedCall(access, context, method.__name__, request) as audited:
+            try:
+                caller = audited.caller = _caller(access, context, is_open=False)
+                request = _admitted(access.limits, caller, request)
+                async for answer in method(request, Call(caller, audited.request_id)):
+                    yield answer
+            except (asyncio.CancelledError, GeneratorExit):
+                audited.result = "cancelled"
+                raise
+            except Exception as error:
+                audited.result = codes_of(error).code
+                await _abort(context, error, audited.request_id)
 
     return handle
+
+
+class _AuditedCall:
+    """A call until its end, when the audit log is told of it."""
+
+    def __init__(self, access: Access, context: Any, action: str, request: Any) -> None:
+        self.caller = _NOBODY
+        self.request_id = _request_id(context)
+        self.result = "ok"
+        self._audit = access.audit
+        self._action = action
+        self._context = context
+        self._request = request
+        self._started = 0.0 if self._audit is None else _CLOCK.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._audit is None:
+            return
+        table = getattr(self._request, "table", None) or getattr(self._request, "table_name", None)
+        sql = getattr(self._request, "sql", None)
+        seconds = _CLOCK.monotonic() - self._started
+        peer = self._context.peer()
+        self._audit.request(
+            AuditedRequest(self._action, self.caller, "grpc", peer, self.request_id, self.result, seconds, table, sql)
+        )
 
 
 def _admitted(limits: RateLimits, caller: Caller, request: Any) -> Any:

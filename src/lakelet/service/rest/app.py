@@ -15,14 +15,16 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.routing import Router
 
+from lakelet.error_codes import codes_of
 from lakelet.errors import InternalError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
+from lakelet.service.access.audit_log import AuditedRequest
 from lakelet.service.access.caller import Caller
 from lakelet.service.rest.ingest_endpoints import write_batch, write_one
 from lakelet.service.rest.metrics import RequestMetrics
 from lakelet.service.rest.problem import CONTENT_TYPE, Headers, plain_problem, problem_of
-from lakelet.service.rest.request_body import DisconnectedError, Receive, Scope, Send, header
+from lakelet.service.rest.request_body import AUDITED_TABLE, DisconnectedError, Receive, Scope, Send, header
 from lakelet.service.rest.routes import routes
 from lakelet.service.service import Service
 
@@ -30,6 +32,7 @@ _LOG = logging.getLogger("lakelet.service.rest")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # What a probe may ask without a key: none of it tells anything about tables.
 _OPEN_PATHS = frozenset(("/v1/health", "/v1/health/live", "/v1/health/ready"))
+_LONGEST_ACTION = 200
 _JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
 _NOBODY = Caller("nobody")
 
@@ -60,6 +63,7 @@ class RestApp:
         answer = _Answer(send, request_id)
         method, path = scope["method"], scope["path"]
         self.metrics.running += 1
+        caller = _NOBODY
         try:
             caller = self._caller(scope, path)
             if path not in _OPEN_PATHS:
@@ -70,15 +74,19 @@ class RestApp:
             else:
                 # With an application in the scope the router raises its errors, instead of answering in a form of its own.
                 scope["app"] = self
-                scope["state"] = {"caller": caller, "request_id": request_id}
+                scope["state"] = {"caller": caller, "request_id": request_id, "audited": {}}
                 await self._router(scope, receive, answer.send)
         except DisconnectedError:
-            answer.status = 499
+            answer.status, answer.result = 499, "disconnected"
         except Exception as error:
             await answer.problem(error)
         finally:
             self.metrics.running -= 1
-            self._note(scope, method, answer, self._service.clock.monotonic() - started, is_row=endpoint_is_row(path))
+            seconds = self._service.clock.monotonic() - started
+            is_row, audit = endpoint_is_row(path), self._access.audit
+            self._note(scope, method, answer, seconds, is_row=is_row)
+            if audit is not None and not (is_row and audit.write(caller, scope.get(AUDITED_TABLE), answer.result)):
+                audit.request(_audited(scope, caller, answer, seconds))
 
     def _caller(self, scope: Scope, path: str) -> Caller:
         if path in _OPEN_PATHS:
@@ -129,6 +137,25 @@ class RestApp:
             )
 
 
+def _audited(scope: Scope, caller: Caller, answer: _Answer, seconds: float) -> AuditedRequest:
+    """A request as the audit log tells it. What only the body says is noted by the handler that read it."""
+    action = {"/v1/data": "write", "/v1/data/batch": "write_batch"}.get(scope["path"])
+    told: dict[str, str] = scope.get("state", {}).get("audited", {})
+    if action is None or scope["method"] != "POST":
+        handler = scope.get("endpoint")
+        # A request that was denied before its operation was known is told by its path.
+        action = f"{scope['method']} {scope['path']}"[:_LONGEST_ACTION] if handler is None else handler.__name__
+        found = scope.get("path_params", {})
+        table = told.get("table") or found.get("table") or found.get("table_name")
+    else:
+        table = scope.get(AUDITED_TABLE)
+    client = scope.get("client")
+    peer = f"{client[0]}:{client[1]}" if client else ""
+    return AuditedRequest(
+        action, caller, "rest", peer, answer.request_id, answer.result, seconds, table, told.get("sql")
+    )
+
+
 def endpoint_is_row(path: str) -> bool:
     """Whether a path is one of ingest."""
     return path in ("/v1/data", "/v1/data/batch")
@@ -141,6 +168,7 @@ class _Answer:
         self._send = send
         self.request_id = request_id
         self.status = 500
+        self.result = "ok"
         self._begun = False
 
     async def send(self, message: Any) -> None:
@@ -162,6 +190,7 @@ class _Answer:
 
     async def problem(self, error: Exception) -> None:
         """Send a problem document, unless an answer is under way: that one ends where it is, and its client sees that it did."""
+        self.result = codes_of(error).code
         if isinstance(error, HTTPException):
             await self._http_problem(error)
             return
@@ -172,7 +201,7 @@ class _Answer:
 
     async def _http_problem(self, error: HTTPException) -> None:
         """An error of the router: an unknown path, or a method that a path does not have."""
-        code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid")
+        code = self.result = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid")
         body = plain_problem(error.status_code, code, error.detail, self.request_id)
         headers = [(name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items()]
         await self.whole(error.status_code, [(b"content-type", CONTENT_TYPE), *headers], body)

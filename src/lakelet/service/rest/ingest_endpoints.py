@@ -14,7 +14,7 @@ from lakelet.service.access.caller import WRITE, Caller
 from lakelet.service.ingest.arrow_records import decode_arrow
 from lakelet.service.ingest.record import check_id
 from lakelet.service.rest.bodies import RecordBody, WriteBody
-from lakelet.service.rest.request_body import Receive, Scope, decode_json, header, read_body
+from lakelet.service.rest.request_body import AUDITED_TABLE, Receive, Scope, decode_json, header, read_body
 from lakelet.service.service import Service
 from lakelet.service.timestamps import parse_timestamp
 from lakelet.service.values import BatchRequest, JsonLines, Record, WriteRequest, WriteResult
@@ -29,6 +29,7 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 async def write_one(service: Service, scope: Scope, receive: Receive, caller: Caller) -> bytes:
     """Write the record of a request; the body of the answer."""
     body = decode_json(await read_body(scope, receive, service.settings.most_body_bytes), _WRITE)
+    scope[AUDITED_TABLE] = body.table
     record = Record(check_id(body.id), parse_timestamp(body.timestamp), body.payload)
     return encoded_result(await service.write(WriteRequest(body.table, record), caller))
 
@@ -39,6 +40,7 @@ async def write_batch(service: Service, scope: Scope, receive: Receive, caller: 
     table, partial = query.get("table", ""), _flag(query, "partial")
     if not table:
         raise InvalidError("table: missing; name it by ?table=")
+    scope[AUDITED_TABLE] = table
     caller.check(WRITE, table)
     service.tables.open(table)
     body = await read_body(scope, receive, service.settings.most_body_bytes)

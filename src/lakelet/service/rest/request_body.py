@@ -17,6 +17,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 T = TypeVar("T")
 
 DEEPEST_JSON = 100
+# Where the paths of ingest leave the name of the table in the scope, for the audit log.
+AUDITED_TABLE = "lakelet.table"
 
 
 class DisconnectedError(Exception):

@@ -91,6 +91,7 @@ class _Edge:
         from lakelet.service.query.query_engine import QueryRequest  # noqa: PLC0415 - DuckDB is loaded by the first query.
 
         body = await self._body(request, _QUERY)
+        request.state.audited["sql"] = body.sql
         asked = QueryRequest(
             body.sql,
             params=body.params,
@@ -108,6 +109,7 @@ class _Edge:
 
     async def create_table(self, request: Request) -> Response:
         body = await self._body(request, _CREATE)
+        request.state.audited["table"] = body.table_name
         config = None if body.config is None else TableConfig(**msgspec.structs.asdict(body.config))
         asked = CreateTableRequest(body.table_name, config, body.if_not_exists)
         info, is_new = await self._service.create_table(asked, _caller(request))
@@ -138,11 +140,13 @@ class _Edge:
 
     async def trigger_backup(self, request: Request) -> Response:
         body = await self._body(request, _BACKUP)
+        request.state.audited["table"] = body.table
         done = await self._service.trigger_backup(BackupRequest(body.table, body.id, body.day), _caller(request))
         return _json({"success": True, "message": done.message, "files_backed_up": done.files})
 
     async def recover(self, request: Request) -> Response:
         body = await self._body(request, _BACKUP)
+        request.state.audited["table"] = body.table
         done = await self._service.recover(BackupRequest(body.table, body.id, body.day), _caller(request))
         return _json({"success": True, "message": done.message, "files_recovered": done.files})
 

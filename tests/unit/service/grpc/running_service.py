@@ -16,6 +16,7 @@ from grpc_tools import protoc
 
 from lakelet.catalog.connect import connect
 from lakelet.service.access.access import Access, KnownKeys
+from lakelet.service.access.audit_log import AuditLog
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.service import Service
@@ -72,13 +73,13 @@ def compiled_client(text: str, service: str) -> Compiled:
 
 @asynccontextmanager
 async def running(
-    folder: Path, keys: KnownKeys | None = None, limits: RateLimits | None = None
+    folder: Path, keys: KnownKeys | None = None, limits: RateLimits | None = None, audit: AuditLog | None = None
 ) -> AsyncIterator[tuple[Service, Any]]:
     """A service that runs, and a channel to it."""
     settings = ServiceSettings(warehouse=str(folder / "lake"), wal_folder=str(folder / "wal"), most_body_bytes=1 << 20)
     service = Service(connect(settings.warehouse), settings)
     await service.start()
-    server = GrpcServer(service, Access(keys, limits))
+    server = GrpcServer(service, Access(keys, limits, audit))
     port = await server.start("127.0.0.1", 0)
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
