@@ -29,6 +29,7 @@ from lakelet.service.access.rate_limits import RateLimit, RateLimits
 from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.log_lines import log_as_json
 from lakelet.service.rest.app import RestApp
+from lakelet.service.running_queries import RunningQueries
 from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
@@ -62,7 +63,8 @@ async def _serve(
     settings = replace(settings, port=listener.getsockname()[1])
     open_backup = None if settings.backup is None else partial(connect, settings.backup, dict(backup_options))
     service = Service(lake, settings, open_backup=open_backup)
-    server = _RestServer(RestApp(service, access), settings, tls)
+    queries = RunningQueries(service)
+    server = _RestServer(RestApp(service, access, queries), settings, tls)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
@@ -72,7 +74,7 @@ async def _serve(
     rpc: GrpcServer | None = None
     try:
         if settings.grpc_port is not None:
-            rpc = GrpcServer(service, access, tls)
+            rpc = GrpcServer(service, access, tls, queries)
             port = await rpc.start(settings.host, settings.grpc_port)
             tell(f"gRPC on {_shown(settings.host)}:{port}")
         if not access.asks_for_keys:

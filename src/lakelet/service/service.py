@@ -13,7 +13,7 @@ import asyncio
 import fnmatch
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -170,7 +170,7 @@ class Service:
         engine = await self._started_engine()
         return await self._start_query(json_answer, engine, request, ReadableTables(self.tables, caller))
 
-    async def query_arrow(self, request: QueryRequest, caller: Caller) -> AsyncIterator[bytes]:
+    async def query_arrow(self, request: QueryRequest, caller: Caller) -> AsyncGenerator[bytes]:
         """The answer to a SELECT as the bytes of an Arrow IPC stream. The first of them are there, or the error is raised, when
         this returns."""
         engine = await self._started_engine()
@@ -320,7 +320,7 @@ class Service:
             return await self._in_thread(self._new_engine)
         return self._engine
 
-    async def _streamed(self, first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    async def _streamed(self, first: bytes, parts: Iterator[bytes]) -> AsyncGenerator[bytes]:
         part: bytes | None = first
         try:
             while part is not None:

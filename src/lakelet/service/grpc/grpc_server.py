@@ -17,6 +17,7 @@ from lakelet.service.grpc.lakelet_edge import LakeletEdge
 from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class, service_methods
 from lakelet.service.grpc.olap_edge import OlapEdge
 from lakelet.service.grpc.rpc_calls import streaming, unary
+from lakelet.service.running_queries import RunningQueries
 from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
 
@@ -36,7 +37,13 @@ class Edge(Protocol):
 class GrpcServer:
     """A server that listens from `start` to `stop`."""
 
-    def __init__(self, service: Service, access: Access, tls: ServerTls | None = None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        access: Access,
+        tls: ServerTls | None = None,
+        queries: RunningQueries | None = None,
+    ) -> None:
         self._service = service
         self._tls = tls
         self._health = _Health(service)
@@ -48,7 +55,8 @@ class GrpcServer:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        for name, edge in ((OLAP, OlapEdge(service)), (LAKELET, LakeletEdge(service))):
+        queries = queries or RunningQueries(service)
+        for name, edge in ((OLAP, OlapEdge(service, queries)), (LAKELET, LakeletEdge(service, queries))):
             handlers = dict(_handlers(name, edge, access))
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)

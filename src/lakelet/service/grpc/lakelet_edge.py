@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from lakelet.service.grpc.olap_edge import record_of_message
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.grpc.struct_values import params_of
 from lakelet.service.ingest.arrow_records import decode_arrow
+from lakelet.service.running_queries import RunningQueries
 from lakelet.service.service import Service
 from lakelet.service.values import BatchRequest, Record, RefusedRecord, WriteResult
 
@@ -22,8 +24,9 @@ class LakeletEdge:
 
     open_methods: frozenset[str] = frozenset()
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, queries: RunningQueries) -> None:
         self._service = service
+        self._queries = queries
 
     async def write_batch(self, message: Any, call: Call) -> Any:
         """Write a batch."""
@@ -46,23 +49,23 @@ class LakeletEdge:
         return _answer(WriteResult(written, rest, tuple(refused)))
 
     async def query_arrow(self, message: Any, call: Call) -> AsyncIterator[Any]:
-        """Answer a SELECT as an Arrow IPC stream."""
+        """Answer a SELECT as an Arrow IPC stream; a caller that goes away ends the query."""
         from lakelet.service.query.query_engine import QueryRequest  # noqa: PLC0415 - DuckDB is loaded by the first query.
 
         request = QueryRequest(
             message.sql,
             params=params_of(message.params),
-            request_id=call.query_id(call.request_id),
             time_zone=message.time_zone or None,
             timeout_seconds=message.timeout_seconds or None,
         )
         made = message_class("lakelet.v1.QueryArrowResponse")
-        async for part in await self._service.query_arrow(request, call.caller):
-            yield made(arrow=part)
+        async with aclosing(self._queries.arrow(request, call.caller, call.request_id)) as parts:
+            async for part in parts:
+                yield made(arrow=part)
 
     async def cancel_query(self, message: Any, call: Call) -> Any:
-        """Interrupt a query of the caller."""
-        await self._service.cancel_query(call.query_id(message.request_id))
+        """Interrupt a query of the caller; one with all rights may interrupt those of others."""
+        await self._queries.cancel(call.caller, message.request_id)
         return message_class("lakelet.v1.CancelQueryResponse")()
 
     async def _write(self, message: Any, call: Call) -> WriteResult:

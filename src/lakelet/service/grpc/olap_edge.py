@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from lakelet.service.grpc.message_types import message_class
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.grpc.struct_values import payload_of, timestamp_us_of
 from lakelet.service.ingest.record import check_id
+from lakelet.service.running_queries import RunningQueries
 from lakelet.service.service import Service
 from lakelet.service.values import (
     BackupRequest,
@@ -33,8 +33,9 @@ class OlapEdge:
 
     open_methods = frozenset(("HealthCheck",))
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, queries: RunningQueries) -> None:
         self._service = service
+        self._queries = queries
 
     async def write(self, message: Any, call: Call) -> Any:
         """Write one record."""
@@ -45,12 +46,7 @@ class OlapEdge:
         """Answer a SELECT as JSON; a caller that goes away ends the query."""
         from lakelet.service.query.query_engine import QueryRequest  # noqa: PLC0415 - DuckDB is loaded by the first query.
 
-        request = QueryRequest(message.sql, request_id=call.query_id(call.request_id))
-        try:
-            found = await self._service.query_json(request, call.caller)
-        except asyncio.CancelledError:
-            await self._service.cancel_query(call.query_id(call.request_id))
-            raise
+        found = await self._queries.json(QueryRequest(message.sql), call.caller, call.request_id)
         return _message("QueryResponse", result_json=found)
 
     async def create_table(self, message: Any, call: Call) -> Any:

@@ -39,10 +39,6 @@ class Call:
     caller: Caller
     request_id: str
 
-    def query_id(self, request_id: str) -> str:
-        """The id of a query of this caller: nobody cancels the queries of others."""
-        return f"{self.caller.name}/{request_id}"
-
 
 Unary = Callable[[Any, Call], Awaitable[Any]]
 Streaming = Callable[[Any, Call], AsyncIterator[Any]]

@@ -26,6 +26,7 @@ from lakelet.service.rest.metrics import RequestMetrics
 from lakelet.service.rest.problem import CONTENT_TYPE, Headers, plain_problem, problem_of
 from lakelet.service.rest.request_body import AUDITED_TABLE, DisconnectedError, Receive, Scope, Send, header
 from lakelet.service.rest.routes import routes
+from lakelet.service.running_queries import GoneError, RunningQueries
 from lakelet.service.service import Service
 
 _LOG = logging.getLogger("lakelet.service.rest")
@@ -42,7 +43,7 @@ Endpoint = Callable[[Service, Scope, Receive, Caller], Awaitable[bytes]]
 class RestApp:
     """The ASGI application over a service."""
 
-    def __init__(self, service: Service, access: Access) -> None:
+    def __init__(self, service: Service, access: Access, queries: RunningQueries | None = None) -> None:
         self._service = service
         self._access = access
         self.metrics = RequestMetrics()
@@ -50,7 +51,9 @@ class RestApp:
             ("POST", "/v1/data"): write_one,
             ("POST", "/v1/data/batch"): write_batch,
         }
-        self._router = Router(routes(service, self.metrics, access), redirect_slashes=False)
+        self._router = Router(
+            routes(service, self.metrics, access, queries or RunningQueries(service)), redirect_slashes=False
+        )
         self._first_ids = RandomIds().uuid()[:8]
         self._numbers = itertools.count(1)
 
@@ -76,7 +79,7 @@ class RestApp:
                 scope["app"] = self
                 scope["state"] = {"caller": caller, "request_id": request_id, "audited": {}}
                 await self._router(scope, receive, answer.send)
-        except DisconnectedError:
+        except (DisconnectedError, GoneError):
             answer.status, answer.result = 499, "disconnected"
         except Exception as error:
             await answer.problem(error)

@@ -16,6 +16,7 @@ _NUMBER: dict[str, Any] = {"type": "integer"}
 _FLAG: dict[str, Any] = {"type": "string", "enum": ["true", "false"]}
 _NAME: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"}
 _ID: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 1024}
+_REQUEST_ID: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}
 _MOMENT: dict[str, Any] = {
     "type": "string",
     "format": "date-time",
@@ -85,6 +86,11 @@ def _paths() -> dict[str, Any]:
             "delete": _operation("Delete the records of an id", "Deleted", row),
         },
         "/v1/query": {"post": _query()},
+        "/v1/query/{request_id}": {
+            "delete": _operation(
+                "Cancel the query of a request", "Cancelled", [_parameter("request_id", "path", _REQUEST_ID)]
+            )
+        },
         "/v1/tables": {
             "get": _operation("List tables", "Tables", [_parameter("pattern", "query", _TEXT)]),
             "post": _operation(
@@ -201,6 +207,7 @@ def _answers() -> dict[str, Any]:
         "Records": _object({"records": _list(record), "total": _NUMBER}),
         "Deleted": _object({**_DONE, "deleted": _NUMBER}),
         "QueryAnswer": _object({"result_json": {**_TEXT, "description": "The text of a JSON array of objects."}}),
+        "Cancelled": _object({**_DONE, "cancelled": _NUMBER}),
         "Tables": _object({"tables": _list(_object({**named, **status, **counts})), "total": _NUMBER}),
         "Described": _object({"table_info": info, "stats": stats}),
         "Changed": _object({**_DONE, "table_info": info}),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -17,7 +19,8 @@ from lakelet.service.access.caller import Caller
 from lakelet.service.rest.bodies import AlterTableBody, BackupBody, ChangedConfigBody, CreateTableBody, QueryBody
 from lakelet.service.rest.metrics import RequestMetrics, metrics_text
 from lakelet.service.rest.openapi import openapi_json
-from lakelet.service.rest.request_body import decode_json, read_body
+from lakelet.service.rest.request_body import Receive, Scope, Send, decode_json, read_body
+from lakelet.service.running_queries import RunningQueries
 from lakelet.service.service import Service
 from lakelet.service.timestamps import timestamp_text
 from lakelet.service.values import (
@@ -41,15 +44,16 @@ _QUERY = msgspec.json.Decoder(QueryBody)
 _ARROW = "application/vnd.apache.arrow.stream"
 
 
-def routes(service: Service, metrics: RequestMetrics, access: Access) -> list[Route]:
+def routes(service: Service, metrics: RequestMetrics, access: Access, queries: RunningQueries) -> list[Route]:
     """The routes over a service."""
-    edge = _Edge(service, metrics, access)
+    edge = _Edge(service, metrics, access, queries)
     return [
         Route("/v1/data/{table}", edge.get_rows, methods=["GET"]),
         Route("/v1/data/{table}", edge.delete_rows, methods=["DELETE"]),
         Route("/v1/data/{table}/{id:anything}", edge.get_rows, methods=["GET"]),
         Route("/v1/data/{table}/{id:anything}", edge.delete_rows, methods=["DELETE"]),
         Route("/v1/query", edge.query, methods=["POST"]),
+        Route("/v1/query/{request_id}", edge.cancel_query, methods=["DELETE"]),
         Route("/v1/tables", edge.list_tables, methods=["GET"]),
         Route("/v1/tables", edge.create_table, methods=["POST"]),
         Route("/v1/tables/{table_name}", edge.describe_table, methods=["GET"]),
@@ -72,8 +76,9 @@ def routes(service: Service, metrics: RequestMetrics, access: Access) -> list[Ro
 class _Edge:
     """The handlers; the caller is in the state of the request."""
 
-    def __init__(self, service: Service, metrics: RequestMetrics, access: Access) -> None:
+    def __init__(self, service: Service, metrics: RequestMetrics, access: Access, queries: RunningQueries) -> None:
         self._service = service
+        self._queries = queries
         self._access = access
         self._metrics = metrics
 
@@ -95,13 +100,29 @@ class _Edge:
         asked = QueryRequest(
             body.sql,
             params=body.params,
-            request_id=request.state.request_id,
             time_zone=body.time_zone,
             timeout_seconds=body.timeout_seconds,
         )
-        if _ARROW in request.headers.get("accept", ""):
-            return StreamingResponse(await self._service.query_arrow(asked, _caller(request)), media_type=_ARROW)
-        return _json({"result_json": await self._service.query_json(asked, _caller(request))})
+        gone = asyncio.ensure_future(_disconnected(request.receive))
+        owned = (asked, _caller(request), request.state.request_id, gone)
+        if _ARROW not in request.headers.get("accept", ""):
+            try:
+                return _json({"result_json": await self._queries.json(*owned)})
+            finally:
+                gone.cancel()
+        parts = self._queries.arrow(*owned)
+        try:
+            # The first part, or an error that is answered as one.
+            first = await anext(parts)
+        except BaseException:
+            gone.cancel()
+            raise
+        return _StreamedQuery(_with_first(first, parts, gone), media_type=_ARROW)
+
+    async def cancel_query(self, request: Request) -> Response:
+        cancelled = await self._queries.cancel(_caller(request), request.path_params["request_id"])
+        message = f"{cancelled} {'query' if cancelled == 1 else 'queries'} cancelled"
+        return _json({"success": True, "message": message, "cancelled": cancelled})
 
     async def list_tables(self, request: Request) -> Response:
         found = await self._service.list_tables(request.query_params.get("pattern", ""), _caller(request))
@@ -198,6 +219,32 @@ class _Edge:
         return decode_json(
             await read_body(request.scope, request.receive, self._service.settings.most_body_bytes), decoder
         )
+
+
+class _StreamedQuery(StreamingResponse):
+    """A stream whose parts themselves end when the client goes away, and are closed in any case."""
+
+    body_iterator: AsyncGenerator[bytes]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self.body_iterator):
+            await self.stream_response(send)
+
+
+async def _with_first(first: bytes, parts: AsyncGenerator[bytes], gone: asyncio.Future[None]) -> AsyncGenerator[bytes]:
+    try:
+        async with aclosing(parts):
+            yield first
+            async for part in parts:
+                yield part
+    finally:
+        gone.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Returns when the client is gone; its request has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _caller(request: Request) -> Caller:

@@ -73,10 +73,16 @@ def compiled_client(text: str, service: str) -> Compiled:
 
 @asynccontextmanager
 async def running(
-    folder: Path, keys: KnownKeys | None = None, limits: RateLimits | None = None, audit: AuditLog | None = None
+    folder: Path,
+    keys: KnownKeys | None = None,
+    limits: RateLimits | None = None,
+    audit: AuditLog | None = None,
+    **further: Any,
 ) -> AsyncIterator[tuple[Service, Any]]:
     """A service that runs, and a channel to it."""
-    settings = ServiceSettings(warehouse=str(folder / "lake"), wal_folder=str(folder / "wal"), most_body_bytes=1 << 20)
+    settings = ServiceSettings(
+        warehouse=str(folder / "lake"), wal_folder=str(folder / "wal"), most_body_bytes=1 << 20, **further
+    )
     service = Service(connect(settings.warehouse), settings)
     await service.start()
     server = GrpcServer(service, Access(keys, limits, audit))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +148,12 @@ def test_a_query_ends_when_it_is_cancelled(compiled: Compiled, tmp_path: Path) -
             reading = asyncio.create_task(read())
             cancel = compiled.call(channel, "CancelQuery")
             while not reading.done():
-                await cancel(compiled.message("CancelQueryRequest")(request_id="r-1"))
+                # The query may not run yet, or no longer.
+                with suppress(grpc.aio.AioRpcError):
+                    await cancel(compiled.message("CancelQueryRequest")(request_id="r-1"))
                 await asyncio.sleep(0)
+            with pytest.raises(grpc.aio.AioRpcError, match="has no query that runs"):
+                await cancel(compiled.message("CancelQueryRequest")(request_id="r-1"))
             with pytest.raises(grpc.aio.AioRpcError, match="cancelled"):
                 await reading
             with pytest.raises(grpc.aio.AioRpcError, match="longer than"):

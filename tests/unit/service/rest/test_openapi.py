@@ -20,6 +20,7 @@ from lakelet.service.access.access import Access
 from lakelet.service.rest.metrics import RequestMetrics
 from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.routes import routes
+from lakelet.service.running_queries import RunningQueries
 from tests.unit.service.served_lake import ServedLake
 
 _CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance, not_a_server_error]
@@ -31,7 +32,7 @@ def test_every_route_is_described(tmp_path: Path) -> None:
     with ServedLake(tmp_path) as served:
         there = {
             (route.path.replace(":anything", ""), method)
-            for route in routes(served.service, RequestMetrics(), Access(None))
+            for route in routes(served.service, RequestMetrics(), Access(None), RunningQueries(served.service))
             for method in (route.methods or set()) - {"HEAD"}
         }
     there |= {("/v1/data", "POST"), ("/v1/data/batch", "POST")}
