@@ -18,12 +18,13 @@ import grpc
 
 from lakelet.clock import SystemClock
 from lakelet.error_codes import codes_of
-from lakelet.errors import InternalError, LakeletError, OverloadedError
+from lakelet.errors import OverloadedError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.audit_log import AuditedRequest
 from lakelet.service.access.caller import Caller
 from lakelet.service.access.rate_limits import RateLimits
+from lakelet.service.error_detail import error_detail
 
 _LOG = logging.getLogger("lakelet.service.grpc")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -148,11 +149,7 @@ def _metadata(context: Any) -> dict[str, str]:
 async def _abort(context: Any, error: Exception, request_id: str) -> None:
     """End a call with the status of an error."""
     codes = codes_of(error)
-    if not isinstance(error, LakeletError) or isinstance(error, InternalError):
-        _LOG.error("request %s failed: %s", request_id, error, exc_info=error, extra={"request_id": request_id})
-        detail = f"the service failed; its log says why under request {request_id}"
-    else:
-        detail = str(error)
+    detail = error_detail(error, request_id, _LOG)
     trailing = [("lakelet-code", codes.code), ("x-request-id", request_id), *getattr(error, "trailing", ())]
     if isinstance(error, OverloadedError):
         trailing.append(("retry-after", str(math.ceil(error.retry_after_seconds))))

@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457): a stable code, the status, and what was wrong. No trace reaches a client."""
+"""Errors as problem documents (RFC 9457): a stable code, the status, and what was wrong. No trace or path reaches a client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import math
 import msgspec
 
 from lakelet.error_codes import codes_of
-from lakelet.errors import InternalError, LakeletError, OverloadedError, UnauthenticatedError
+from lakelet.errors import OverloadedError, UnauthenticatedError
+from lakelet.service.error_detail import error_detail
 
 CONTENT_TYPE = b"application/problem+json"
 _LOG = logging.getLogger("lakelet.service.rest")
@@ -33,13 +34,7 @@ Headers = list[tuple[bytes, bytes]]
 def problem_of(error: BaseException, request_id: str) -> tuple[int, Headers, bytes]:
     """The status, headers and body that answer an error."""
     codes = codes_of(error)
-    if not isinstance(error, LakeletError) or isinstance(error, InternalError):
-        _LOG.error("request %s failed: %s", request_id, error, exc_info=error, extra={"request_id": request_id})
-        detail = f"the service failed; its log says why under request {request_id}"
-    else:
-        detail = str(error)
-        if codes.http_status >= 500:
-            _LOG.warning("request %s: %s", request_id, error, extra={"request_id": request_id})
+    detail = error_detail(error, request_id, _LOG)
     document: dict[str, object] = {
         "type": f"urn:lakelet:error:{codes.code}",
         "title": _TITLES[codes.code],

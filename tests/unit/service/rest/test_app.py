@@ -231,16 +231,16 @@ def test_bad_requests_are_problems(
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "detail"),
+    ("error", "status"),
     [
-        (UnavailableError("the store is down"), 503, "the store is down"),
-        (CommitUnknownError("who knows"), 500, "who knows"),
-        (InternalError("a secret of ours"), 500, None),
-        (ZeroDivisionError("a secret of ours"), 500, None),
+        (UnavailableError("a secret of ours"), 503),
+        (CommitUnknownError("a secret of ours"), 500),
+        (InternalError("a secret of ours"), 500),
+        (ZeroDivisionError("a secret of ours"), 500),
     ],
 )
 def test_no_defect_reaches_a_client(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, detail: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     with ServedLake(tmp_path) as served:
         served.create("t")
@@ -255,7 +255,6 @@ def test_no_defect_reaches_a_client(
             served.request("GET", "/v1/health/ready"),
         ):
             assert answer.status_code == status
-            assert detail is None or answer.json()["detail"] == detail
             assert "secret" not in answer.text
         monkeypatch.undo()
 
