@@ -231,7 +231,14 @@ class Load:
     """Threads that send a plan of requests, whatever becomes of the service meanwhile."""
 
     def __init__(
-        self, server: LakeletServer, ledger: Ledger, *, rows: int, threads: int, chance: random.Random
+        self,
+        server: LakeletServer,
+        ledger: Ledger,
+        *,
+        rows: int,
+        threads: int,
+        chance: random.Random,
+        reads: bool = True,
     ) -> None:
         self._server = server
         self._ledger = ledger
@@ -249,12 +256,13 @@ class Load:
         self._reader = threading.Thread(target=self._read)
         self._over = threading.Event()
         self._ended = threading.Event()
+        self._has_reader = reads
         self.reads = 0
 
     def start(self) -> None:
         """Begin; the service runs."""
         self._up.set()
-        for thread in (*self._threads, self._reader):
+        for thread in (*self._threads, *([self._reader] if self._has_reader else [])):
             thread.start()
 
     def down(self) -> None:
@@ -282,7 +290,8 @@ class Load:
         for thread in self._threads:
             thread.join()
         self._over.set()
-        self._reader.join()
+        if self._has_reader:
+            self._reader.join()
         for problem in self.problems:
             raise problem
 

@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 
 from lakelet.error_codes import codes_of
-from lakelet.errors import InternalError, LakeletError, OverloadedError
+from lakelet.errors import InternalError, LakeletError, OverloadedError, UnavailableError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
@@ -100,6 +100,6 @@ async def _abort(context: Any, error: Exception, request_id: str) -> None:
     else:
         detail = str(error)
     trailing = [("lakelet-code", codes.code), ("x-request-id", request_id), *getattr(error, "trailing", ())]
-    if isinstance(error, OverloadedError):
+    if isinstance(error, OverloadedError | UnavailableError) and error.retry_after_seconds is not None:
         trailing.append(("retry-after", str(math.ceil(error.retry_after_seconds))))
     await context.abort(grpc.StatusCode[codes.grpc_status], detail, tuple(trailing))
