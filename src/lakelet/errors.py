@@ -48,7 +48,12 @@ class CorruptionError(LakeletError):
 
 
 class UnavailableError(LakeletError):
-    """A store or service failed to answer; for a write the outcome is unknown."""
+    """A store or service failed to answer; for a write the outcome is unknown, unless it says when to come back: then nothing was
+    done."""
+
+    def __init__(self, *arguments: object, retry_after_seconds: float | None = None) -> None:
+        super().__init__(*arguments)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class OverloadedError(LakeletError):

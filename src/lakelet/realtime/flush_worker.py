@@ -61,6 +61,12 @@ class FlushWorker:
         for thread in self._threads:
             thread.start()
 
+    def hurry(self) -> None:
+        """Try a flush that has failed again at once."""
+        with self._memtables.changed:
+            self._hurries += 1
+            self._memtables.changed.notify_all()
+
     def wait_for(self, sequence_number: int) -> None:
         """Wait until all memtables up to a number are committed; the error of the next flush that fails."""
         changed = self._memtables.changed

@@ -90,10 +90,16 @@ class LogWriter:
         return not work.outdated
 
     def seal(self) -> int:
-        """Seal the active memtable, unless it is empty; the number up to which memtables are sealed now."""
-        work = _Work(None, None)
-        self._submit(work)
-        return work.sealed
+        """Seal the active memtable, unless it is empty; the number up to which memtables are sealed now. While there is no room
+        for another one, this waits; rows go on into the active one meanwhile."""
+        wanted: int | None = None
+        while True:
+            work = _Work(None, None)
+            self._submit(work)
+            if not work.outdated or (wanted is not None and work.sealed >= wanted):
+                return work.sealed
+            wanted = wanted or work.sealed + 1
+            self._wait_for_room()
 
     def check_usable(self) -> None:
         """InvalidError after `close`, and in a forked process, which shares files but no threads with its parent."""
@@ -167,9 +173,13 @@ class LogWriter:
         if work.rows is None or work.schema is None:
             self._write(group)
             active = self._memtables.active
-            work.sealed = active.sequence_number - (0 if len(active) else 1)
+            work.sealed = active.sequence_number - 1
             if len(active):
-                self._roll(active.schema)
+                with self._memtables.changed:
+                    work.outdated = not self._has_room()
+                if not work.outdated:
+                    work.sealed += 1
+                    self._roll(active.schema)
             work.finish()
             return []
         newest = self._memtables.active.schema
@@ -217,15 +227,9 @@ class LogWriter:
 
     def _roll(self, schema: TableSchema) -> None:
         """Open another memtable with a log of its own, as soon as there is room for it."""
-        changed, limit = self._memtables.changed, self._settings.memtables
-        with changed:
-            if not changed.wait_for(lambda: len(self._memtables.all) < limit, self._settings.wait_seconds):
-                reason = f"; the last flush failed: {self.late}" if self.late is not None else ""
-                raise UnavailableError(
-                    f"{limit} memtables are full or being flushed, and none became free within {self._settings.wait_seconds:g} "
-                    f"seconds (option 'memtable.wait-timeout'){reason}"
-                ) from self.late
-            before = self._memtables.active
+        self._wait_for_room()
+        changed = self._memtables.changed
+        before = self._memtables.active
         number = before.sequence_number + 1
         header = WalHeader(self._folder.identity, schema.id, number, self._user, schema_digest(schema))
         log = self._folder.create(header)
@@ -236,6 +240,20 @@ class LogWriter:
         old.close()
         with changed:
             self._memtables.seal(Memtable(number, schema, self._home.clock.now_ms()))
+
+    def _has_room(self) -> bool:
+        return len(self._memtables.all) < self._settings.memtables
+
+    def _wait_for_room(self) -> None:
+        """Wait until another memtable may be opened; UnavailableError, and nothing is done, where none becomes free in time."""
+        with self._memtables.changed:
+            if not self._memtables.changed.wait_for(self._has_room, self._settings.wait_seconds):
+                reason = f"; the last flush failed: {self.late}" if self.late is not None else ""
+                raise UnavailableError(
+                    f"{self._settings.memtables} memtables are full or being flushed, and none became free within "
+                    f"{self._settings.wait_seconds:g} seconds (option 'memtable.wait-timeout'){reason}",
+                    retry_after_seconds=max(1.0, self._settings.wait_seconds),
+                ) from self.late
 
     def _sync_in_intervals(self) -> None:
         while not self._stop.wait(self._settings.sync_interval_seconds):

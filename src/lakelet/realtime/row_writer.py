@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lakelet.commit.metadata.schemas import is_newest_schema, latest_schema
+from lakelet.commit.metadata.schema_watch import SchemaWatch
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.errors import InvalidError
 from lakelet.format.wal.wal_record import DELETE
@@ -66,7 +66,7 @@ class RowWriter:
         self._settings = settings
         self._folder = folder
         self._memtables = memtables
-        self._last_schema: TableSchema | None = None
+        self._schemas = SchemaWatch(home)
         self._last_encoder: RowEncoder | None = None
         self._last_nested: tuple[RowEncoder, NestedRows | None] | None = None
         self._closed = False
@@ -143,6 +143,8 @@ class RowWriter:
     def flush(self) -> None:
         """Commit all rows that were put so far; UnavailableError where that fails, and the rows stay in the log."""
         self._log.check_usable()
+        # Without room nothing can be sealed before an earlier flush succeeds.
+        self._worker.hurry()
         self._worker.wait_for(self._log.seal())
 
     def close(self) -> None:
@@ -270,11 +272,10 @@ class RowWriter:
         return None if known[1] is None else known[1].encode(data)
 
     def _newest_schema(self) -> TableSchema:
-        """The newest schema, looked for by every call: an ALTER that was finished before it is seen."""
-        known = self._last_schema
-        if known is None or not is_newest_schema(self._home, known.id):
-            known = self._last_schema = latest_schema(self._home)
-        return known
+        """The newest schema, looked for by every call: an ALTER that was finished before it is seen. While the store is silent
+        it is the last one that is known."""
+        found, active = self._schemas.newest(), self._memtables.active.schema
+        return active if active.id > found.id else found
 
     def _write(self, encoder: RowEncoder, rows: pa.RecordBatch) -> RowEncoder:
         """Write rows in the newest schema: an ALTER may have come between their encoding and their turn."""

@@ -265,6 +265,10 @@ class Service:
             for opened in self.tables.all()
             if (writer := opened.writer) is not None and (error := writer.status().last_error) is not None
         }
+        silent = {
+            f"store.{opened.name}": why for opened in self.tables.all() if (why := opened.store_silence) is not None
+        }
+        failing.update(silent)
         # Requests for other tables are answered as ever.
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
         if self.backups is not None:
@@ -332,7 +336,8 @@ class Service:
 
     def _check_running(self) -> None:
         if self._stopping or not self._started:
-            raise UnavailableError("the service is stopping" if self._stopping else "the service is starting")
+            told = "the service is stopping" if self._stopping else "the service is starting"
+            raise UnavailableError(told, retry_after_seconds=1.0)
 
     def _existing_backups(self) -> ServedBackups:
         if self.backups is None:

@@ -18,7 +18,7 @@ import grpc
 
 from lakelet.clock import SystemClock
 from lakelet.error_codes import codes_of
-from lakelet.errors import OverloadedError
+from lakelet.errors import OverloadedError, UnavailableError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.audit_log import AuditedRequest
@@ -151,7 +151,7 @@ async def _abort(context: Any, error: Exception, request_id: str) -> None:
     codes = codes_of(error)
     detail = error_detail(error, request_id, _LOG)
     trailing = [("lakelet-code", codes.code), ("x-request-id", request_id), *getattr(error, "trailing", ())]
-    if isinstance(error, OverloadedError):
+    if isinstance(error, OverloadedError | UnavailableError) and error.retry_after_seconds is not None:
         trailing.append(("retry-after", str(math.ceil(error.retry_after_seconds))))
         # By this one the retry policies of gRPC clients wait.
         trailing.append(("grpc-retry-pushback-ms", str(math.ceil(error.retry_after_seconds * 1000))))

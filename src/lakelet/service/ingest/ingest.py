@@ -83,7 +83,7 @@ class Ingest:
     def lane(self, table: str) -> IngestLane:
         """The lane of a table, made for its first request."""
         if self._stopped:
-            raise UnavailableError("the service is stopping")
+            raise UnavailableError("the service is stopping", retry_after_seconds=1.0)
         opened = self._tables.open(table)
         found = self._lanes.get(table)
         if found is None or found.ingest.opened is not opened:

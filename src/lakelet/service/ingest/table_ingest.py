@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
-from lakelet.errors import ConflictError, InvalidError, TooLargeError
+from lakelet.errors import ConflictError, InvalidError, TooLargeError, UnavailableError
 from lakelet.model.schema import TableSchema
 from lakelet.options import MEMTABLE_SIZE, TableOptions
 from lakelet.service.ingest.fitting_rows import fitting_rows
@@ -54,14 +55,17 @@ class TableIngest:
                         f"record {place}: payload.{name} does not fit table {self.opened.name!r}, whose columns stay as they "
                         f"are: found {type(value).__name__}"
                     )
-                if misfits and grow_payload(self.opened, misfits):
+                with _nothing_done():
+                    has_grown = bool(misfits) and grow_payload(self.opened, misfits)
+                if has_grown:
                     continue
                 self._put(with_rest(rows, misfits) if misfits else rows, columns.schema)
                 return _by_unit(units, [place for place, _, _ in misfits])
         raise ConflictError(f"table {self.opened.name!r} is altered over and over: the records were not written")
 
     def _newest_columns(self) -> RecordColumns:
-        schema = self.opened.schema
+        with _nothing_done():
+            schema = self.opened.schema
         self.opened.check_writable(schema)
         if self._columns is None or self._columns.schema.id != schema.id:
             self._columns, self.config = RecordColumns(schema), config_of(schema.options)
@@ -73,7 +77,18 @@ class TableIngest:
             raise TooLargeError(
                 f"{rows.num_rows} records take {rows.nbytes} bytes, more than a memtable holds: {most} (option 'memtable.size')"
             )
-        self.opened.open_writer().put_together(rows)
+        with _nothing_done():
+            writer = self.opened.open_writer()
+        writer.put_together(rows)
+
+
+@contextmanager
+def _nothing_done() -> Iterator[None]:
+    """A store that does not answer before any row is written: the request may come again."""
+    try:
+        yield
+    except UnavailableError as error:
+        raise UnavailableError(*error.args, retry_after_seconds=error.retry_after_seconds or 1.0) from error
 
 
 def _by_unit(units: Sequence[Sequence[Record]], places: Sequence[int]) -> list[int]:

@@ -8,7 +8,7 @@ import math
 import msgspec
 
 from lakelet.error_codes import codes_of
-from lakelet.errors import OverloadedError, UnauthenticatedError
+from lakelet.errors import OverloadedError, UnauthenticatedError, UnavailableError
 from lakelet.service.error_detail import error_detail
 
 CONTENT_TYPE = b"application/problem+json"
@@ -47,7 +47,7 @@ def problem_of(error: BaseException, request_id: str) -> tuple[int, Headers, byt
         if isinstance(getattr(error, name, None), int):
             document[name] = getattr(error, name)
     headers: Headers = [(b"content-type", CONTENT_TYPE)]
-    if isinstance(error, OverloadedError):
+    if isinstance(error, OverloadedError | UnavailableError) and error.retry_after_seconds is not None:
         headers.append((b"retry-after", str(math.ceil(error.retry_after_seconds)).encode()))
     if isinstance(error, UnauthenticatedError):
         headers.append((b"www-authenticate", b'Bearer realm="lakelet"'))

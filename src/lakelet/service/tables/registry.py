@@ -154,6 +154,8 @@ class TableRegistry:
             return
         if name in self._tables:
             raise AlreadyExistsError(f"{full_name} is served as {name!r}, and so is {self._tables[name].table.name}")
+        # Known from now on: rows are taken also while the store is silent.
+        opened.schema  # noqa: B018 - looked for, and kept.
         self._left_out.pop(name, None)
         self._tables[name] = opened
 

@@ -7,7 +7,7 @@ import threading
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from lakelet.commit.metadata.schemas import is_newest_schema
+from lakelet.commit.metadata.schema_watch import SchemaWatch
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
@@ -42,17 +42,20 @@ class OpenTable:
         self._lock = threading.Lock()
         self._writer: RowWriter | None = None
         self._closed = False
-        self._schema: TableSchema | None = None
+        self._schemas = SchemaWatch(table.home)
 
     # ------------------------------------------------------------------ what it is
 
     @property
     def schema(self) -> TableSchema:
-        """The newest schema, looked for by every call."""
-        known = self._schema
-        if known is None or not is_newest_schema(self.table.home, known.id):
-            known = self._schema = self.table.schema
-        return known
+        """The newest schema, looked for by every call; the last one that is known while the store is silent."""
+        return self._schemas.newest()
+
+    @property
+    def store_silence(self) -> str | None:
+        """Why the store of the table is taken for silent, None while it answers. Asking has it looked at again."""
+        self._schemas.look_again()
+        return self._schemas.silence
 
     @property
     def config(self) -> TableConfig:

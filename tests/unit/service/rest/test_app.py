@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import zstandard
 
 from lakelet.errors import CommitUnknownError, InternalError, UnavailableError
+from lakelet.service.tables import served_table
 from tests.unit.service.served_lake import MORNING, ServedLake
 
 RECORD = {"id": "a", "timestamp": MORNING, "payload": {"x": 1}}
@@ -295,6 +297,34 @@ def test_health_says_that_flushes_fail(tmp_path: Path, monkeypatch: pytest.Monke
         writer.flush()
         assert served.request("GET", "/v1/health/ready").status_code == 200
         assert served.rows("SELECT count(*) AS n FROM t") == [{"n": 2}]
+
+
+def test_full_memtables_refuse_a_record_and_say_when_to_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise UnavailableError("the store is down")
+
+    monkeypatch.setitem(served_table._WRITER_OPTIONS, "memtable.wait-timeout", "20 ms")
+    with ServedLake(tmp_path) as served:
+        served.create("T", properties={"memtable.size": "300 b", "memtable.flush-threshold": "0.1"})
+        served.write("T", {"x": 0}, id="first")
+        served.flush("T")
+        with monkeypatch.context() as broken:
+            broken.setattr("lakelet.realtime.flush_worker.flush_memtable", fail)
+            taken, refused = [], None
+            while refused is None:
+                body = {**RECORD, "table": "T", "id": f"i{len(taken)}"}
+                answer = served.request("POST", "/v1/data", json=body)
+                refused = answer if answer.status_code != 200 else None
+                taken += [body["id"]] if refused is None else []
+            assert taken
+            assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
+            assert int(refused.headers["retry-after"]) >= 1
+        while served.request("GET", "/v1/health").json()["details"]["buffered_records"] != "0":
+            with suppress(UnavailableError):
+                served.flush("T")
+        assert sorted(row["id"] for row in served.rows("SELECT id FROM `T`")) == ["first", *taken]
 
 
 def test_metrics_are_the_text_that_prometheus_reads(tmp_path: Path) -> None:
