@@ -3,7 +3,8 @@
     REST body, protobuf message ── edge ── request ── Service ── answer ── edge ── JSON, protobuf message
 
 Nothing here knows HTTP or gRPC. A point in time is a whole number of microseconds since 1970 in UTC, so that the same record is
-the same value however it came; `timestamps` reads and writes its texts.
+the same value however it came; `timestamps` reads and writes its texts. What is made once a record is a `msgspec.Struct`: a
+frozen dataclass takes ten times as long to make.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 ACTIVE, ARCHIVED, DELETING = "active", "archived", "deleting"
@@ -20,8 +22,7 @@ DEFAULT_BUFFER_SIZE = 10_000
 DEFAULT_FLUSH_INTERVAL_SECONDS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """One row as it comes in; `payload` holds what JSON can: None, booleans, numbers, texts, lists and mappings."""
 
     id: str
@@ -29,8 +30,7 @@ class Record:
     payload: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRequest:
+class WriteRequest(msgspec.Struct, frozen=True):
     """Write one record into a table."""
 
     table: str
@@ -67,8 +67,7 @@ class RefusedRecord:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(msgspec.Struct, frozen=True):
     """What a write has done: records that are durable, values that went to `payload_rest`, and records that were refused."""
 
     written: int

@@ -37,6 +37,8 @@ Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]
 
 _LENGTH = struct.Struct(">I")
+_HEAD = struct.Struct(">IB")
+_BYTES_OF_ONE = [bytes((value,)) for value in range(0x80)]
 _POLYNOMIAL = 0xEDB88320
 _BYTES = "Array(uint8, 1, 'C', readonly=True)"
 _LONGS = "Array(int64, 1, 'C', readonly=True)"
@@ -59,6 +61,10 @@ _TABLES = _crc_tables()
 
 def encode_varint(value: int) -> bytes:
     """The bytes of a length."""
+    if value < 0x80:
+        return _BYTES_OF_ONE[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -69,8 +75,9 @@ def encode_varint(value: int) -> bytes:
 
 def encode_record(record_type: int, key: bytes, row: bytes) -> bytes:
     """One record."""
-    body = b"".join((bytes((record_type,)), encode_varint(len(key)), key, encode_varint(len(row)), row))
-    framed = _LENGTH.pack(len(body)) + body
+    key_length, row_length = encode_varint(len(key)), encode_varint(len(row))
+    length = 1 + len(key_length) + len(key) + len(row_length) + len(row)
+    framed = b"".join((_HEAD.pack(length, record_type), key_length, key, row_length, row))
     return framed + _LENGTH.pack(zlib.crc32(framed))
 
 

@@ -7,6 +7,7 @@ write to the service through the browser.
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -16,6 +17,8 @@ from lakelet.service.access.caller import ANYBODY, Caller
 from lakelet.service.access.rate_limits import RateLimits
 
 _BEARER = "bearer "
+# Hosts of requests that need not be parsed again.
+_KNOWN_HOSTS = 256
 
 
 class KnownKeys(Protocol):
@@ -66,6 +69,7 @@ class Access:
             raise PermissionDeniedError(f"Origin: expected a page of this machine, found {origin!r}")
 
 
+@lru_cache(_KNOWN_HOSTS)
 def is_loopback(host: str) -> bool:
     """Whether a name is this machine's own, reached from nowhere else."""
     if host.lower() == "localhost":
@@ -85,6 +89,7 @@ def check_keys_required(host: str, *, require_keys: bool | None) -> bool:
     return require_keys
 
 
+@lru_cache(_KNOWN_HOSTS)
 def _host_of(address: str) -> str:
     try:
         return urlsplit(address).hostname or ""

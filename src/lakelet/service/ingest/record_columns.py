@@ -47,6 +47,8 @@ class RecordColumns:
         self._converters: dict[str, Converter] = {
             field.name: converter_of(field.type, takes_large=attached or field.name in exact) for field in fields
         }
+        self._nulls: dict[str, Any] = dict.fromkeys(self._converters)
+        self._has_rest = PAYLOAD_REST in schema.names and not self.is_flat
 
     def convert(self, records: Sequence[Record]) -> tuple[pa.Table | list[dict[str, Any]], list[Misfit]]:
         """The rows of records, without the values that do not fit, as mappings where they are few; and those values: place, field
@@ -78,14 +80,25 @@ class RecordColumns:
 
     def _row(self, place: int, record: Record, misfits: list[Misfit]) -> dict[str, Any]:
         """A record as a mapping of all columns."""
-        payload: dict[str, Any] = dict.fromkeys(self._converters)
-        payload.update(self._converted(place, record, misfits))
+        payload: dict[str, Any] = self._nulls.copy()
+        converters = self._converters
+        for name, value in record.payload.items():
+            if value is None:
+                continue
+            convert = converters.get(name)
+            if convert is None:
+                misfits.append((place, name, value))
+                continue
+            try:
+                payload[name] = convert(value)
+            except MisfitError:
+                misfits.append((place, name, value))
         row: dict[str, Any] = {ID: record.id, TIMESTAMP: _EPOCH + timedelta(microseconds=record.timestamp_us)}
         if self.is_flat:
             row.update(payload)
         elif payload:
             row[PAYLOAD] = payload
-        if PAYLOAD_REST in self.schema.names and not self.is_flat:
+        if self._has_rest:
             row[PAYLOAD_REST] = None
         if self._day is not None:
             row[DAY] = date.fromordinal(_EPOCH_DAY + record.timestamp_us // DAY_US)
@@ -95,7 +108,7 @@ class RecordColumns:
         """Rows of ids, moments, and what the payload is made of, in the columns that the table has."""
         columns = {ID: ids, TIMESTAMP: moments_us.cast(_ZONED_MICROSECONDS)}
         columns.update(payload)
-        if PAYLOAD_REST in self.schema.names and not self.is_flat:
+        if self._has_rest:
             columns[PAYLOAD_REST] = pa.nulls(count, pa.string())
         if self._day is not None:
             columns[DAY] = day_of(moments_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 
 from lakelet.errors import InvalidError
@@ -26,10 +27,7 @@ class RequestMetrics:
         buckets = self.buckets.get(route)
         if buckets is None:
             buckets = self.buckets[route] = [0] * (len(_BOUNDS) + 1)
-        place = 0
-        while place < len(_BOUNDS) and seconds > _BOUNDS[place]:
-            place += 1
-        buckets[place] += 1
+        buckets[bisect_left(_BOUNDS, seconds)] += 1
         self.seconds[route] += seconds
 
 

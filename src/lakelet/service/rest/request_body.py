@@ -16,6 +16,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 T = TypeVar("T")
 
+# Where a scope has its headers by name, once one was asked for.
+_HEADERS = "lakelet.headers"
 DEEPEST_JSON = 100
 # Where the paths of ingest leave the name of the table in the scope, for the audit log.
 AUDITED_TABLE = "lakelet.table"
@@ -27,10 +29,12 @@ class DisconnectedError(Exception):
 
 def header(scope: Scope, name: bytes) -> str | None:
     """The value of a header, None where it is not there."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return bytes(value).decode("latin-1")
-    return None
+    headers = scope.get(_HEADERS)
+    if headers is None:
+        # Of a header that is repeated, the first counts.
+        headers = scope[_HEADERS] = dict(reversed(scope["headers"]))
+    value = headers.get(name)
+    return None if value is None else bytes(value).decode("latin-1")
 
 
 async def read_body(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
