@@ -32,6 +32,9 @@ from lakelet.format.manifest.manifest_file import decode_manifest_list
 from lakelet.format.metadata.snapshot_json import encode_snapshot
 from lakelet.format.sst.sst_reader import BytesSource, SstReader
 from lakelet.format.sst.sst_writer import SstSettings, SstWriter
+from lakelet.format.wal.wal_group import WalKey, encode_group
+from lakelet.format.wal.wal_log import WalHeader, encode_wal_header
+from lakelet.format.wal.wal_record import DELETE, PUT, encode_record
 from lakelet.model.arrow.arrow_types import arrow_schema
 from lakelet.model.data_file import DeletionVectorRange, IndexFile
 from lakelet.model.manifest import EntryKind, IndexManifestEntry
@@ -111,6 +114,7 @@ def dumps() -> dict[str, str]:
             found["layout.txt"] = "\n".join(sorted(listing)) + "\n"
     for name, settings in _SST.items():
         found[f"{name}.txt"] = _sst(name, settings)
+    found["wal.txt"] = _wal()
     return found
 
 
@@ -132,6 +136,19 @@ def _sst(name: str, settings: SstSettings) -> str:
             row = {field.name: part.column(place)[at].as_py() for place, field in enumerate(fields)}
             lines += json.dumps(row, indent=1, default=_shown).splitlines()
     return "\n".join(lines) + "\n"
+
+
+def _wal() -> str:
+    """A log with a single record, a group of two, and one of a row under a name."""
+    key = WalKey(b"name of a write", 1_700_000_000_000, b"note")
+    records = [
+        encode_record(PUT, b"k1", b"row 1"),
+        encode_record(PUT, b"k2", b"row 2"),
+        encode_record(DELETE, b"k1", b"row 1"),
+    ]
+    groups = (encode_group(records[0], 1), encode_group(b"".join(records[1:]), 2), encode_group(records[0], 1, [key]))
+    data = encode_wal_header(WalHeader("8f2c-table", 3, 7, "writer", "0a1b")) + b"".join(groups)
+    return "\n".join(["# wal-7.log", *_hex(data)]) + "\n"
 
 
 def _lake() -> tuple[MemoryStore, Lake]:

@@ -4,7 +4,8 @@
     memtable 8   write files ── its turn ────────── commit ─ log deleted
 
 A flush that fails keeps the memtable and its log, and is tried again after a pause that doubles up to half a minute; those behind
-it wait. The log is deleted after the commit; if that fails, the next writer finds the commit in the table and deletes it then.
+it wait. The log is deleted after the commit, and after the names of its writes are kept (`key_file`); if that fails, the next
+writer finds the commit in the table and deletes it then.
 """
 
 from __future__ import annotations
@@ -115,6 +116,8 @@ class FlushWorker:
                 ahead = Ahead(lambda: self._wait_for_turn(memtable), rows) if rows else None
                 made = flush_memtable(self._home, self._identity, self._user, memtable, ahead)
                 self._wait_for_turn(memtable)
+                # Before the log can be deleted. A failure repeats the flush, which finds its commit.
+                self._folder.keys.keep(memtable.write_keys.values(), self._home.clock.now_ms())
             except _StoppedError:
                 continue
             except Exception as error:

@@ -3,7 +3,8 @@
     put ── its rows queue up ── whoever finds nobody at work writes all that has queued up: log, sync, memtable ── all return
                                                                                      meanwhile others queue up
 
-The next sync starts when the last one returns; there is no timer. Rows are in memory, and visible, after they are durable. A full
+The next sync starts when the last one returns; there is no timer. Rows of one put are a group of the log, of which a replay takes
+all or none, however many puts one write has. Rows are in memory, and visible, after they are durable. A full
 memtable is sealed and another one opened with a log of its own; while there are too many, whoever is at work waits, and so do all
 others.
 """
@@ -212,7 +213,7 @@ class LogWriter:
         if not rows:
             return
         try:
-            self._log.append(b"".join(one.records for one in rows))
+            self._log.append(b"".join([one.logged for one in rows]))
             if self._settings.sync == ALWAYS:
                 self._log.sync()
         except LakeletError as error:
@@ -222,6 +223,7 @@ class LogWriter:
         with self._memtables.changed:
             for one in rows:
                 self._memtables.active.apply(one.keys, one.values)
+                self._memtables.active.note(one.write_keys)
             for work in group:
                 work.finish()
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from lakelet.format.rows.binary_row_columns import decode_rows
 from lakelet.format.rows.few_rows import MOST_ROWS, decode_few_rows
 from lakelet.format.rows.nested_columns import restored_columns, stored_types
+from lakelet.format.wal.wal_group import WalKey
 from lakelet.format.wal.wal_record import DELETE
 from lakelet.lsm.engine.merge_engine import FIRST_ROW
 from lakelet.lsm.merge_spec import MergeSpec
@@ -35,6 +36,8 @@ from lakelet.options import MERGE_ENGINE, SEQUENCE_FIELD, TableOptions
 ENTRY_BYTES = 40
 # The sequence number and the timestamp; the type of the record is counted with the value.
 METADATA_BYTES = 16
+# The objects that hold the name of a write.
+WRITE_KEY_BYTES = 250
 _WHERE = "a write-ahead log"
 
 
@@ -68,12 +71,16 @@ class Memtable:
         self.is_sequenced = is_sequenced(schema)
         self._merge = MergeSpec.of(schema) if self.is_sequenced else None
         self._sequences: dict[bytes, bytes] = {}
+        # The names of the writes in the log, so that one that is repeated is recognised.
+        self.write_keys: dict[bytes, WalKey] = {}
 
     def __len__(self) -> int:
         return len(self._newest) if self._keyed else len(self._arrivals)
 
     def apply(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Take rows, the later of two with one key last."""
+        if not values:
+            return
         if not self._keyed:
             self._arrivals.extend(values)
             self.memory_size += _size(keys, values)
@@ -103,6 +110,12 @@ class Memtable:
                 self.memory_size -= len(held) + _size((key,), (self._newest[key],))
             self.memory_size += len(sequence) + _size((key,), (value,))
             self._sequences[key], self._newest[key] = sequence, value
+
+    def note(self, keys: Sequence[WalKey]) -> None:
+        """Take the names of writes."""
+        for key in keys:
+            self.write_keys[key.name] = key
+            self.memory_size += len(key.name) + len(key.note) + WRITE_KEY_BYTES
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key: the type of its record and its row."""

@@ -46,7 +46,8 @@ def recover_logs(
     found: list[RecoveredLog] = []
     for number in numbers:
         try:
-            found.append(_recovered(home, identity, folder, number, dry_run=dry_run))
+            contents = folder.read(number)
+            found.append(_recovered(home, identity, folder, number, contents, dry_run=dry_run))
         except CorruptionError as error:
             if not set_aside:
                 raise CorruptionError(
@@ -54,6 +55,8 @@ def recover_logs(
                 ) from error
             found.append(_set_aside(home, identity, folder, number, dry_run=dry_run, is_newest=number == numbers[-1]))
             continue
+        if not dry_run:
+            folder.keys.keep(contents.keys, home.clock.now_ms())
         if not dry_run and number != numbers[-1]:
             folder.remove(number)
     return found
@@ -94,6 +97,8 @@ def _set_aside(
         return RecoveredLog(path, number, count, 0, "to set aside", None, damaged)
     user = f"writer-{home.ids.uuid()}" if contents is None else contents.header.commit_user
     made = None if readable is None else flush_memtable(home, identity, user, readable)
+    if contents is not None and (readable is not None or not count):
+        folder.keys.keep(contents.keys, home.clock.now_ms())
     if is_newest:
         # The next log says how numbers and user go on, before this one cannot any more.
         schema = latest_schema(home)
@@ -110,9 +115,10 @@ def _readable(home: TableHome, contents: WalContents, path: str) -> Memtable | N
         return None
 
 
-def _recovered(home: TableHome, identity: str, folder: WalFolder, number: int, *, dry_run: bool) -> RecoveredLog:
-    contents, path = folder.read(number), folder.log_path(number)
-    header = contents.header
+def _recovered(
+    home: TableHome, identity: str, folder: WalFolder, number: int, contents: WalContents, *, dry_run: bool
+) -> RecoveredLog:
+    header, path = contents.header, folder.log_path(number)
     count = len(contents.records)
     if not count:
         return RecoveredLog(path, number, 0, contents.torn_bytes, "empty", None)

@@ -17,6 +17,7 @@ from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.format.rows.few_rows import MOST_ROWS
 from lakelet.format.rows.nested_columns import stored_columns, stored_types
+from lakelet.format.wal.wal_group import WalKey, encode_group
 from lakelet.format.wal.wal_record import PUT, encode_record, encode_records, record_sizes
 from lakelet.lsm.key_bytes import encode_key_bytes
 from lakelet.model.arrow.arrow_types import arrow_schema
@@ -37,25 +38,31 @@ _LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Rows for one memtable, and their records for its log."""
+    """Rows for one memtable, and their records for its log; `write_keys` are the names of the writes that they come from."""
 
     schema_id: int
     keys: list[bytes]
     values: list[bytes]
     records: bytes
+    write_keys: tuple[WalKey, ...] = ()
+
+    @property
+    def logged(self) -> bytes:
+        """What the log gets: the records as one group, of which a replay takes all or none."""
+        return encode_group(self.records, len(self.values), self.write_keys)
 
     def keys_are_apart(self, others: Sequence[bytes]) -> bool:
         """Whether none of some keys is among these."""
         return not any(key in self.keys for key in others)
 
 
-def encoded_together(parts: Sequence[EncodedRows]) -> EncodedRows:
+def encoded_together(parts: Sequence[EncodedRows], schema_id: int) -> EncodedRows:
     """Rows of one schema, encoded in parts, as one."""
     if len(parts) == 1:
         return parts[0]
     keys = [key for part in parts for key in part.keys]
     values = [value for part in parts for value in part.values]
-    return EncodedRows(parts[0].schema_id, keys, values, b"".join(part.records for part in parts))
+    return EncodedRows(schema_id, keys, values, b"".join(part.records for part in parts))
 
 
 class RowEncoder:

@@ -10,19 +10,22 @@ get, scan ── memtables, newest first, over a snapshot │
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
 
 from lakelet.commit.metadata.schema_watch import SchemaWatch
 from lakelet.commit.metadata.snapshots import latest_snapshot
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, TooLargeError
+from lakelet.format.wal.wal_group import WalKey
 from lakelet.format.wal.wal_record import DELETE
 from lakelet.model.schema import TableSchema
 from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
 from lakelet.realtime.flush_worker import FlushWorker
+from lakelet.realtime.key_file import is_valid
 from lakelet.realtime.log_writer import LogWriter
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.memtables import Memtables
@@ -87,26 +90,41 @@ class RowWriter:
             self.put_many([dict(row)])
 
     def put_many(self, data: Any) -> None:
-        """Put rows: anything that `Table.write` takes. All are durable when it returns; after an error some of them may be."""
+        """Put rows: anything that `Table.write` takes. All are durable when it returns; after an error or a crash some pieces of
+        them may be, each of up to 65,536 rows, which are there whole or not at all."""
         self._log.check_usable()
         encoder = self._encoder()
         for rows in encoder.batches(data):
             encoder = self._write(encoder, rows)
 
-    def put_together(self, data: Any) -> None:
-        """Put rows like `put_many`, but all of them or none: they are checked first, and are one entry of one write of the log.
-        They are in memory at once, however many they are."""
+    def put_together(self, data: Any, keys: Sequence[WalKey] = ()) -> None:
+        """Put rows like `put_many`, but all of them or none, also after a crash: they are checked first, and are one group of the
+        log, together with the names of the writes that they come from. TooLargeError for more than a memtable holds."""
         self._log.check_usable()
         while True:
             encoder = self._encoder()
             encoded = self._few_rows(encoder, data)
             if encoded is None:
                 pieces = [encoder.encode(piece) for piece in encoder.batches(data)]
-                if not pieces:
+                if not pieces and not keys:
                     return
-                encoded = encoded_together(pieces)
-            if self._log.write(encoded, encoder.schema):
+                encoded = encoded_together(pieces, encoder.schema.id)
+            self._check_fits(encoded)
+            if self._log.write(replace(encoded, write_keys=tuple(keys)) if keys else encoded, encoder.schema):
                 return
+
+    def find_key(self, name: bytes) -> WalKey | None:
+        """The write of this name, if it was made within the last day; None where there is none."""
+        self._log.check_usable()
+        now = self._home.clock.now_ms()
+        with self._memtables.changed:
+            found = next(
+                (one.write_keys[name] for one in reversed(self._memtables.all) if name in one.write_keys), None
+            )
+        if found is not None and is_valid(found.time_ms, now):
+            return found
+        # After memory: names are kept in the file before their memtable is gone.
+        return self._folder.keys.find(name, now)
 
     def put_if_absent(self, row: Mapping[str, object]) -> bool:
         """Insert a row unless there is one with its key; whether it was inserted. No other call of this writer comes between the
@@ -261,6 +279,14 @@ class RowWriter:
         made = RowEncoder(self._home, schema, self._settings.memtable_bytes)
         self._last_encoder = made
         return made
+
+    def _check_fits(self, rows: EncodedRows) -> None:
+        most = self._settings.memtable_bytes
+        if len(rows.values) > 1 and len(rows.records) > most:
+            raise TooLargeError(
+                f"{len(rows.values)} rows take {len(rows.records)} bytes, more than a memtable holds: {most} (option "
+                "'memtable.size'); put fewer at a time"
+            )
 
     def _few_rows(self, encoder: RowEncoder, data: Any) -> EncodedRows | None:
         """Rows that need no Arrow; None for others."""

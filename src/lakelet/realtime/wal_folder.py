@@ -5,6 +5,7 @@
                                                 wal-N.log     the rows of memtable N
                                                 wal-N.tmp     a log that is being created
                                                 wal-N.log.damaged   a log that was set aside; nobody reads it
+                                                keys.db       names of writes whose log is deleted (`key_file`)
 
 The system releases the lock when its process dies. After a flush the newest log stays, with a header and no rows: it says which
 commit user and which number come next, so that numbers rise for as long as the folder exists.
@@ -19,6 +20,7 @@ from contextlib import suppress
 
 from lakelet.errors import ConflictError, CorruptionError, InvalidError
 from lakelet.format.wal.wal_log import WalContents, WalHeader, encode_wal_header, read_intact, read_wal, read_wal_header
+from lakelet.realtime.key_file import KeyFile
 from lakelet.realtime.wal_file import WalFile
 from lakelet.storage.disk.system_errors import SystemErrors
 
@@ -37,6 +39,7 @@ class WalFolder:
         with SystemErrors(path):
             _make_folder(path)
         self._lock = self._locked()
+        self.keys = KeyFile(path)
         for name in os.listdir(path):
             if name.startswith("wal-") and name.endswith(".tmp"):
                 with suppress(FileNotFoundError):
@@ -116,6 +119,7 @@ class WalFolder:
 
     def close(self) -> None:
         """Release the lock; once is enough."""
+        self.keys.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -59,10 +59,12 @@ def test_inspect_shows_a_log_and_a_folder(run: Run, logs: Path) -> None:
         assert (header["puts"], header["deletes"], header["torn bytes"], header["schema"]) == (2, 1, 0, 0)
         assert header["table"] == folder.name
         assert [(row["type"], row["key"]) for row in records["rows"]] == [
+            ("GROUP", ""),
             ("PUT", "8000000000000001"),
             ("PUT", "8000000000000002"),
             ("DELETE", "8000000000000001"),
         ]
+        assert (header["groups"], header["keys"]) == (1, 0)
 
 
 def test_inspect_tells_damage_and_what_is_no_log(run: Run, logs: Path, tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from collections import Counter
 from lakelet.cli.output.output import Output
 from lakelet.errors import NotFoundError
 from lakelet.format.wal.wal_log import WalContents
-from lakelet.format.wal.wal_record import DELETE, PUT
+from lakelet.format.wal.wal_record import DELETE, GROUP, KEY, PUT
 from lakelet.realtime.wal_folder import log_numbers, read_log
 
 _SHOWN = 20
 _SHOWN_BYTES = 24
-_TYPES = {PUT: "PUT", DELETE: "DELETE"}
+_TYPES = {PUT: "PUT", DELETE: "DELETE", GROUP: "GROUP", KEY: "KEY"}
 
 
 def inspect_wal(output: Output, path: str) -> None:
@@ -39,15 +39,17 @@ def _show(output: Output, path: str, found: WalContents) -> None:
             "commit user": header.commit_user,
             "puts": counts[PUT],
             "deletes": counts[DELETE],
+            "groups": found.groups,
+            "keys": len(found.keys),
             "bytes": len(found.data),
             "torn bytes": found.torn_bytes,
         },
     )
-    if not len(found.records):
+    if not len(found.scanned):
         return
     rows = [
         (_TYPES[kind], _shown(found.data[key:key_end]), end - begin)
-        for kind, key, key_end, begin, end in found.records[:_SHOWN].tolist()
+        for kind, key, key_end, begin, end in found.scanned[:_SHOWN].tolist()
     ]
     output.rows("the first records", ("type", "key", "row bytes"), rows)
 

@@ -1,9 +1,9 @@
 """Encode and read write-ahead logs: the file of one memtable.
 
     magic     4   "LWAL"
-    version   4   1, big-endian
+    version   4   2, big-endian; 1 in logs without GROUP and KEY, which are read as ever
     record        HEADER: whose log this is, see below
-    record …      PUT and DELETE, in the order in which they were acknowledged (`wal_record`)
+    record …      PUT and DELETE, in the order in which they were acknowledged (`wal_record`); GROUP and KEY (`wal_group`)
 
     HEADER: the key is the table's identity as UTF-8; the row is
 
@@ -21,6 +21,8 @@ damage is an error, for acknowledged rows may be among what cannot be read:
     the same, but intact with the length that the file has left                                corrupt: its length is wrong
     the same, with neither                                                                     a torn tail
     nothing but zero bytes up to the end of the file                                           a torn tail
+    a group whose bytes, by its mark, reach beyond the end of the file                         a torn tail from its mark on
+    a group that is not whole, though the file has as many bytes                               corrupt, unless zeros are left
 """
 
 from __future__ import annotations
@@ -32,9 +34,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from lakelet.errors import CorruptionError, InvalidError
+from lakelet.format.wal.wal_group import WalKey, decode_keys, whole_groups
 from lakelet.format.wal.wal_record import (
     CRC_BYTES,
+    DELETE,
     FRAME_BYTES,
+    GROUP,
     HEADER,
     LEAST_LENGTH,
     LENGTH_BYTES,
@@ -46,7 +51,8 @@ from lakelet.format.wal.wal_record import (
 )
 
 MAGIC = b"LWAL"
-VERSION = 1
+VERSION = 2
+_UNGROUPED_VERSION = 1
 _VERSION = struct.Struct(">I")
 _NUMBERS = struct.Struct(">qq")
 _START = len(MAGIC) + _VERSION.size
@@ -66,13 +72,21 @@ class WalHeader:
 
 @dataclass(frozen=True, slots=True)
 class WalContents:
-    """A log that was read: its intact records (as `scan_records` gives them, the header excluded) and its torn tail."""
+    """A log that was read: the records of its rows (as `scan_records` gives them), its keys, and its torn tail. `scanned` are all
+    intact records behind the header, marks of groups included."""
 
     header: WalHeader
     data: bytes
     records: Longs
     torn_bytes: int
-    damaged_bytes: int = 0
+    damaged_bytes: int
+    scanned: Longs
+    keys: tuple[WalKey, ...]
+
+    @property
+    def groups(self) -> int:
+        """How many marks of groups it has."""
+        return int((self.scanned[:, 0] == GROUP).sum())
 
 
 def encode_wal_header(header: WalHeader) -> bytes:
@@ -87,7 +101,7 @@ def read_wal_header(data: bytes, *, path: str) -> tuple[WalHeader, int]:
     if data[: len(MAGIC)] != MAGIC or len(data) < _START:
         raise CorruptionError(f"{path}: expected a write-ahead log that begins with {MAGIC!r}, found {data[:4]!r}")
     (version,) = _VERSION.unpack_from(data, len(MAGIC))
-    if version != VERSION:
+    if version not in (_UNGROUPED_VERSION, VERSION):
         raise InvalidError(f"{path}: expected a write-ahead log of version {VERSION}, found version {version}")
     record = record_at(data, _START)
     if record is None or record[0] != HEADER or record[4] - record[3] < _NUMBERS.size:
@@ -112,14 +126,24 @@ def read_wal(data: bytes, *, path: str) -> WalContents:
 
 
 def read_intact(data: bytes, *, path: str) -> WalContents:
-    """The records of a log up to the first that is damaged; CorruptionError where the header is."""
+    """The records of a log up to the first that is damaged, without groups that are not whole; CorruptionError where the header
+    is damaged."""
     header, start = read_wal_header(data, path=path)
-    records, end = scan_records(data, start)
-    if (records[:, 0] == HEADER).any():
+    found, stopped = scan_records(data, start)
+    if (found[:, 0] == HEADER).any():
         raise CorruptionError(f"{path}: expected one header record, found another among the rows")
-    left = len(data) - end
-    is_torn = not left or _is_torn(data, end)
-    return WalContents(header, data, records, left if is_torn else 0, 0 if is_torn else left)
+    if _VERSION.unpack_from(data, len(MAGIC))[0] == _UNGROUPED_VERSION and (found[:, 0] > DELETE).any():
+        raise CorruptionError(f"{path}: expected rows alone in a log of version 1, found a group or a key")
+    groups = whole_groups(data, start, found, stopped, path=path)
+    left = len(data) - groups.end
+    if groups.cut is None:
+        is_torn = not left or _is_torn(data, stopped)
+    else:
+        # A file that holds all bytes of a group had it whole; zeros are what a system has not written of it.
+        rest = data[stopped:]
+        is_torn = groups.cut > len(data) or (bool(rest) and not rest.strip(b"\0"))
+    keys = decode_keys(data, groups.scanned)
+    return WalContents(header, data, groups.rows, left if is_torn else 0, 0 if is_torn else left, groups.scanned, keys)
 
 
 def _is_torn(data: bytes, at: int) -> bool:

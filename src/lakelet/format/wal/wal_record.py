@@ -4,7 +4,7 @@ All numbers are big-endian; a varint has seven bits in each byte, the least sign
 the last.
 
     length   4   bytes from the type up to the CRC32, the CRC32 excluded
-    type     1   0 HEADER, 1 PUT, 2 DELETE
+    type     1   0 HEADER, 1 PUT, 2 DELETE, 3 GROUP, 4 KEY (`wal_group`)
     key          varint length, bytes (lsm/key_bytes; empty in a table without a primary key)
     row          varint length, bytes (a BinaryRow with its arity in front; a DELETE has the deleted row)
     CRC32    4   over length, type, key and row
@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from lakelet.format.compiled.compiled_loop import compiled_loop
 
-HEADER, PUT, DELETE = 0, 1, 2
-RECORD_TYPES = (HEADER, PUT, DELETE)
+HEADER, PUT, DELETE, GROUP, KEY = 0, 1, 2, 3, 4
+RECORD_TYPES = (HEADER, PUT, DELETE, GROUP, KEY)
 LENGTH_BYTES = 4
 CRC_BYTES = 4
 # A type, an empty key and an empty row.
@@ -274,7 +274,7 @@ def _frame_loop(data: Bytes, out: Longs, state: Longs) -> None:
     while count < out.shape[0] and at + 11 <= size:
         length = np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8 | data[at + 3]
         end = at + 4 + length
-        if length < 3 or end + 4 > size or data[at + 4] > 2:
+        if length < 3 or end + 4 > size or data[at + 4] > 4:
             break
         out[count, 0] = data[at + 4]
         place, whole = at + 5, True

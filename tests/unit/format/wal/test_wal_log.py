@@ -21,7 +21,7 @@ def rows_of(data: bytes) -> list[tuple[int, bytes, bytes]]:
 
 def test_the_bytes_of_a_log() -> None:
     row = bytes.fromhex("0000000000000003 0000000000000007".replace(" ", "")) + "writer-é".encode()
-    assert b"LWAL" + b"\x00\x00\x00\x01" + encode_record(0, b"8f2c-table", row) == HEAD
+    assert b"LWAL" + b"\x00\x00\x00\x02" + encode_record(0, b"8f2c-table", row) == HEAD
 
 
 def test_the_digest_of_a_schema_follows_the_user() -> None:
@@ -87,7 +87,7 @@ def test_a_second_header_is_no_row() -> None:
     [
         (b"", CorruptionError, "expected a write-ahead log"),
         (b"PAR1" + LOG[4:], CorruptionError, "begins with"),
-        (MAGIC + b"\x00\x00\x00\x02" + LOG[8:], InvalidError, "found version 2"),
+        (MAGIC + b"\x00\x00\x00\x03" + LOG[8:], InvalidError, "found version 3"),
         (LOG[:20], CorruptionError, "header record"),
         (LOG[:8] + encode_record(PUT, b"k", b"r" * 20), CorruptionError, "header record"),
     ],
