@@ -8,7 +8,7 @@ from lakelet.cluster.cluster_node import ClusterNode, Status
 
 
 class Membership(Protocol):
-    """The cluster as this node sees it. Only `start`, `stop` and `set_status` do I/O; the rest is safe in any thread."""
+    """The cluster as this node sees it. What is no coroutine does no I/O, and is safe in any thread."""
 
     @property
     def node(self) -> ClusterNode:
@@ -33,6 +33,10 @@ class Membership(Protocol):
 
     async def set_status(self, status: Status) -> None:
         """Tell the others that this node is draining (it owns no keys any longer), or active again."""
+        ...
+
+    async def refresh(self) -> None:
+        """Learn of the nodes anew; where that is not possible the view stays as it is."""
         ...
 
     def nodes(self) -> tuple[ClusterNode, ...]:

@@ -27,6 +27,7 @@ from lakelet.realtime.log_writer import LogWriter
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.nested_row import MOST_NESTED_ROWS, NestedRows
+from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.realtime.read.point_lookup import PointLookup
 from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
 from lakelet.realtime.recovery import RecoveredLog
@@ -227,6 +228,26 @@ class RowWriter:
         names = chosen_columns(columns, schema)
         scan = TableScan(self._home, schema, snapshot, names, parsed_condition(where, schema), limit)
         return WriterScan(scan, memory, keys)
+
+    def pin(self) -> tuple[PinnedMemtable, ...]:
+        """The rows that are not known to be committed, for a reader in another process (`with_pinned`)."""
+        self._log.check_usable()
+        # Read first: what is flushed from now on is committed behind it.
+        latest = latest_snapshot(self._home)
+        newest = 0 if latest is None else latest.id
+        with self._memtables.changed:
+            return tuple(
+                PinnedMemtable(
+                    self._user,
+                    one.sequence_number,
+                    one.schema.id,
+                    newest if one.flush_base is None else one.flush_base,
+                    one.committed_in,
+                    one.copy()[1],
+                )
+                for one in self._memtables.all
+                if len(one)
+            )
 
     def status(self) -> WriterStatus:
         """What the writer holds and has done."""

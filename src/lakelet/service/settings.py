@@ -48,6 +48,9 @@ class ServiceSettings:
     query_bytes: int = _setting(256 << 20, "The largest result, as JSON or Arrow.", least=1024, most=1 << 40)
     query_running: int = _setting(8, "Queries that run at the same time; a few more wait.", least=1, most=1000)
     query_memory: str | None = _setting(None, "Memory of all queries together, such as 2GB; DuckDB decides by default.")
+    query_strict: bool = _setting(
+        False, "Whether a query fails where a node of the cluster with rows of its own cannot be reached."
+    )
     slow_query_seconds: int = _setting(5, "Queries that take as long are logged.", least=0, most=86_400)
     log_level: str = _setting("info", "How much is logged.", choices=("debug", "info", "warning", "error"))
 

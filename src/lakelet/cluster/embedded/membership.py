@@ -35,6 +35,9 @@ class EmbeddedMembership:
         """Show this status in `nodes`; the node still owns every key, for there is no other."""
         self._node = replace(self._node, status=status)
 
+    async def refresh(self) -> None:
+        """Nobody else to learn of."""
+
     def nodes(self) -> tuple[ClusterNode, ...]:
         """This node."""
         return (self.node,)

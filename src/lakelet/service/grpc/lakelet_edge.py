@@ -57,7 +57,9 @@ class LakeletEdge:
             timeout_seconds=message.timeout_seconds or None,
         )
         made = message_class("lakelet.v1.QueryArrowResponse")
-        async for part in await self._service.query_arrow(request, call.caller):
+        parts = await self._service.query_arrow(request, call.caller)
+        call.warn(request.warnings)
+        async for part in parts:
             yield made(arrow=part)
 
     async def cancel_query(self, message: Any, call: Call) -> Any:

@@ -51,6 +51,7 @@ class OlapEdge:
         except asyncio.CancelledError:
             await self._service.cancel_query(call.query_id(call.request_id))
             raise
+        call.warn(request.warnings)
         return _message("QueryResponse", result_json=found)
 
     async def create_table(self, message: Any, call: Call) -> Any:

@@ -10,16 +10,15 @@ import asyncio
 import logging
 import math
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import grpc
 
 from lakelet.error_codes import codes_of
 from lakelet.errors import InternalError, LakeletError, OverloadedError
 from lakelet.ids import RandomIds
-from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
 
 _LOG = logging.getLogger("lakelet.service.grpc")
@@ -28,12 +27,27 @@ _NOBODY = Caller("nobody")
 _IDS = RandomIds()
 
 
+class Callers(Protocol):
+    """Who callers are, by what they send."""
+
+    def caller(self, authorization: str | None) -> Caller:
+        """The caller; UnauthenticatedError for nobody."""
+
+    def try_caller(self, authorization: str | None) -> Caller | None:
+        """The caller, None for nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call: its caller, and the id of the request."""
+    """A call: its caller, the id of the request, and metadata that the answer ends with."""
 
     caller: Caller
     request_id: str
+    trailing: list[tuple[str, str]] = field(default_factory=list)
+
+    def warn(self, warnings: Sequence[str]) -> None:
+        """Tell why the answer may lack rows."""
+        self.trailing.extend(("lakelet-warning", text) for text in warnings)
 
     def query_id(self, request_id: str) -> str:
         """The id of a query of this caller: nobody cancels the queries of others."""
@@ -44,13 +58,17 @@ Unary = Callable[[Any, Call], Awaitable[Any]]
 Streaming = Callable[[Any, Call], AsyncIterator[Any]]
 
 
-def unary(access: Access, method: Unary, *, is_open: bool = False) -> Callable[[Any, Any], Awaitable[Any]]:
+def unary(access: Callers, method: Unary, *, is_open: bool = False) -> Callable[[Any, Any], Awaitable[Any]]:
     """The handler of an RPC with one answer; `is_open` where no key is needed."""
 
     async def handle(request: Any, context: Any) -> Any:
         request_id = _request_id(context)
         try:
-            return await method(request, Call(_caller(access, context, is_open=is_open), request_id))
+            call = Call(_caller(access, context, is_open=is_open), request_id)
+            answer = await method(request, call)
+            if call.trailing:
+                context.set_trailing_metadata(tuple(call.trailing))
+            return answer
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -59,14 +77,17 @@ def unary(access: Access, method: Unary, *, is_open: bool = False) -> Callable[[
     return handle
 
 
-def streaming(access: Access, method: Streaming) -> Callable[[Any, Any], AsyncIterator[Any]]:
+def streaming(access: Callers, method: Streaming) -> Callable[[Any, Any], AsyncIterator[Any]]:
     """The handler of an RPC with a stream of answers."""
 
     async def handle(request: Any, context: Any) -> AsyncIterator[Any]:
         request_id = _request_id(context)
         try:
-            async for answer in method(request, Call(_caller(access, context, is_open=False), request_id)):
+            call = Call(_caller(access, context, is_open=False), request_id)
+            async for answer in method(request, call):
                 yield answer
+            if call.trailing:
+                context.set_trailing_metadata(tuple(call.trailing))
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except Exception as error:
@@ -75,7 +96,7 @@ def streaming(access: Access, method: Streaming) -> Callable[[Any, Any], AsyncIt
     return handle
 
 
-def _caller(access: Access, context: Any, *, is_open: bool) -> Caller:
+def _caller(access: Callers, context: Any, *, is_open: bool) -> Caller:
     authorization = _metadata(context).get("authorization")
     if is_open:
         return access.try_caller(authorization) or _NOBODY

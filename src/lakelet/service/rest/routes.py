@@ -97,8 +97,12 @@ class _Edge:
             timeout_seconds=body.timeout_seconds,
         )
         if _ARROW in request.headers.get("accept", ""):
-            return StreamingResponse(await self._service.query_arrow(asked, _caller(request)), media_type=_ARROW)
-        return _json({"result_json": await self._service.query_json(asked, _caller(request))})
+            parts = await self._service.query_arrow(asked, _caller(request))
+            return _warned(StreamingResponse(parts, media_type=_ARROW), asked.warnings)
+        found = await self._service.query_json(asked, _caller(request))
+        return _warned(
+            _json({"result_json": found} | ({"warnings": asked.warnings} if asked.warnings else {})), asked.warnings
+        )
 
     async def list_tables(self, request: Request) -> Response:
         found = await self._service.list_tables(request.query_params.get("pattern", ""), _caller(request))
@@ -220,6 +224,13 @@ class _Anything(Convertor[str]):
 
 
 register_url_convertor("anything", _Anything())
+
+
+def _warned(response: Response, warnings: list[str]) -> Response:
+    """An answer with a header for each reason why it may lack rows."""
+    for text in warnings:
+        response.headers.append("Lakelet-Warning", text)
+    return response
 
 
 def _flag(request: Request, name: str) -> bool:
