@@ -126,8 +126,9 @@ class RowWriter:
             if self._log.write(encoder.encode(rows), encoder.schema, found.seen):
                 return True
 
-    def delete(self, key: Mapping[str, object]) -> bool:
-        """Delete the row with this primary key; False where there is none. The deletion carries the row (docs/decisions/0011)."""
+    def delete(self, key: Mapping[str, object], values: Mapping[str, object] | None = None) -> bool:
+        """Delete the row with this primary key; False where there is none. The deletion carries the row (docs/decisions/0011),
+        and these values instead of the row's: the columns of `sequence.field`, by which it wins against the row."""
         self._log.check_usable()
         while True:
             encoder = self._encoder()
@@ -138,7 +139,8 @@ class RowWriter:
             if row is None:
                 return False
             # The row that the deletion carries is the one that is deleted: another call may have come between.
-            if self._log.write(encoder.encode(row, DELETE), encoder.schema, found.seen):
+            deletion = encoder.encode(_with_values(row, values), DELETE) if values else encoder.encode(row, DELETE)
+            if self._log.write(deletion, encoder.schema, found.seen):
                 return True
 
     def flush(self) -> None:
@@ -321,6 +323,20 @@ def _check_deletes(schema: TableSchema) -> None:
         raise InvalidError("delete: the table keeps the first row of each key ('merge-engine' = 'first-row')")
     if TableOptions(schema.options).get(IGNORE_DELETE):
         raise InvalidError("delete: the table drops deletes, for its option 'ignore-delete' is on")
+
+
+def _with_values(row: pa.RecordBatch, values: Mapping[str, object]) -> pa.RecordBatch:
+    """A row with other values in some columns."""
+    columns = row.columns
+    for name, value in values.items():
+        place = row.schema.get_field_index(name)
+        if place < 0:
+            raise InvalidError(f"values: there is no column {name!r}")
+        try:
+            columns[place] = pa.array([value], row.schema.field(place).type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise InvalidError(f"values: column {name!r}: {error}") from None
+    return pa.RecordBatch.from_arrays(columns, schema=row.schema)
 
 
 def _one_key(key: Mapping[str, object], schema: TableSchema, what: str) -> pa.Table:

@@ -8,9 +8,8 @@ from lakelet.errors import InvalidError, UnavailableError
 from lakelet.realtime.read.pinned_memtables import with_pinned
 from lakelet.realtime.read.writer_scan import WriterScan
 from lakelet.service.query.served_table import OtherWriters, ServedTable, ServedTables
+from lakelet.service.tables.table_layout import HIDDEN
 from lakelet.sql.sandbox.sandbox_table import PAYLOAD, SandboxTable
-
-_DAY = "dt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class ServedVersions:
             table.name,
             scan,
             buffered,
-            hidden=tuple(one for one in scan.schema.names if table.hides_day and one == _DAY),
+            hidden=tuple(one for one in scan.schema.names if table.hides_day and one in HIDDEN),
             lacks_payload=table.hides_day and PAYLOAD not in names,
         )
 

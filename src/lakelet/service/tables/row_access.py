@@ -14,7 +14,7 @@ from lakelet.service.ingest.record import check_id
 from lakelet.service.ingest.table_ingest import TableIngest
 from lakelet.service.query.served_table import OtherWriters
 from lakelet.service.tables.served_table import OpenTable
-from lakelet.service.tables.table_layout import DAY, ID, PAYLOAD, PAYLOAD_REST, TIMESTAMP
+from lakelet.service.tables.table_layout import HIDDEN, ID, PAYLOAD, PAYLOAD_REST, TIMESTAMP
 from lakelet.service.timestamps import moment_us, timestamp_text
 
 
@@ -51,7 +51,7 @@ def delete_records(ingest: TableIngest, key: str) -> int:
                 writer.flush()
                 opened.table.delete(where=_condition(key))
             return len(found)
-        return sum(writer.delete(row) for row in found)
+        return sum(writer.delete(row, ingest.stamp(schema)) for row in found)
 
 
 def _condition(key: str) -> str:
@@ -67,7 +67,7 @@ def _record(row: Mapping[str, Any]) -> dict[str, Any]:
     others = {
         name: _json(value)
         for name, value in row.items()
-        if name not in (ID, TIMESTAMP, PAYLOAD, PAYLOAD_REST, DAY) and value is not None
+        if name not in (ID, TIMESTAMP, PAYLOAD, PAYLOAD_REST, *HIDDEN) and value is not None
     }
     moment = row.get(TIMESTAMP)
     return {
