@@ -51,6 +51,10 @@ class UnavailableError(LakeletError):
     """A store or service failed to answer; for a write the outcome is unknown."""
 
 
+class OutcomeUnknownError(LakeletError):
+    """Another node of the service was asked to write and did not answer: whether it did is unknown."""
+
+
 class OverloadedError(LakeletError):
     """The service holds as many requests as it can; nothing of this one was done."""
 

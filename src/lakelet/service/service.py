@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
+from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import InvalidError, NotFoundError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
@@ -93,7 +94,8 @@ class Service:
         self.tables = TableRegistry(lake, settings.wal_folder, self.clock)
         self.stored_stats = StoredStatsCache()
         self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
-        self.ingest = Ingest(self.tables, settings, self.clock)
+        self.order = HybridClock(self.clock) if peers is None else peers.order
+        self.ingest = Ingest(self.tables, settings, self.clock, self.order)
         self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
@@ -153,7 +155,19 @@ class Service:
         """Write one record; it is durable and visible to queries when this returns."""
         caller.check(WRITE, request.table)
         self._check_running()
-        await self._know(request.table)
+        await self.know(request.table)
+        if self._peers is not None and self._peers.are_there:
+            done = await self._peers.forward(request, caller.name)
+            if done is not None:
+                return done
+            if not self._peers.owns(request):
+                return await self._in_order(request.table, lambda: self.write_owned(request, caller.name))
+        return await self.write_owned(request, caller.name)
+
+    async def write_owned(self, request: WriteRequest, caller: str) -> WriteResult:
+        """Write one record here, for a caller by name who has the right to."""
+        self._check_running()
+        await self.know(request.table)
         _check_no_key(request.idempotency_key)
         return await self.ingest.write(request.table, [request.record])
 
@@ -161,14 +175,14 @@ class Service:
         """Write records of one table, all or none; with `partial` those that are valid."""
         caller.check(WRITE, request.table)
         self._check_running()
-        await self._know(request.table)
+        await self.know(request.table)
         _check_no_key(request.idempotency_key)
-        return await self.ingest.write_batch(request)
+        return await self._in_order(request.table, lambda: self.ingest.write_batch(request))
 
     async def get_rows(self, request: RowRequest, caller: Caller) -> list[dict[str, Any]]:
         """The records of an id as JSON values, those that are buffered included."""
         caller.check(READ, request.table)
-        await self._know(request.table)
+        await self.know(request.table)
         opened = self.tables.open(request.table)
         others = self._other_writers()
         return await self._in_thread(find_records, opened, request.id, others)
@@ -177,12 +191,16 @@ class Service:
         """Delete the records of an id; how many there were."""
         caller.check(WRITE, request.table)
         self._check_running()
-        await self._know(request.table)
+        await self.know(request.table)
         ingest = self.ingest.lane(request.table).ingest
         if self._peers is not None:
             # A deletion finds what is committed: rows that other nodes have acknowledged are to go, too.
             await self._peers.flush(request.table)
-        deleted: int = await self._in_thread(delete_records, ingest, request.id)
+
+        async def delete() -> int:
+            return await self._in_thread(delete_records, ingest, request.id)
+
+        deleted = await self._in_order(request.table, delete)
         self._flushed(ingest)
         return deleted
 
@@ -223,7 +241,7 @@ class Service:
         """Create a table, or attach one; what it is, and whether it is new."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
-        await self._know(request.table_name)
+        await self.know(request.table_name)
         return await self._in_thread(self._create, request)
 
     async def list_tables(self, pattern: str, caller: Caller) -> list[DescribedTable]:
@@ -233,14 +251,14 @@ class Service:
     async def describe_table(self, name: str, caller: Caller) -> DescribedTable:
         """A table with its configuration and statistics."""
         caller.check(READ, name)
-        await self._know(name)
+        await self.know(name)
         return await self._in_thread(self._describe, self.tables.open(name))
 
     async def alter_table(self, request: AlterTableRequest, caller: Caller) -> TableInfo:
         """Change the configuration or status of a table."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
-        await self._know(request.table_name)
+        await self.know(request.table_name)
         info = await self._in_thread(lambda: self._info(self.tables.alter(request)))
         if info.config.backup_enabled:
             self._have_copied(self.tables.open(request.table_name))
@@ -250,7 +268,7 @@ class Service:
         """Stop serving a table; with `cascade` delete its files."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
-        await self._know(request.table_name)
+        await self.know(request.table_name)
         await self.ingest.leave(request.table_name)
         leave = None if self._peers is None else partial(self._leave_elsewhere, request.table_name)
         answer = await self._in_thread(self.tables.drop, request, leave)
@@ -387,6 +405,16 @@ class Service:
                 raise
             return await start()
 
+    async def _in_order(self, table: str, write: Callable[[], Awaitable[T]]) -> T:
+        """Write here what other nodes may write, too: of a table with a primary key, the later write is to win everywhere."""
+        opened = self.tables.open(table)
+        if self._peers is None or not self._peers.are_there or not opened.schema.primary_keys:
+            return await write()
+        await self._peers.exchange_clocks()
+        done = await write()
+        await self._peers.exchange_clocks()
+        return done
+
     async def _started_engine(self) -> QueryEngine:
         self._check_running()
         if self._engine is None:
@@ -402,6 +430,11 @@ class Service:
         finally:
             # Closing the generator ends the query, also where the client went away.
             await self._in_query_thread(close_parts, parts)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether requests are taken."""
+        return self._started and not self._stopping
 
     def _check_running(self) -> None:
         if self._stopping or not self._started:
@@ -477,7 +510,7 @@ class Service:
         if self._peers is not None and self._loop is not None:
             asyncio.run_coroutine_threadsafe(self._peers.leave(table, is_deleted=is_deleted), self._loop).result()
 
-    async def _know(self, table: str) -> None:
+    async def know(self, table: str) -> None:
         """Find a table that another node has created meanwhile."""
         if self._peers is not None and self.tables.try_open(table) is None:
             await self._in_thread(self.tables.find, table)
@@ -487,6 +520,8 @@ class Service:
             await asyncio.sleep(_FOLLOW_SECONDS)
             try:
                 await self._in_thread(self.tables.follow)
+                if self._peers is not None:
+                    await self._peers.exchange_clocks()
             except Exception as error:
                 _LOG.warning("tables of other nodes cannot be looked for: %s", error)
 

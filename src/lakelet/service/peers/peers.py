@@ -11,17 +11,25 @@ from typing import Any, TypeVar
 import grpc
 
 from lakelet.cluster.cluster_node import ClusterNode
+from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.cluster.membership import Membership
 from lakelet.errors import UnavailableError
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.service.grpc.message_types import PEER, message_class
+from lakelet.service.peers.forward_lane import ForwardLane, NotSentError
 from lakelet.service.peers.peer_access import PeerAccess
 from lakelet.service.peers.pinned_rows import memtable_of
+from lakelet.service.values import WriteRequest, WriteResult
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 PEER_PROTOCOL = 1
-_NO_LIMIT = -1
+# Rows of a memtable have no limit here. A node that comes back is found soon.
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+]
 _SECONDS = 10.0
 # A flush of another node writes files to the store.
 _FLUSH_SECONDS = 120.0
@@ -38,8 +46,17 @@ class PinnedElsewhere:
 class Peers:
     """Asks other nodes, all at the same time; used on the event loop alone."""
 
-    def __init__(self, members: Membership, access: PeerAccess, seconds: float = _SECONDS) -> None:
+    def __init__(
+        self,
+        members: Membership,
+        access: PeerAccess,
+        order: HybridClock | None = None,
+        seconds: float = _SECONDS,
+    ) -> None:
         self._members = members
+        # The clock by which writes of this node are ordered; other nodes tell theirs.
+        self.order = order or HybridClock()
+        self._lanes: dict[str, ForwardLane] = {}
         self._access = access
         self._seconds = seconds
         self._channels: dict[str, grpc.aio.Channel] = {}
@@ -64,6 +81,36 @@ class Peers:
         answers, missing = await self._ask_all(ask)
         return PinnedElsewhere(tuple(one for found in answers for one in found), missing)
 
+    def owns(self, request: WriteRequest) -> bool:
+        """Whether this node is the one that orders the writes of a record's id."""
+        return self._members.owner(request.table, request.record.id).id == self._members.node.id
+
+    async def forward(self, request: WriteRequest, caller: str) -> WriteResult | None:
+        """Have the node that owns a record write it; None where that is this one, or one that cannot be reached."""
+        owner = self._members.owner(request.table, request.record.id)
+        if owner.id == self._members.node.id or owner.protocol != PEER_PROTOCOL:
+            return None
+        lane = self._lanes.get(owner.address)
+        if lane is None:
+            lane = ForwardLane(owner, self._channel(owner), self._metadata(), self.order)
+            self._lanes[owner.address] = lane
+        try:
+            return await lane.write(request, caller)
+        except NotSentError:
+            return None
+
+    async def exchange_clocks(self) -> None:
+        """Learn the clocks of all other nodes, and tell them this one's. Before a write that is ordered here, so that it wins
+        against all that were acknowledged anywhere; after it, so that those to come win against it."""
+
+        async def ask(node: ClusterNode) -> None:
+            request = message_class("lakelet.peer.v1.HybridClock")(clock=self.order.last)
+            call = self._stub(node, "ExchangeClocks", "HybridClock")
+            found = await call(request, timeout=self._seconds, metadata=self._metadata())
+            self.order.observe(found.clock)
+
+        await self._ask_all(ask)
+
     async def flush(self, table: str) -> None:
         """Have all other nodes commit what they have buffered of a table; UnavailableError where one cannot."""
         request = message_class("lakelet.peer.v1.TableRequest")(table=table)
@@ -77,6 +124,7 @@ class Peers:
     async def close(self) -> None:
         """Close all connections."""
         channels, self._channels = self._channels, {}
+        self._lanes.clear()
         for one in channels.values():
             await one.close()
 
@@ -113,17 +161,19 @@ class Peers:
             return _NoAnswer(f"does not answer ({error.code().name})")
 
     def _stub(self, node: ClusterNode, method: str, answer: str, *, is_stream: bool = False) -> Any:
-        channel = self._channels.get(node.address)
-        if channel is None:
-            channel = self._channels[node.address] = grpc.aio.insecure_channel(
-                node.address, options=[("grpc.max_receive_message_length", _NO_LIMIT)]
-            )
+        channel = self._channel(node)
         made = channel.unary_stream if is_stream else channel.unary_unary
         return made(
             f"/{PEER}/{method}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=message_class(f"lakelet.peer.v1.{answer}").FromString,
         )
+
+    def _channel(self, node: ClusterNode) -> grpc.aio.Channel:
+        channel = self._channels.get(node.address)
+        if channel is None:
+            channel = self._channels[node.address] = grpc.aio.insecure_channel(node.address, options=_OPTIONS)
+        return channel
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         text = self._access.authorization

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.catalog.connect import connect
+from lakelet.clock import Clock, SystemClock
 from lakelet.cluster.cluster_node import ClusterNode, Status
+from lakelet.cluster.hash_ring import HashRing
+from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import ANYBODY
 from lakelet.service.grpc.grpc_server import GrpcServer
@@ -19,7 +22,7 @@ from lakelet.service.peers.peers import Peers
 from lakelet.service.query.query_engine import QueryRequest
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
-from lakelet.service.values import CreateTableRequest, TableConfig, WriteRequest
+from lakelet.service.values import BatchRequest, CreateTableRequest, Record, TableConfig, WriteRequest
 
 
 @dataclass
@@ -60,7 +63,8 @@ class StaticMembership:
         return tuple(self._town.nodes.values())
 
     def owner(self, table: str, id: str) -> ClusterNode:
-        return self.node
+        found = HashRing.of(self._town.nodes).owner(table, id)
+        return self._town.nodes[found or self._id]
 
     def problem(self) -> str | None:
         return None
@@ -79,16 +83,27 @@ class Node:
         await self.service.create_table(CreateTableRequest(name, config), ANYBODY)
 
     async def write(self, table: str, id: str, **payload: Any) -> None:
-        record = record_of({"id": id, "timestamp": "2026-01-31T10:00:00Z", "payload": payload})
-        await self.service.write(WriteRequest(table, record), ANYBODY)
+        await self.service.write(WriteRequest(table, _record(id, payload)), ANYBODY)
+
+    async def write_batch(self, table: str, *given: tuple[str, dict[str, Any]]) -> None:
+        records = [_record(id, payload) for id, payload in given]
+        await self.service.write_batch(BatchRequest(table, records, False), ANYBODY)
 
     async def rows(self, sql: str) -> str:
         return await self.service.query_json(QueryRequest(sql), ANYBODY)
 
 
+def _record(id: str, payload: dict[str, Any]) -> Record:
+    return record_of({"id": id, "timestamp": "2026-01-31T10:00:00Z", "payload": payload})
+
+
 @asynccontextmanager
 async def cluster(
-    folder: Path, names: Sequence[str] = ("one", "two"), secrets: dict[str, str] | None = None, **settings: Any
+    folder: Path,
+    names: Sequence[str] = ("one", "two"),
+    secrets: dict[str, str] | None = None,
+    clocks: dict[str, Clock] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[tuple[Town, list[Node]]]:
     """Nodes that run over one warehouse, each with logs of its own."""
     town, nodes = Town(), []
@@ -97,8 +112,9 @@ async def cluster(
             known = ServiceSettings(warehouse=str(folder / "lake"), wal_folder=str(folder / f"wal-{name}"), **settings)
             members = StaticMembership(town, name)
             access = PeerAccess((secrets or {}).get(name))
-            peers = Peers(members, access, seconds=60)
-            service = Service(connect(known.warehouse), known, members=members, peers=peers)
+            clock = (clocks or {}).get(name) or SystemClock()
+            peers = Peers(members, access, HybridClock(clock), seconds=60)
+            service = Service(connect(known.warehouse), known, clock, members=members, peers=peers)
             server = GrpcServer(service, Access(None), access)
             port = await server.start("127.0.0.1", 0)
             town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}")

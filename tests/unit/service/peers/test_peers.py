@@ -45,7 +45,7 @@ def test_a_row_is_seen_once_at_every_moment_of_a_flush(tmp_path: Path) -> None:
         async with cluster(tmp_path) as (_, (one, two)):
             await one.create("users")
             for number in range(12):
-                await two.write("users", f"r{number:02}", n=number)
+                await two.write_batch("users", (f"r{number:02}", {"n": number}))
                 flush = asyncio.create_task(two.service.flush_table("users"))
                 counts = []
                 while not flush.done():
@@ -61,8 +61,7 @@ def test_a_deletion_finds_rows_that_another_node_has_buffered(tmp_path: Path) ->
     async def run() -> None:
         async with cluster(tmp_path) as (_, (one, two)):
             await one.create("users")
-            await two.write("users", "a", n=1)
-            await two.write("users", "b", n=1)
+            await two.write_batch("users", ("a", {"n": 1}), ("b", {"n": 1}))
             assert await one.service.delete_rows(RowRequest("users", "a"), ANYBODY) == 1
             assert await _ids(two, "users") == ["b"]
 
@@ -74,7 +73,7 @@ def test_a_table_that_one_node_drops_is_gone_everywhere(tmp_path: Path, cascade:
     async def run() -> None:
         async with cluster(tmp_path) as (_, (one, two)):
             await one.create("users")
-            await two.write("users", "a", n=1)
+            await two.write_batch("users", ("a", {"n": 1}))
             await one.service.drop_table(DropTableRequest("users", cascade=cascade), ANYBODY)
             for node in (one, two):
                 with pytest.raises(NotFoundError):
@@ -96,7 +95,7 @@ def test_a_node_without_an_answer_is_told(tmp_path: Path) -> None:
     async def run() -> None:
         async with cluster(tmp_path) as (town, (one, two)):
             await one.create("users")
-            await one.write("users", "a", n=1)
+            await one.write_batch("users", ("a", {"n": 1}))
             await two.server.stop(0)
             request = QueryRequest("SELECT id FROM users")
             assert json.loads(await one.service.query_json(request, ANYBODY)) == [{"id": "a"}]
@@ -133,7 +132,7 @@ def test_nodes_with_another_secret_are_strangers(tmp_path: Path) -> None:
         secrets = {"one": "a secret of sixteen", "two": "another of sixteen"}
         async with cluster(tmp_path, secrets=secrets) as (_, (one, two)):
             await one.create("users")
-            await two.write("users", "a", n=1)
+            await two.write_batch("users", ("a", {"n": 1}))
             request = QueryRequest("SELECT id FROM users")
             assert json.loads(await one.service.query_json(request, ANYBODY)) == []
             assert "UNAUTHENTICATED" in request.warnings[0]
