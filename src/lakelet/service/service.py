@@ -84,17 +84,15 @@ class Service:
         clock: Clock | None = None,
         *,
         open_backup: Callable[[], Lake] | None = None,
-        members: Membership | None = None,
-        peers: Peers | None = None,
     ) -> None:
-        """`members` are the nodes of the cluster, `peers` asks those that are not this one; without them it is alone."""
         self.lake = lake
         self.settings = settings
         self.clock = clock or SystemClock()
         self.tables = TableRegistry(lake, settings.wal_folder, self.clock)
         self.stored_stats = StoredStatsCache()
         self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
-        self.order = HybridClock(self.clock) if peers is None else peers.order
+        # By which writes of this node are ordered among those of all nodes.
+        self.order = HybridClock(self.clock)
         self.ingest = Ingest(self.tables, settings, self.clock, self.order)
         self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
         self.backups: ServedBackups | None = None
@@ -110,12 +108,17 @@ class Service:
         self._engine_made = threading.Lock()
         self._started = False
         self._stopping = False
-        self._members = members
-        self._peers = peers
+        self._members: Membership | None = None
+        self._peers: Peers | None = None
+        self._committed = False
         self._following: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # ------------------------------------------------------------------ life
+
+    def join(self, members: Membership, peers: Peers) -> None:
+        """Be a node of a cluster, from the start on: `members` are its nodes, `peers` asks those that are not this one."""
+        self._members, self._peers = members, peers
 
     async def start(self) -> None:
         """Load the served tables; rows that a crash left in logs are committed."""
@@ -131,17 +134,25 @@ class Service:
             self._following = self._loop.create_task(self._follow_tables())
         self._started = True
 
-    async def stop(self) -> None:
-        """Take no more rows, write those that wait, and commit all. What cannot be committed stays in logs for the next start."""
-        if self._stopping:
+    async def commit_all(self) -> None:
+        """Take no more rows, write those that wait, and commit all; queries are still answered. What cannot be committed stays in
+        logs for the next start."""
+        if self._committed:
             return
-        self._stopping = True
+        self._committed = True
         if self._following is not None:
             self._following.cancel()
         self.retention.stop()
         await self.ingest.stop()
         for name, error in await self._in_thread(self.tables.close):
             _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
+
+    async def stop(self) -> None:
+        """Take no more rows, write those that wait, and commit all. What cannot be committed stays in logs for the next start."""
+        if self._stopping:
+            return
+        self._stopping = True
+        await self.commit_all()
         if self.backups is not None:
             await self._in_thread(self.backups.stop)
         if self._engine is not None:
@@ -364,6 +375,9 @@ class Service:
 
     async def pin_buffers(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
         """The identity of a table, and the rows that this node has acknowledged and may not have committed."""
+        if not self._started:
+            # What a crash left in logs is being committed: until then nobody can tell what is missing.
+            raise UnavailableError("the node is starting")
         return await self._in_thread(self._pin, table)
 
     async def flush_table(self, table: str) -> None:
@@ -433,8 +447,8 @@ class Service:
 
     @property
     def is_running(self) -> bool:
-        """Whether requests are taken."""
-        return self._started and not self._stopping
+        """Whether rows are taken."""
+        return self._started and not self._committed
 
     def _check_running(self) -> None:
         if self._stopping or not self._started:

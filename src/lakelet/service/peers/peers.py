@@ -50,12 +50,12 @@ class Peers:
         self,
         members: Membership,
         access: PeerAccess,
-        order: HybridClock | None = None,
+        order: HybridClock,
         seconds: float = _SECONDS,
     ) -> None:
         self._members = members
-        # The clock by which writes of this node are ordered; other nodes tell theirs.
-        self.order = order or HybridClock()
+        # By which writes of this node are ordered; other nodes tell theirs.
+        self._order = order
         self._lanes: dict[str, ForwardLane] = {}
         self._access = access
         self._seconds = seconds
@@ -92,7 +92,7 @@ class Peers:
             return None
         lane = self._lanes.get(owner.address)
         if lane is None:
-            lane = ForwardLane(owner, self._channel(owner), self._metadata(), self.order)
+            lane = ForwardLane(owner, self._channel(owner), self._metadata(), self._order)
             self._lanes[owner.address] = lane
         try:
             return await lane.write(request, caller)
@@ -104,10 +104,10 @@ class Peers:
         against all that were acknowledged anywhere; after it, so that those to come win against it."""
 
         async def ask(node: ClusterNode) -> None:
-            request = message_class("lakelet.peer.v1.HybridClock")(clock=self.order.last)
+            request = message_class("lakelet.peer.v1.HybridClock")(clock=self._order.last)
             call = self._stub(node, "ExchangeClocks", "HybridClock")
             found = await call(request, timeout=self._seconds, metadata=self._metadata())
-            self.order.observe(found.clock)
+            self._order.observe(found.clock)
 
         await self._ask_all(ask)
 

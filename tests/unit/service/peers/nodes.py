@@ -12,7 +12,6 @@ from lakelet.catalog.connect import connect
 from lakelet.clock import Clock, SystemClock
 from lakelet.cluster.cluster_node import ClusterNode, Status
 from lakelet.cluster.hash_ring import HashRing
-from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import ANYBODY
 from lakelet.service.grpc.grpc_server import GrpcServer
@@ -113,8 +112,9 @@ async def cluster(
             members = StaticMembership(town, name)
             access = PeerAccess((secrets or {}).get(name))
             clock = (clocks or {}).get(name) or SystemClock()
-            peers = Peers(members, access, HybridClock(clock), seconds=60)
-            service = Service(connect(known.warehouse), known, clock, members=members, peers=peers)
+            service = Service(connect(known.warehouse), known, clock)
+            peers = Peers(members, access, service.order, seconds=60)
+            service.join(members, peers)
             server = GrpcServer(service, Access(None), access)
             port = await server.start("127.0.0.1", 0)
             town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}")
