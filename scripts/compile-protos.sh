@@ -5,6 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 protos=src/lakelet/service/grpc/protos
 python=${PYTHON:-.venv/bin/python}
-for name in olap/v1/olap lakelet/v1/lakelet; do
+for name in olap/v1/olap lakelet/v1/lakelet lakelet/peer/v1/peer; do
     "$python" -m grpc_tools.protoc -I "$protos" --descriptor_set_out="$protos/$name.desc" "$protos/$name.proto"
 done

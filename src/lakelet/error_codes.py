@@ -8,6 +8,7 @@
     CommitUnknownError      commit-unknown      1      500    UNKNOWN
     CorruptionError         corruption          1      500    DATA_LOSS
     UnavailableError        unavailable         1      503    UNAVAILABLE
+    OutcomeUnknownError     outcome-unknown     1      503    UNAVAILABLE
     OverloadedError         overloaded          1      429    RESOURCE_EXHAUSTED
     TooLargeError           too-large           1      413    RESOURCE_EXHAUSTED
     PermissionDeniedError   permission-denied   1      403    PERMISSION_DENIED
@@ -32,6 +33,7 @@ from lakelet.errors import (
     InvalidError,
     LakeletError,
     NotFoundError,
+    OutcomeUnknownError,
     OverloadedError,
     PermissionDeniedError,
     TooLargeError,
@@ -60,6 +62,7 @@ ERROR_CODES: dict[type[LakeletError], ErrorCodes] = {
     CommitUnknownError: ErrorCodes("commit-unknown", _FAILED, 500, "UNKNOWN"),
     CorruptionError: ErrorCodes("corruption", _FAILED, 500, "DATA_LOSS"),
     UnavailableError: ErrorCodes("unavailable", _FAILED, 503, "UNAVAILABLE"),
+    OutcomeUnknownError: ErrorCodes("outcome-unknown", _FAILED, 503, "UNAVAILABLE"),
     OverloadedError: ErrorCodes("overloaded", _FAILED, 429, "RESOURCE_EXHAUSTED"),
     TooLargeError: ErrorCodes("too-large", _FAILED, 413, "RESOURCE_EXHAUSTED"),
     PermissionDeniedError: ErrorCodes("permission-denied", _FAILED, 403, "PERMISSION_DENIED"),

@@ -56,6 +56,10 @@ class UnavailableError(LakeletError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class OutcomeUnknownError(LakeletError):
+    """Another node of the service was asked to write and did not answer: whether it did is unknown."""
+
+
 class OverloadedError(LakeletError):
     """The service holds as many requests as it can; nothing of this one was done."""
 

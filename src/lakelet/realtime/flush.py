@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from lakelet.commit.dropped_table import noticing_drop
 from lakelet.commit.metadata.schemas import latest_schema
@@ -39,6 +40,22 @@ class Ahead:
 
     turn: Callable[[], None]
     rows: int
+
+
+class Flushed(Protocol):
+    """What is known of the flush of a memtable: its number, the newest snapshot before it, and the one that has its rows."""
+
+    @property
+    def sequence_number(self) -> int:
+        """The identifier of its commit."""
+
+    @property
+    def flush_base(self) -> int | None:
+        """A snapshot that does not have its rows, nor has any before."""
+
+    @property
+    def committed_in(self) -> int | None:
+        """The snapshot that has its rows."""
 
 
 def flush_memtable(
@@ -88,7 +105,7 @@ def _is_written_ahead(schema: TableSchema) -> bool:
 
 
 def is_in_snapshot(
-    home: TableHome, user: str, memtable: Memtable, snapshot: Snapshot | None, schema: TableSchema
+    home: TableHome, user: str, memtable: Flushed, snapshot: Snapshot | None, schema: TableSchema
 ) -> bool:
     """Whether a snapshot, read before this call, shows the rows of a memtable. A flush commits before it can say so: what was
     committed since it began is looked at. Where level 0 is hidden, rows show by the compaction of their flush."""

@@ -30,6 +30,7 @@ from lakelet.realtime.log_writer import LogWriter
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.nested_row import MOST_NESTED_ROWS, NestedRows
+from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.realtime.read.point_lookup import PointLookup
 from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
 from lakelet.realtime.recovery import RecoveredLog
@@ -143,8 +144,9 @@ class RowWriter:
             if self._log.write(encoder.encode(rows), encoder.schema, found.seen):
                 return True
 
-    def delete(self, key: Mapping[str, object]) -> bool:
-        """Delete the row with this primary key; False where there is none. The deletion carries the row (docs/decisions/0011)."""
+    def delete(self, key: Mapping[str, object], values: Mapping[str, object] | None = None) -> bool:
+        """Delete the row with this primary key; False where there is none. The deletion carries the row (docs/decisions/0011),
+        and these values instead of the row's: the columns of `sequence.field`, by which it wins against the row."""
         self._log.check_usable()
         while True:
             encoder = self._encoder()
@@ -155,7 +157,8 @@ class RowWriter:
             if row is None:
                 return False
             # The row that the deletion carries is the one that is deleted: another call may have come between.
-            if self._log.write(encoder.encode(row, DELETE), encoder.schema, found.seen):
+            deletion = encoder.encode(_with_values(row, values), DELETE) if values else encoder.encode(row, DELETE)
+            if self._log.write(deletion, encoder.schema, found.seen):
                 return True
 
     def flush(self) -> None:
@@ -248,6 +251,26 @@ class RowWriter:
         scan = TableScan(self._home, schema, snapshot, names, parsed_condition(where, schema), limit)
         return WriterScan(scan, memory, keys)
 
+    def pin(self) -> tuple[PinnedMemtable, ...]:
+        """The rows that are not known to be committed, for a reader in another process (`with_pinned`)."""
+        self._log.check_usable()
+        # Read first: what is flushed from now on is committed behind it.
+        latest = latest_snapshot(self._home)
+        newest = 0 if latest is None else latest.id
+        with self._memtables.changed:
+            return tuple(
+                PinnedMemtable(
+                    self._user,
+                    one.sequence_number,
+                    one.schema.id,
+                    newest if one.flush_base is None else one.flush_base,
+                    one.committed_in,
+                    one.copy()[1],
+                )
+                for one in self._memtables.all
+                if len(one)
+            )
+
     def status(self) -> WriterStatus:
         """What the writer holds and has done."""
         with self._memtables.changed:
@@ -327,6 +350,20 @@ def _check_deletes(schema: TableSchema) -> None:
         raise InvalidError("delete: the table keeps the first row of each key ('merge-engine' = 'first-row')")
     if TableOptions(schema.options).get(IGNORE_DELETE):
         raise InvalidError("delete: the table drops deletes, for its option 'ignore-delete' is on")
+
+
+def _with_values(row: pa.RecordBatch, values: Mapping[str, object]) -> pa.RecordBatch:
+    """A row with other values in some columns."""
+    columns = row.columns
+    for name, value in values.items():
+        place = row.schema.get_field_index(name)
+        if place < 0:
+            raise InvalidError(f"values: there is no column {name!r}")
+        try:
+            columns[place] = pa.array([value], row.schema.field(place).type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise InvalidError(f"values: column {name!r}: {error}") from None
+    return pa.RecordBatch.from_arrays(columns, schema=row.schema)
 
 
 def _one_key(key: Mapping[str, object], schema: TableSchema, what: str) -> pa.Table:

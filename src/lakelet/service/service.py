@@ -13,13 +13,16 @@ import asyncio
 import fnmatch
 import logging
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
-from lakelet.errors import InvalidError, OverloadedError, UnavailableError
+from lakelet.cluster.hybrid_clock import HybridClock
+from lakelet.commit.metadata.table_identity import table_identity
+from lakelet.errors import InvalidError, NotFoundError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
 from lakelet.service.ingest.ingest import Ingest
 from lakelet.service.ingest.table_ingest import TableIngest
@@ -54,15 +57,21 @@ from lakelet.service.values import (
 )
 
 if TYPE_CHECKING:
+    from lakelet.cluster.membership import Membership
+    from lakelet.realtime.read.pinned_memtables import PinnedMemtable
     from lakelet.service.backup.served_backups import ServedBackups
+    from lakelet.service.peers.peers import Peers
     from lakelet.service.query.query_engine import QueryEngine, QueryRequest
     from lakelet.service.query.query_result import QueryResult
+    from lakelet.service.query.served_table import OtherWriters
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _THREADS = 16
 # Threads for each query that may run, and queries that may run or wait for each: fewer, so that some threads are always free.
 _QUERY_THREADS, _MOST_STARTING = 4, 3
+# How often a node looks for tables that others have created or dropped; one that is asked for is looked for at once.
+_FOLLOW_SECONDS = 5
 
 
 class Service:
@@ -82,7 +91,9 @@ class Service:
         self.tables = TableRegistry(lake, settings.wal_folder, self.clock)
         self.stored_stats = StoredStatsCache()
         self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
-        self.ingest = Ingest(self.tables, settings, self.clock)
+        # By which writes of this node are ordered among those of all nodes.
+        self.order = HybridClock(self.clock)
+        self.ingest = Ingest(self.tables, settings, self.clock, self.order)
         self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
@@ -97,11 +108,21 @@ class Service:
         self._engine_made = threading.Lock()
         self._started = False
         self._stopping = False
+        self._members: Membership | None = None
+        self._peers: Peers | None = None
+        self._committed = False
+        self._following: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # ------------------------------------------------------------------ life
 
+    def join(self, members: Membership, peers: Peers) -> None:
+        """Be a node of a cluster, from the start on: `members` are its nodes, `peers` asks those that are not this one."""
+        self._members, self._peers = members, peers
+
     async def start(self) -> None:
         """Load the served tables; rows that a crash left in logs are committed."""
+        self._loop = asyncio.get_running_loop()
         if self.backups is not None:
             await self._in_thread(self.backups.finish_restorations)
         await self._in_thread(self.tables.load)
@@ -109,17 +130,29 @@ class Service:
         self.retention.start()
         if self.backups is not None:
             await self._in_thread(self.backups.start)
+        if self._peers is not None:
+            self._following = self._loop.create_task(self._follow_tables())
         self._started = True
+
+    async def commit_all(self) -> None:
+        """Take no more rows, write those that wait, and commit all; queries are still answered. What cannot be committed stays in
+        logs for the next start."""
+        if self._committed:
+            return
+        self._committed = True
+        if self._following is not None:
+            self._following.cancel()
+        self.retention.stop()
+        await self.ingest.stop()
+        for name, error in await self._in_thread(self.tables.close):
+            _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
 
     async def stop(self) -> None:
         """Take no more rows, write those that wait, and commit all. What cannot be committed stays in logs for the next start."""
         if self._stopping:
             return
         self._stopping = True
-        self.retention.stop()
-        await self.ingest.stop()
-        for name, error in await self._in_thread(self.tables.close):
-            _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
+        await self.commit_all()
         if self.backups is not None:
             await self._in_thread(self.backups.stop)
         if self._engine is not None:
@@ -133,6 +166,19 @@ class Service:
         """Write one record; it is durable and visible to queries when this returns."""
         caller.check(WRITE, request.table)
         self._check_running()
+        await self.know(request.table)
+        if self._peers is not None and self._peers.are_there:
+            done = await self._peers.forward(request, caller.name)
+            if done is not None:
+                return done
+            if not self._peers.owns(request):
+                return await self._in_order(request.table, lambda: self.write_owned(request, caller.name))
+        return await self.write_owned(request, caller.name)
+
+    async def write_owned(self, request: WriteRequest, caller: str) -> WriteResult:
+        """Write one record here, for a caller by name who has the right to."""
+        self._check_running()
+        await self.know(request.table)
         _check_no_key(request.idempotency_key)
         return await self.ingest.write(request.table, [request.record])
 
@@ -140,21 +186,32 @@ class Service:
         """Write records of one table, all or none; with `partial` those that are valid."""
         caller.check(WRITE, request.table)
         self._check_running()
+        await self.know(request.table)
         _check_no_key(request.idempotency_key)
-        return await self.ingest.write_batch(request)
+        return await self._in_order(request.table, lambda: self.ingest.write_batch(request))
 
     async def get_rows(self, request: RowRequest, caller: Caller) -> list[dict[str, Any]]:
         """The records of an id as JSON values, those that are buffered included."""
         caller.check(READ, request.table)
+        await self.know(request.table)
         opened = self.tables.open(request.table)
-        return await self._in_thread(find_records, opened, request.id)
+        others = self._other_writers()
+        return await self._in_thread(find_records, opened, request.id, others)
 
     async def delete_rows(self, request: RowRequest, caller: Caller) -> int:
         """Delete the records of an id; how many there were."""
         caller.check(WRITE, request.table)
         self._check_running()
+        await self.know(request.table)
         ingest = self.ingest.lane(request.table).ingest
-        deleted: int = await self._in_thread(delete_records, ingest, request.id)
+        if self._peers is not None:
+            # A deletion finds what is committed: rows that other nodes have acknowledged are to go, too.
+            await self._peers.flush(request.table)
+
+        async def delete() -> int:
+            return await self._in_thread(delete_records, ingest, request.id)
+
+        deleted = await self._in_order(request.table, delete)
         self._flushed(ingest)
         return deleted
 
@@ -163,20 +220,26 @@ class Service:
     async def query(self, request: QueryRequest, caller: Caller) -> QueryResult:
         """Answer a SELECT over the tables that the caller may read, buffered rows included."""
         engine = await self._started_engine()
-        return await self._start_query(engine.run, request, ReadableTables(self.tables, caller))
+        readable = ReadableTables(self.tables, caller)
+        return await self._with_new_tables(lambda: self._start_query(engine.run, request, readable))
 
     async def query_json(self, request: QueryRequest, caller: Caller) -> str:
         """The answer to a SELECT as the text of a JSON array of objects."""
         engine = await self._started_engine()
-        return await self._start_query(json_answer, engine, request, ReadableTables(self.tables, caller))
+        readable = ReadableTables(self.tables, caller)
+        return await self._with_new_tables(lambda: self._start_query(json_answer, engine, request, readable))
 
     async def query_arrow(self, request: QueryRequest, caller: Caller) -> AsyncGenerator[bytes]:
         """The answer to a SELECT as the bytes of an Arrow IPC stream. The first of them are there, or the error is raised, when
         this returns."""
         engine = await self._started_engine()
-        parts = arrow_parts(engine, request, ReadableTables(self.tables, caller))
-        first = await self._start_query(next, parts)
-        return self._streamed(first, parts)
+        readable = ReadableTables(self.tables, caller)
+
+        async def start() -> tuple[bytes, Iterator[bytes]]:
+            parts = arrow_parts(engine, request, readable)
+            return await self._start_query(next, parts), parts
+
+        return self._streamed(*await self._with_new_tables(start))
 
     async def cancel_query(self, request_id: str) -> None:
         """Interrupt the query of a request, where one runs."""
@@ -189,6 +252,7 @@ class Service:
         """Create a table, or attach one; what it is, and whether it is new."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
+        await self.know(request.table_name)
         return await self._in_thread(self._create, request)
 
     async def list_tables(self, pattern: str, caller: Caller) -> list[DescribedTable]:
@@ -198,12 +262,14 @@ class Service:
     async def describe_table(self, name: str, caller: Caller) -> DescribedTable:
         """A table with its configuration and statistics."""
         caller.check(READ, name)
+        await self.know(name)
         return await self._in_thread(self._describe, self.tables.open(name))
 
     async def alter_table(self, request: AlterTableRequest, caller: Caller) -> TableInfo:
         """Change the configuration or status of a table."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
+        await self.know(request.table_name)
         info = await self._in_thread(lambda: self._info(self.tables.alter(request)))
         if info.config.backup_enabled:
             self._have_copied(self.tables.open(request.table_name))
@@ -213,8 +279,10 @@ class Service:
         """Stop serving a table; with `cascade` delete its files."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
+        await self.know(request.table_name)
         await self.ingest.leave(request.table_name)
-        answer = await self._in_thread(self.tables.drop, request)
+        leave = None if self._peers is None else partial(self._leave_elsewhere, request.table_name)
+        answer = await self._in_thread(self.tables.drop, request, leave)
         self.stored_stats.forget(request.table_name)
         return answer
 
@@ -271,6 +339,8 @@ class Service:
         failing.update(silent)
         # Requests for other tables are answered as ever.
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
+        if self._members is not None and (problem := self._members.problem()) is not None:
+            details["cluster"] = problem
         if self.backups is not None:
             # Rows are safe where they are: a backup that is late takes no request away.
             details.update({f"backup.{name}": error for name, error in self.backups.worker.failing().items()})
@@ -294,11 +364,37 @@ class Service:
         )
 
     async def nodes(self, caller: Caller) -> list[Node]:
-        """The nodes of the cluster: this one."""
+        """The nodes of the cluster."""
         caller.check(READ, EVERY_TABLE)
+        if self._members is not None:
+            return [
+                Node(one.id, one.rest_address or one.address, one.status, one.heartbeat_ms * 1000)
+                for one in self._members.nodes()
+            ]
         settings = self.settings
         status = "stopping" if self._stopping else "active"
         return [Node("local", f"{settings.host}:{settings.port}", status, self.clock.now_ms() * 1000)]
+
+    # ------------------------------------------------------------------ what other nodes ask
+
+    async def pin_buffers(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
+        """The identity of a table, and the rows that this node has acknowledged and may not have committed."""
+        if not self._started:
+            # What a crash left in logs is being committed: until then nobody can tell what is missing.
+            raise UnavailableError("the node is starting")
+        return await self._in_thread(self._pin, table)
+
+    async def flush_table(self, table: str) -> None:
+        """Commit what this node has buffered of a table."""
+        opened = self.tables.try_open(table)
+        if opened is not None and opened.writer is not None:
+            await self._in_thread(opened.writer.flush)
+
+    async def leave_table(self, table: str, *, is_deleted: bool) -> None:
+        """Commit what this node has buffered of a table that another node drops, and serve it no more."""
+        await self.ingest.leave(table)
+        await self._in_thread(lambda: self.tables.leave(table, is_deleted=is_deleted))
+        self.stored_stats.forget(table)
 
     # ------------------------------------------------------------------ inside
 
@@ -318,6 +414,25 @@ class Service:
         finally:
             self.starting_queries -= 1
 
+    async def _with_new_tables(self, start: Callable[[], Awaitable[T]]) -> T:
+        """Start a query, once more where it names a table that another node has created meanwhile."""
+        try:
+            return await start()
+        except NotFoundError:
+            if self._peers is None or not await self._in_thread(self.tables.load_new):
+                raise
+            return await start()
+
+    async def _in_order(self, table: str, write: Callable[[], Awaitable[T]]) -> T:
+        """Write here what other nodes may write, too: of a table with a primary key, the later write is to win everywhere."""
+        opened = self.tables.open(table)
+        if self._peers is None or not self._peers.are_there or not opened.schema.primary_keys:
+            return await write()
+        await self._peers.exchange_clocks()
+        done = await write()
+        await self._peers.exchange_clocks()
+        return done
+
     async def _started_engine(self) -> QueryEngine:
         self._check_running()
         if self._engine is None:
@@ -333,6 +448,11 @@ class Service:
         finally:
             # Closing the generator ends the query, also where the client went away.
             await self._in_query_thread(close_parts, parts)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether rows are taken."""
+        return self._started and not self._committed
 
     def _check_running(self) -> None:
         if self._stopping or not self._started:
@@ -358,8 +478,15 @@ class Service:
 
         with self._engine_made:
             if self._engine is None:
-                self._engine = QueryEngine(self.lake, self.tables, self._query_limits())
+                self._engine = QueryEngine(self.lake, self.tables, self._query_limits(), others=self._other_writers())
             return self._engine
+
+    def _other_writers(self) -> OtherWriters | None:
+        if self._peers is None or self._loop is None:
+            return None
+        from lakelet.service.peers.peer_buffers import PeerBuffers  # noqa: PLC0415 - a single node needs none of it.
+
+        return PeerBuffers(self._peers, self._loop, strict=self.settings.query_strict)
 
     def _query_limits(self) -> QueryLimits:
         settings = self.settings
@@ -389,6 +516,33 @@ class Service:
     def _info(self, opened: OpenTable) -> TableInfo:
         last = self.stored_stats.last_write(opened)
         return TableInfo(opened.name, opened.config, opened.created_at, last, opened.status)
+
+    def _pin(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
+        opened = self.tables.try_open(table)
+        writer = None if opened is None else opened.writer
+        if opened is None or writer is None:
+            return "", ()
+        return table_identity(opened.table.home), writer.pin()
+
+    def _leave_elsewhere(self, table: str, is_deleted: bool) -> None:
+        """In a thread: have all other nodes let go of a table."""
+        if self._peers is not None and self._loop is not None:
+            asyncio.run_coroutine_threadsafe(self._peers.leave(table, is_deleted=is_deleted), self._loop).result()
+
+    async def know(self, table: str) -> None:
+        """Find a table that another node has created meanwhile."""
+        if self._peers is not None and self.tables.try_open(table) is None:
+            await self._in_thread(self.tables.find, table)
+
+    async def _follow_tables(self) -> None:
+        while True:
+            await asyncio.sleep(_FOLLOW_SECONDS)
+            try:
+                await self._in_thread(self.tables.follow)
+                if self._peers is not None:
+                    await self._peers.exchange_clocks()
+            except Exception as error:
+                _LOG.warning("tables of other nodes cannot be looked for: %s", error)
 
     def _buffered(self) -> int:
         return sum(opened.buffered_records for opened in self.tables.all())

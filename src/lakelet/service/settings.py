@@ -33,6 +33,16 @@ class ServiceSettings:
     port: int = _setting(8080, "The port of REST; 0 takes a free one.", least=0, most=_LARGEST_PORT)
     grpc_port: int | None = _setting(50051, "The port of gRPC; 0 takes a free one.", least=0, most=_LARGEST_PORT)
     wal_folder: str | None = _setting(None, "The folder of write-ahead logs; lakelet/wal in the user's state folder.")
+    redis: str | None = _setting(
+        None, "The redis:// address of the cluster that this node belongs to; alone without one."
+    )
+    node_address: str | None = _setting(
+        None, "host:port by which other nodes reach this one's gRPC; by default that which is listened at."
+    )
+    peer_secret_file: str | None = _setting(
+        None,
+        "A file with the secret of the cluster, the same for all nodes; needed where other machines are listened to.",
+    )
     backup: str | None = _setting(None, "A second store, a folder or an s3:// address, to which tables are copied.")
     keys_file: str | None = _setting(None, "The file of API keys; service/keys.json below a local warehouse.")
     require_keys: bool | None = _setting(
@@ -65,6 +75,9 @@ class ServiceSettings:
     query_bytes: int = _setting(256 << 20, "The largest result, as JSON or Arrow.", least=1024, most=1 << 40)
     query_running: int = _setting(8, "Queries that run at the same time; a few more wait.", least=1, most=1000)
     query_memory: str | None = _setting(None, "Memory of all queries together, such as 2GB; DuckDB decides by default.")
+    query_strict: bool = _setting(
+        False, "Whether a query fails where a node of the cluster with rows of its own cannot be reached."
+    )
     slow_query_seconds: int = _setting(5, "Queries that take as long are logged.", least=0, most=86_400)
     audit_file: str | None = _setting(None, "The file of the audit log; by default its lines are in the log.")
     audit_sql: str = _setting(

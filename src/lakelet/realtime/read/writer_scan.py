@@ -83,9 +83,14 @@ class WriterScan:
         return sum(batch.num_rows for batch in self.to_batches())
 
     def overlay(self) -> tuple[pa.Table, pa.Table]:
-        """The rows in memory that are newest of their keys, deletions left out, and the primary keys of all rows in memory: the
-        committed rows with these keys are superseded. Not for tables that keep the first row of a key."""
+        """The rows in memory that win against all others of their keys, deletions left out, and the primary keys of all that win:
+        the committed rows with these keys are superseded. Not for tables that keep the first row of a key."""
         schema = self.scan.schema
+        if is_sequenced(schema):
+            winners = self._sequenced()
+            rows = pa.Table.from_batches([part.rows for part in winners])
+            shown = [batch for part in winners for _, batch in part.present()]
+            return pa.Table.from_batches(shown, rows.schema), rows.select(list(schema.primary_keys))
         found: list[pa.RecordBatch] = []
         replaced: list[pa.RecordBatch] = []
         keys: pa.Array | None = None

@@ -14,9 +14,11 @@ from grpc_reflection.v1alpha import reflection
 from lakelet.errors import InvalidError
 from lakelet.service.access.access import Access
 from lakelet.service.grpc.lakelet_edge import LakeletEdge
-from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class, service_methods
+from lakelet.service.grpc.message_types import LAKELET, OLAP, PEER, message_class, service_methods
 from lakelet.service.grpc.olap_edge import OlapEdge
-from lakelet.service.grpc.rpc_calls import streaming, unary
+from lakelet.service.grpc.rpc_calls import Callers, streaming, unary
+from lakelet.service.peers.peer_access import PeerAccess
+from lakelet.service.peers.peer_edge import PeerEdge
 from lakelet.service.running_queries import RunningQueries
 from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
@@ -43,7 +45,9 @@ class GrpcServer:
         access: Access,
         tls: ServerTls | None = None,
         queries: RunningQueries | None = None,
+        peer_access: PeerAccess | None = None,
     ) -> None:
+        """With `peer_access` other nodes of the cluster are answered, too."""
         self._service = service
         self._tls = tls
         self._health = _Health(service)
@@ -56,8 +60,14 @@ class GrpcServer:
             ]
         )
         queries = queries or RunningQueries(service)
-        for name, edge in ((OLAP, OlapEdge(service, queries)), (LAKELET, LakeletEdge(service, queries))):
-            handlers = dict(_handlers(name, edge, access))
+        edges: list[tuple[str, Edge, Callers]] = [
+            (OLAP, OlapEdge(service, queries), access),
+            (LAKELET, LakeletEdge(service, queries), access),
+        ]
+        if peer_access is not None:
+            edges.append((PEER, PeerEdge(service), peer_access))
+        for name, edge, known in edges:
+            handlers = dict(_handlers(name, edge, known))
             self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((OLAP, LAKELET, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
@@ -111,7 +121,7 @@ class _Health(health.aio.HealthServicer):  # type: ignore[misc]
             await self.set(name, status)
 
 
-def _handlers(name: str, edge: Edge, access: Access) -> Iterator[tuple[str, Any]]:
+def _handlers(name: str, edge: Edge, access: Callers) -> Iterator[tuple[str, Any]]:
     """A handler for each method of a service that the edge has."""
     for method in service_methods(name):
         found = getattr(edge, _WORD.sub("_", method.name).lower(), None)

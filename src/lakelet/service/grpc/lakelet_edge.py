@@ -62,6 +62,7 @@ class LakeletEdge:
         async with aclosing(self._queries.arrow(request, call.caller, call.request_id)) as parts:
             async for part in parts:
                 yield made(arrow=part)
+        call.warn(request.warnings)
 
     async def cancel_query(self, message: Any, call: Call) -> Any:
         """Interrupt a query of the caller; one with all rights may interrupt those of others."""

@@ -15,7 +15,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, st
 
 OLAP = "olap.v1.OlapService"
 LAKELET = "lakelet.v1.LakeletService"
-_FILES = ("olap/v1/olap.desc", "lakelet/v1/lakelet.desc")
+PEER = "lakelet.peer.v1.PeerService"
+_FILES = ("olap/v1/olap.desc", "lakelet/v1/lakelet.desc", "lakelet/peer/v1/peer.desc")
 # Imported so that the pool has them: the protos use them.
 IMPORTED = (struct_pb2, timestamp_pb2)
 

@@ -46,7 +46,9 @@ class OlapEdge:
         """Answer a SELECT as JSON; a caller that goes away ends the query."""
         from lakelet.service.query.query_engine import QueryRequest  # noqa: PLC0415 - DuckDB is loaded by the first query.
 
-        found = await self._queries.json(QueryRequest(message.sql), call.caller, call.request_id)
+        request = QueryRequest(message.sql)
+        found = await self._queries.json(request, call.caller, call.request_id)
+        call.warn(request.warnings)
         return _message("QueryResponse", result_json=found)
 
     async def create_table(self, message: Any, call: Call) -> Any:

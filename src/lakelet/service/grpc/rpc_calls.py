@@ -10,9 +10,9 @@ import asyncio
 import logging
 import math
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 import grpc
 
@@ -20,8 +20,7 @@ from lakelet.clock import SystemClock
 from lakelet.error_codes import codes_of
 from lakelet.errors import OverloadedError, UnavailableError
 from lakelet.ids import RandomIds
-from lakelet.service.access.access import Access
-from lakelet.service.access.audit_log import AuditedRequest
+from lakelet.service.access.audit_log import AuditedRequest, AuditLog
 from lakelet.service.access.caller import Caller
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.error_detail import error_detail
@@ -33,19 +32,42 @@ _IDS = RandomIds()
 _CLOCK = SystemClock()
 
 
+class Callers(Protocol):
+    """Who callers are, by what they send, how much they may, and who is told of it."""
+
+    @property
+    def limits(self) -> RateLimits:
+        """How much each may."""
+
+    @property
+    def audit(self) -> AuditLog | None:
+        """Who is told."""
+
+    def caller(self, authorization: str | None) -> Caller:
+        """The caller; UnauthenticatedError for nobody."""
+
+    def try_caller(self, authorization: str | None) -> Caller | None:
+        """The caller, None for nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call: its caller, and the id of the request."""
+    """A call: its caller, the id of the request, and metadata that the answer ends with."""
 
     caller: Caller
     request_id: str
+    trailing: list[tuple[str, str]] = field(default_factory=list)
+
+    def warn(self, warnings: Sequence[str]) -> None:
+        """Tell why the answer may lack rows."""
+        self.trailing.extend(("lakelet-warning", text) for text in warnings)
 
 
 Unary = Callable[[Any, Call], Awaitable[Any]]
 Streaming = Callable[[Any, Call], AsyncIterator[Any]]
 
 
-def unary(access: Access, method: Unary, *, is_open: bool = False) -> Callable[[Any, Any], Awaitable[Any]]:
+def unary(access: Callers, method: Unary, *, is_open: bool = False) -> Callable[[Any, Any], Awaitable[Any]]:
     """The handler of an RPC with one answer; `is_open` where no key is needed."""
 
     async def handle(request: Any, context: Any) -> Any:
@@ -54,7 +76,11 @@ def unary(access: Access, method: Unary, *, is_open: bool = False) -> Callable[[
                 caller = audited.caller = _caller(access, context, is_open=is_open)
                 if not is_open:
                     request = _admitted(access.limits, caller, request)
-                return await method(request, Call(caller, audited.request_id))
+                call = Call(caller, audited.request_id)
+                answer = await method(request, call)
+                if call.trailing:
+                    context.set_trailing_metadata(tuple(call.trailing))
+                return answer
             except asyncio.CancelledError:
                 audited.result = "cancelled"
                 raise
@@ -65,7 +91,7 @@ def unary(access: Access, method: Unary, *, is_open: bool = False) -> Callable[[
     return handle
 
 
-def streaming(access: Access, method: Streaming) -> Callable[[Any, Any], AsyncIterator[Any]]:
+def streaming(access: Callers, method: Streaming) -> Callable[[Any, Any], AsyncIterator[Any]]:
     """The handler of an RPC with a stream of answers."""
 
     async def handle(request: Any, context: Any) -> AsyncIterator[Any]:
@@ -73,8 +99,11 @@ def streaming(access: Access, method: Streaming) -> Callable[[Any, Any], AsyncIt
             try:
                 caller = audited.caller = _caller(access, context, is_open=False)
                 request = _admitted(access.limits, caller, request)
-                async for answer in method(request, Call(caller, audited.request_id)):
+                call = Call(caller, audited.request_id)
+                async for answer in method(request, call):
                     yield answer
+                if call.trailing:
+                    context.set_trailing_metadata(tuple(call.trailing))
             except (asyncio.CancelledError, GeneratorExit):
                 audited.result = "cancelled"
                 raise
@@ -88,7 +117,7 @@ def streaming(access: Access, method: Streaming) -> Callable[[Any, Any], AsyncIt
 class _AuditedCall:
     """A call until its end, when the audit log is told of it."""
 
-    def __init__(self, access: Access, context: Any, action: str, request: Any) -> None:
+    def __init__(self, access: Callers, context: Any, action: str, request: Any) -> None:
         self.caller = _NOBODY
         self.request_id = _request_id(context)
         self.result = "ok"
@@ -130,7 +159,7 @@ async def _paced(limits: RateLimits, caller: Caller, messages: AsyncIterator[Any
             await asyncio.sleep(wait)
 
 
-def _caller(access: Access, context: Any, *, is_open: bool) -> Caller:
+def _caller(access: Callers, context: Any, *, is_open: bool) -> Caller:
     authorization = _metadata(context).get("authorization")
     if is_open:
         return access.try_caller(authorization) or _NOBODY

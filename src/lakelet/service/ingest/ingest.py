@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from lakelet.clock import Clock
+from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.errors import LakeletError, UnavailableError
 from lakelet.service.ingest.batch_records import batch_records
 from lakelet.service.ingest.ingest_lane import IngestLane
@@ -27,7 +28,10 @@ _LOOK_SECONDS = 0.5
 class Ingest:
     """The lanes of all tables; used on the event loop alone."""
 
-    def __init__(self, tables: TableRegistry, settings: ServiceSettings, clock: Clock) -> None:
+    def __init__(
+        self, tables: TableRegistry, settings: ServiceSettings, clock: Clock, order: HybridClock | None = None
+    ) -> None:
+        self._order = order or HybridClock(clock)
         self._tables = tables
         self._settings = settings
         self._clock = clock
@@ -88,7 +92,9 @@ class Ingest:
         found = self._lanes.get(table)
         if found is None or found.ingest.opened is not opened:
             most = self._settings.most_waiting_records
-            found = self._lanes[table] = IngestLane(TableIngest(opened), self._writers, most, self._written)
+            found = self._lanes[table] = IngestLane(
+                TableIngest(opened, self._order), self._writers, most, self._written
+            )
         return found
 
     async def leave(self, table: str) -> None:

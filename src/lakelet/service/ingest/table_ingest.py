@@ -7,16 +7,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.errors import ConflictError, InvalidError, TooLargeError, UnavailableError
 from lakelet.model.schema import TableSchema
-from lakelet.options import MEMTABLE_SIZE, TableOptions
+from lakelet.options import MEMTABLE_SIZE, SEQUENCE_FIELD, TableOptions
 from lakelet.service.ingest.fitting_rows import fitting_rows
 from lakelet.service.ingest.payload_schema import grow_payload
 from lakelet.service.ingest.record_columns import RecordColumns, with_rest
-from lakelet.service.tables.served_table import OpenTable
+from lakelet.service.tables.served_table import OpenTable, is_attached
 from lakelet.service.tables.table_config import config_of
+from lakelet.service.tables.table_layout import SEQUENCE
 from lakelet.service.values import Record
 
 # Another process may alter the table between two looks at it; that it does so again and again is no longer by chance.
@@ -26,8 +29,9 @@ _MOST_LOOKS = 10
 class TableIngest:
     """Writes records into one table; the caller lets one thread in at a time."""
 
-    def __init__(self, opened: OpenTable) -> None:
+    def __init__(self, opened: OpenTable, clock: HybridClock | None = None) -> None:
         self.opened = opened
+        self._clock = clock or HybridClock()
         self._columns: RecordColumns | None = None
         self.config = opened.config
         # Deletions of append tables and groups of rows take turns.
@@ -63,6 +67,10 @@ class TableIngest:
                 return _by_unit(units, [place for place, _, _ in misfits])
         raise ConflictError(f"table {self.opened.name!r} is altered over and over: the records were not written")
 
+    def stamp(self, schema: TableSchema) -> dict[str, int]:
+        """What a row that is accepted now carries so that it wins against all before."""
+        return {SEQUENCE: self._clock.take()} if _is_stamped(schema) else {}
+
     def _newest_columns(self) -> RecordColumns:
         with _nothing_done():
             schema = self.opened.schema
@@ -79,7 +87,18 @@ class TableIngest:
             )
         with _nothing_done():
             writer = self.opened.open_writer()
-        writer.put_together(rows)
+        writer.put_together(self._stamped(rows) if _is_stamped(schema) else rows)
+
+    def _stamped(self, rows: pa.Table | list[dict[str, Any]]) -> pa.Table | list[dict[str, Any]]:
+        """Rows with their places in the order of all writes."""
+        first = self._clock.take(len(rows))
+        if isinstance(rows, list):
+            return [{**row, SEQUENCE: first + place} for place, row in enumerate(rows)]
+        return rows.append_column(SEQUENCE, pa.array(np.arange(first, first + len(rows), dtype=np.int64)))
+
+
+def _is_stamped(schema: TableSchema) -> bool:
+    return TableOptions(schema.options).get(SEQUENCE_FIELD) == (SEQUENCE,) and not is_attached(schema)
 
 
 @contextmanager

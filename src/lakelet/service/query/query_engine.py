@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
@@ -21,7 +21,7 @@ from lakelet.errors import InvalidError, OverloadedError
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query.query_result import QueryResult
 from lakelet.service.query.query_run import QueryRun
-from lakelet.service.query.served_table import ServedTables
+from lakelet.service.query.served_table import OtherWriters, ServedTables
 from lakelet.service.query.served_version import ServedVersions
 from lakelet.sql.sandbox.sandbox import Sandbox
 from lakelet.sql.statement import Params
@@ -33,22 +33,30 @@ _SHOWN_TEXT = 2_000
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
     """One SELECT, or EXPLAIN [ANALYZE] of one. `params` are values for `$name`, or for `?` and `$1`; `request_id` is the one it
-    can be cancelled by; `time_zone` is that of texts without one, UTC by default; `timeout_seconds` may shorten the limit."""
+    can be cancelled by; `time_zone` is that of texts without one, UTC by default; `timeout_seconds` may shorten the limit.
+    `warnings` gets why the answer may lack rows, before its first row is there."""
 
     sql: str
     params: Params = None
     request_id: str | None = None
     time_zone: str | None = None
     timeout_seconds: float | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 class QueryEngine:
     """Runs queries over served tables, for any number of threads."""
 
     def __init__(
-        self, lake: Lake, served: ServedTables, limits: QueryLimits | None = None, clock: Clock | None = None
+        self,
+        lake: Lake,
+        served: ServedTables,
+        limits: QueryLimits | None = None,
+        clock: Clock | None = None,
+        others: OtherWriters | None = None,
     ) -> None:
         self._lake = lake
+        self._others = others
         self._served = served
         self._limits = limits or QueryLimits()
         self._clock = clock or SystemClock()
@@ -66,7 +74,7 @@ class QueryEngine:
         try:
             with run.errors(self._lake.location):
                 run.start_clock(seconds - (self._clock.monotonic() - run.started))
-                tables = ServedVersions(self._served if served is None else served)
+                tables = ServedVersions(self._served if served is None else served, self._others, request.warnings)
                 query = self._sandbox.start(request.sql, tables, request.params, request.time_zone, run.attach)
         except BaseException as error:
             self._finish(run, 0, error)

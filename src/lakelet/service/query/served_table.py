@@ -5,8 +5,10 @@ Queries see `ServedTables` alone, never the catalog: a table that the request ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.realtime.row_writer import RowWriter
 from lakelet.table import Table
 
@@ -39,3 +41,10 @@ class ServedTables(Protocol):
 
     def open(self, name: str) -> ServedTable:
         """One of them, by its exact name; NotFoundError where there is none."""
+
+
+class OtherWriters(Protocol):
+    """Writers of the same tables in other processes."""
+
+    def pinned(self, table: ServedTable, warnings: list[str]) -> Sequence[PinnedMemtable]:
+        """The rows that they have acknowledged and may not have committed. Who does not answer is told in `warnings`."""

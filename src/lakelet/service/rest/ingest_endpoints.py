@@ -42,6 +42,7 @@ async def write_batch(service: Service, scope: Scope, receive: Receive, caller: 
         raise InvalidError("table: missing; name it by ?table=")
     scope[AUDITED_TABLE] = table
     caller.check(WRITE, table)
+    await service.know(table)
     service.tables.open(table)
     body = await read_body(scope, receive, service.settings.most_body_bytes)
     kind = (header(scope, b"content-type") or _JSON).split(";", 1)[0].strip().lower()

@@ -107,7 +107,9 @@ class _Edge:
         owned = (asked, _caller(request), request.state.request_id, gone)
         if _ARROW not in request.headers.get("accept", ""):
             try:
-                return _json({"result_json": await self._queries.json(*owned)})
+                found = await self._queries.json(*owned)
+                warned = {"warnings": asked.warnings} if asked.warnings else {}
+                return _warned(_json({"result_json": found, **warned}), asked.warnings)
             finally:
                 gone.cancel()
         parts = self._queries.arrow(*owned)
@@ -117,7 +119,7 @@ class _Edge:
         except BaseException:
             gone.cancel()
             raise
-        return _StreamedQuery(_with_first(first, parts, gone), media_type=_ARROW)
+        return _warned(_StreamedQuery(_with_first(first, parts, gone), media_type=_ARROW), asked.warnings)
 
     async def cancel_query(self, request: Request) -> Response:
         cancelled = await self._queries.cancel(_caller(request), request.path_params["request_id"])
@@ -273,6 +275,13 @@ class _Anything(Convertor[str]):
 
 
 register_url_convertor("anything", _Anything())
+
+
+def _warned(response: Response, warnings: list[str]) -> Response:
+    """An answer with a header for each reason why it may lack rows."""
+    for text in warnings:
+        response.headers.append("Lakelet-Warning", text)
+    return response
 
 
 def _flag(request: Request, name: str) -> bool:

@@ -4,7 +4,8 @@
     create  default.<name>, or an existing table by properties.attach
     drop    its rows are committed, its service.* options removed; with cascade: status deleting, then its files
 
-Nothing is remembered beside the warehouse, so that a restart, or another process, finds the same tables.
+Nothing is remembered beside the warehouse, so that a restart, or another process, finds the same tables. Where several nodes
+serve one warehouse, `find` and `follow` bring in what another node created, and let go of what it dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -85,6 +86,10 @@ class TableRegistry:
             raise NotFoundError(f"table {name!r} is not served here")
         return found
 
+    def try_open(self, name: str) -> OpenTable | None:
+        """A served table by its exact name, None where there is none."""
+        return self._tables.get(name)
+
     def left_out(self) -> dict[str, str]:
         """The tables that could not be opened at the start, and why."""
         with self._lock:
@@ -129,6 +134,62 @@ class TableRegistry:
                 if opened.table.name == full_name:
                     self._recover_rows(opened)
 
+    # ------------------------------------------------------------------ other nodes
+
+    def find(self, name: str) -> bool:
+        """Serve a table that another node has created meanwhile; whether there is one."""
+        with self._changes:
+            if name in self._tables:
+                return True
+            with suppress(NotFoundError):
+                self._load_one(f"{DATABASE}.{name}", is_sole=False)
+            if name not in self._tables:
+                # One that is attached may have another name in the lake.
+                self._load_new()
+            return name in self._tables
+
+    def load_new(self) -> bool:
+        """Serve what other nodes have created or attached; whether there was anything."""
+        with self._changes:
+            before = len(self._tables)
+            self._load_new()
+            return len(self._tables) > before
+
+    def follow(self) -> None:
+        """Serve what other nodes have created or attached, and let go of what they have dropped."""
+        self.load_new()
+        for opened in self.all():
+            try:
+                status = opened.table.options.get(SERVICE_STATUS.name)
+            except NotFoundError:
+                status = None
+            if status in (None, DELETING):
+                self.leave(opened.name, is_deleted=True)
+
+    def leave(self, name: str, *, is_deleted: bool) -> None:
+        """Commit the rows of a table that another node drops, and serve it no more."""
+        with self._changes:
+            opened = self._tables.get(name)
+            if opened is None:
+                return
+            if is_deleted:
+                _close_for_deletion(opened)
+            else:
+                if opened.writer is not None:
+                    opened.writer.flush()
+                opened.close()
+            with self._lock:
+                del self._tables[name]
+
+    def _load_new(self) -> None:
+        known = {opened.table.name for opened in self.all()}
+        for database in self._lake.databases():
+            for name in self._lake.tables(database):
+                if f"{database}.{name}" not in known:
+                    # Its own node finds out what is wrong with it.
+                    with suppress(LakeletError):
+                        self._load_one(f"{database}.{name}", is_sole=False)
+
     def _recover_rows(self, opened: OpenTable) -> None:
         """Commit the rows of a table's logs. Where that fails it is served no more: it would answer with fewer rows than were
         acknowledged."""
@@ -141,7 +202,8 @@ class TableRegistry:
             self._leave_out(opened.name, error)
             raise
 
-    def _load_one(self, full_name: str) -> None:
+    def _load_one(self, full_name: str, *, is_sole: bool = True) -> None:
+        """Serve a table if it is to be; where this node `is_sole` to start, an interrupted drop is finished."""
         table = self._lake.table(full_name)
         options = table.options
         status = options.get(SERVICE_STATUS.name)
@@ -150,14 +212,16 @@ class TableRegistry:
         name = options.get(SERVICE_NAME.name) or full_name.split(".", 1)[1]
         opened = OpenTable(name, table, self._wal_folder)
         if status == DELETING:
-            self._delete(opened)
+            if is_sole:
+                self._delete(opened)
             return
         if name in self._tables:
             raise AlreadyExistsError(f"{full_name} is served as {name!r}, and so is {self._tables[name].table.name}")
         # Known from now on: rows are taken also while the store is silent.
         opened.schema  # noqa: B018 - looked for, and kept.
         self._left_out.pop(name, None)
-        self._tables[name] = opened
+        with self._lock:
+            self._tables[name] = opened
 
     def _leave_out(self, name: str, error: Exception) -> None:
         """Go on without a table that cannot be opened: the others have done nothing."""
@@ -209,8 +273,8 @@ class TableRegistry:
             opened.table.alter(lambda schema: opened.table.with_options(schema, changes))
             return opened
 
-    def drop(self, request: DropTableRequest) -> DropTableResult:
-        """Stop serving a table; with `cascade` delete it."""
+    def drop(self, request: DropTableRequest, leave: Callable[[bool], None] | None = None) -> DropTableResult:
+        """Stop serving a table; with `cascade` delete it. `leave` has other nodes let go of it, told whether it is deleted."""
         with self._changes:
             opened = self._tables.get(request.table_name)
             if opened is None:
@@ -220,11 +284,15 @@ class TableRegistry:
             if request.cascade:
                 table = opened.table
                 table.alter(lambda schema: table.with_options(schema, {SERVICE_STATUS.name: DELETING}))
+                if leave is not None:
+                    leave(True)
                 _close_for_deletion(opened)
                 deleted = self._delete(opened)
                 answer = DropTableResult(f"table {opened.name!r} dropped, {deleted} files deleted", deleted)
             else:
                 # Nothing has changed yet where rows cannot be committed: the table is still served.
+                if leave is not None:
+                    leave(False)
                 if opened.writer is not None:
                     opened.writer.flush()
                 opened.close()

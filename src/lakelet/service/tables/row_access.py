@@ -8,18 +8,28 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from lakelet.errors import UnavailableError
+from lakelet.realtime.read.pinned_memtables import with_pinned
 from lakelet.service.ingest.record import check_id
 from lakelet.service.ingest.table_ingest import TableIngest
+from lakelet.service.query.served_table import OtherWriters
 from lakelet.service.tables.served_table import OpenTable
-from lakelet.service.tables.table_layout import DAY, ID, PAYLOAD, PAYLOAD_REST, TIMESTAMP
+from lakelet.service.tables.table_layout import HIDDEN, ID, PAYLOAD, PAYLOAD_REST, TIMESTAMP
 from lakelet.service.timestamps import moment_us, timestamp_text
 
 
-def find_records(opened: OpenTable, key: str) -> list[dict[str, Any]]:
-    """The records of an id, oldest first: id, timestamp, and the payload as it came, without fields that are NULL."""
+def find_records(opened: OpenTable, key: str, others: OtherWriters | None = None) -> list[dict[str, Any]]:
+    """The records of an id, oldest first: id, timestamp, and the payload as it came, without fields that are NULL. Rows that
+    `others` have buffered are among them; UnavailableError where one of these does not answer."""
     check_id(key)
+    missing: list[str] = []
+    pinned = () if others is None else others.pinned(opened, missing)
+    if missing:
+        raise UnavailableError(missing[0])
     writer = opened.writer
     scan = (opened.table if writer is None else writer).scan(where=_condition(key))
+    if pinned:
+        scan = with_pinned(scan, pinned)
     rows = scan.to_arrow().to_pylist()
     moments = {id(row): row.get(TIMESTAMP) for row in rows}
     rows.sort(key=lambda row: (moments[id(row)] is not None, moments[id(row)] or 0))
@@ -41,7 +51,7 @@ def delete_records(ingest: TableIngest, key: str) -> int:
                 writer.flush()
                 opened.table.delete(where=_condition(key))
             return len(found)
-        return sum(writer.delete(row) for row in found)
+        return sum(writer.delete(row, ingest.stamp(schema)) for row in found)
 
 
 def _condition(key: str) -> str:
@@ -57,7 +67,7 @@ def _record(row: Mapping[str, Any]) -> dict[str, Any]:
     others = {
         name: _json(value)
         for name, value in row.items()
-        if name not in (ID, TIMESTAMP, PAYLOAD, PAYLOAD_REST, DAY) and value is not None
+        if name not in (ID, TIMESTAMP, PAYLOAD, PAYLOAD_REST, *HIDDEN) and value is not None
     }
     moment = row.get(TIMESTAMP)
     return {

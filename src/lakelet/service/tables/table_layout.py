@@ -1,6 +1,7 @@
 """The columns, keys and partitions of a table that the service makes.
 
     id STRING NOT NULL · timestamp TIMESTAMP(6) WITH LOCAL TIME ZONE · [payload ROW<…>] · payload_rest STRING · dt DATE
+    [· lakelet_sequence BIGINT, where there is a primary key]
 
     properties                     partitions   buckets        primary key
     (none)                         dt           4, by id       none: every record is a row
@@ -8,8 +9,9 @@
     primary_key = id               none         4              id: the last record of an id is its row
     primary_key = id, timestamp    dt           4              id, timestamp, dt
 
-`payload` is added with its first field, or here for declared ones: `payload.<field>` = type. `dt` is the day of
-the timestamp in UTC. Whatever else is in the properties is a table option.
+`payload` is added with its first field, or here for declared ones: `payload.<field>` = type. `dt` is the day of the timestamp in
+UTC. `lakelet_sequence` is the `sequence.field`, a number of the hybrid clock of the node that accepted the record
+(`cluster/hybrid_clock`): the later write wins, whichever node commits it. Whatever else is in the properties is a table option.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from types import MappingProxyType
 from lakelet.errors import InvalidError
 
 ID, TIMESTAMP, PAYLOAD, PAYLOAD_REST, DAY = "id", "timestamp", "payload", "payload_rest", "dt"
+SEQUENCE = "lakelet_sequence"
+# The columns of the service's own tables that `SELECT *` leaves out.
+HIDDEN = (DAY, SEQUENCE)
 
 ATTACH = "attach"
 _PARTITIONING, _PRIMARY_KEY, _BUCKETS = "partitioning", "primary_key", "buckets"
@@ -68,6 +73,8 @@ def planned_layout(properties: Mapping[str, str], retention_days: int) -> TableL
             options["bucket-key"] = ID
     options.update(retention_options(partitioned_by, retention_days, options))
     stored = (*key, *partitioned_by) if key else ()
+    if key:
+        options["sequence.field"] = SEQUENCE
     return TableLayout(_columns(declared, stored), stored, partitioned_by, options)
 
 
@@ -112,4 +119,6 @@ def _columns(declared: Mapping[str, str], key: tuple[str, ...]) -> tuple[tuple[s
     if declared:
         fields = ", ".join(f"`{name}` {text}" for name, text in declared.items())
         columns.insert(2, (PAYLOAD, f"ROW<{fields}>"))
+    if key:
+        columns.append((SEQUENCE, "BIGINT"))
     return tuple(columns)

@@ -53,6 +53,18 @@ def test_rows_of_a_keyed_table_are_merged(served: ServedLake, engine: QueryEngin
     assert rows(engine, "SELECT count(*) AS c, sum(n) AS s FROM counters") == [{"c": 10, "s": 45 - 1 - 2 + 100 + 1000}]
 
 
+def test_the_sequence_decides_between_buffered_and_committed_rows(served: ServedLake, engine: QueryEngine) -> None:
+    table = served.add(KEYED.format(more=", 'sequence.field' = 'n'"), "counters", hides_day=False)
+    assert table.writer is not None
+    _put(table, {"id": "a", "n": 5}, {"id": "b", "n": 5})
+    table.writer.flush()
+    _put(table, {"id": "a", "n": 3}, {"id": "b", "n": 7}, {"id": "c", "n": 1})
+    expected = [{"id": "a", "n": 5}, {"id": "b", "n": 7}, {"id": "c", "n": 1}]
+    assert rows(engine, "SELECT id, n FROM counters ORDER BY id") == expected
+    table.writer.flush()
+    assert rows(engine, "SELECT id, n FROM counters ORDER BY id") == expected
+
+
 def test_the_first_row_of_a_key_stays(served: ServedLake, engine: QueryEngine) -> None:
     table = served.add(KEYED.format(more=", 'merge-engine' = 'first-row'"), "counters", hides_day=False)
     assert table.writer is not None

@@ -1,0 +1,1 @@
+"""The cluster of one node: no server, no I/O."""

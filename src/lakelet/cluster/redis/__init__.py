@@ -1,0 +1,1 @@
+"""The cluster in Redis. Nothing else of Lakelet imports `redis`."""

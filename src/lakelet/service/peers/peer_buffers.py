@@ -1,0 +1,34 @@
+"""The buffered rows of other nodes, for the threads in which queries run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from lakelet.commit.metadata.table_identity import table_identity
+from lakelet.errors import UnavailableError
+from lakelet.realtime.read.pinned_memtables import PinnedMemtable
+from lakelet.service.peers.peers import Peers
+from lakelet.service.query.served_table import ServedTable
+
+
+class PeerBuffers:
+    """Asks other nodes on the event loop of the service. With `strict`, an answer without a node's rows is an error."""
+
+    def __init__(self, peers: Peers, loop: asyncio.AbstractEventLoop, *, strict: bool) -> None:
+        self._peers = peers
+        self._loop = loop
+        self._strict = strict
+
+    def pinned(self, table: ServedTable, warnings: list[str]) -> Sequence[PinnedMemtable]:
+        """The rows of a table that other nodes have acknowledged and may not have committed."""
+        if not self._peers.are_there:
+            return ()
+        asked = self._peers.pinned(table.name, table_identity(table.table.home))
+        found = asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+        for one in found.missing:
+            text = f"{one}: rows of table {table.name!r} that it has not committed may be missing"
+            if self._strict:
+                raise UnavailableError(text)
+            warnings.append(text)
+        return found.memtables

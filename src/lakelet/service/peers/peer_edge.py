@@ -1,0 +1,87 @@
+"""`lakelet.peer.v1.PeerService`: what this node answers to other nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from lakelet.error_codes import codes_of
+from lakelet.errors import InternalError, LakeletError, OverloadedError
+from lakelet.service.grpc.message_types import message_class
+from lakelet.service.grpc.rpc_calls import Call
+from lakelet.service.peers.forward_lane import NOT_TAKEN
+from lakelet.service.peers.pinned_rows import messages_of
+from lakelet.service.service import Service
+from lakelet.service.values import Record, WriteRequest, WriteResult
+
+_LOG = logging.getLogger(__name__)
+
+
+class _NotTakenError(Exception):
+    """This node takes no records: it starts or stops."""
+
+
+class PeerEdge:
+    """The methods of the service, by the names of their RPCs."""
+
+    open_methods: frozenset[str] = frozenset()
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def pin_buffers(self, message: Any, _: Call) -> AsyncIterator[Any]:
+        """The rows of a table that are not known to be committed."""
+        identity, pinned = await self._service.pin_buffers(message.table)
+        for one in messages_of(identity, pinned):
+            yield one
+
+    async def forward_writes(self, message: Any, _: Call) -> Any:
+        """Write records that this node owns, each for itself."""
+        order = self._service.order
+        order.observe(message.clock)
+        writes = [self._written(one) for one in message.writes]
+        found = await asyncio.gather(*writes, return_exceptions=True)
+        return message_class("lakelet.peer.v1.ForwardWritesResponse")(
+            results=[_result(one) for one in found], clock=order.last
+        )
+
+    async def _written(self, message: Any) -> WriteResult:
+        if not self._service.is_running:
+            raise _NotTakenError
+        payload = msgspec.json.decode(message.payload)
+        record = Record(message.id, message.timestamp_us, payload)
+        request = WriteRequest(message.table, record, message.idempotency_key or None)
+        return await self._service.write_owned(request, message.caller)
+
+    async def exchange_clocks(self, message: Any, _: Call) -> Any:
+        """Learn the clock of another node, and tell one's own."""
+        self._service.order.observe(message.clock)
+        return message_class("lakelet.peer.v1.HybridClock")(clock=self._service.order.last)
+
+    async def flush_table(self, message: Any, _: Call) -> Any:
+        """Commit what is buffered of a table."""
+        await self._service.flush_table(message.table)
+        return message_class("lakelet.peer.v1.TableResponse")()
+
+    async def leave_table(self, message: Any, _: Call) -> Any:
+        """Commit what is buffered of a table, and serve it no more."""
+        await self._service.leave_table(message.table, is_deleted=message.is_deleted)
+        return message_class("lakelet.peer.v1.TableResponse")()
+
+
+def _result(outcome: WriteResult | BaseException) -> Any:
+    """What became of a record, for the node that was sent it."""
+    made = message_class("lakelet.peer.v1.ForwardedResult")
+    if isinstance(outcome, WriteResult):
+        return made(rest_values=outcome.rest_values, repeated_request=outcome.repeated)
+    if isinstance(outcome, _NotTakenError):
+        return made(code=NOT_TAKEN)
+    if not isinstance(outcome, LakeletError):
+        _LOG.error("a forwarded record was not written: %s", outcome, exc_info=outcome)
+        outcome = InternalError("the node that owns the record failed; its log says why")
+    seconds = outcome.retry_after_seconds if isinstance(outcome, OverloadedError) else 0.0
+    return made(code=codes_of(outcome).code, message=str(outcome), retry_after_seconds=seconds)

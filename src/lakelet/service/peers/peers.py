@@ -1,0 +1,187 @@
+"""The other nodes of the cluster, as this one asks them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+
+from lakelet.cluster.cluster_node import ClusterNode
+from lakelet.cluster.hybrid_clock import HybridClock
+from lakelet.cluster.membership import Membership
+from lakelet.errors import UnavailableError
+from lakelet.realtime.read.pinned_memtables import PinnedMemtable
+from lakelet.service.grpc.message_types import PEER, message_class
+from lakelet.service.peers.forward_lane import ForwardLane, NotSentError
+from lakelet.service.peers.peer_access import PeerAccess
+from lakelet.service.peers.pinned_rows import memtable_of
+from lakelet.service.values import WriteRequest, WriteResult
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+PEER_PROTOCOL = 1
+# Rows of a memtable have no limit here. A node that comes back is found soon.
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+]
+_SECONDS = 10.0
+# A flush of another node writes files to the store.
+_FLUSH_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedElsewhere:
+    """What other nodes have buffered of a table, and which of them did not answer."""
+
+    memtables: tuple[PinnedMemtable, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+class Peers:
+    """Asks other nodes, all at the same time; used on the event loop alone."""
+
+    def __init__(
+        self,
+        members: Membership,
+        access: PeerAccess,
+        order: HybridClock,
+        seconds: float = _SECONDS,
+    ) -> None:
+        self._members = members
+        # By which writes of this node are ordered; other nodes tell theirs.
+        self._order = order
+        self._lanes: dict[str, ForwardLane] = {}
+        self._access = access
+        self._seconds = seconds
+        self._channels: dict[str, grpc.aio.Channel] = {}
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there are other nodes; for any thread."""
+        own = self._members.node.id
+        return any(node.id != own for node in self._members.nodes())
+
+    async def pinned(self, table: str, identity: str) -> PinnedElsewhere:
+        """The rows of a table that other nodes have acknowledged and may not have committed."""
+
+        async def ask(node: ClusterNode) -> list[PinnedMemtable]:
+            request = message_class("lakelet.peer.v1.PinBuffersRequest")(table=table)
+            call = self._stub(node, "PinBuffers", "PinnedRows", is_stream=True)(
+                request, timeout=self._seconds, metadata=self._metadata()
+            )
+            # Rows of a table that was dropped and created again are not of this one.
+            return [memtable_of(one) async for one in call if one.table_identity == identity]
+
+        answers, missing = await self._ask_all(ask)
+        return PinnedElsewhere(tuple(one for found in answers for one in found), missing)
+
+    def owns(self, request: WriteRequest) -> bool:
+        """Whether this node is the one that orders the writes of a record's id."""
+        return self._members.owner(request.table, request.record.id).id == self._members.node.id
+
+    async def forward(self, request: WriteRequest, caller: str) -> WriteResult | None:
+        """Have the node that owns a record write it; None where that is this one, or one that cannot be reached."""
+        owner = self._members.owner(request.table, request.record.id)
+        if owner.id == self._members.node.id or owner.protocol != PEER_PROTOCOL:
+            return None
+        lane = self._lanes.get(owner.address)
+        if lane is None:
+            lane = ForwardLane(owner, self._channel(owner), self._metadata(), self._order)
+            self._lanes[owner.address] = lane
+        try:
+            return await lane.write(request, caller)
+        except NotSentError:
+            return None
+
+    async def exchange_clocks(self) -> None:
+        """Learn the clocks of all other nodes, and tell them this one's. Before a write that is ordered here, so that it wins
+        against all that were acknowledged anywhere; after it, so that those to come win against it."""
+
+        async def ask(node: ClusterNode) -> None:
+            request = message_class("lakelet.peer.v1.HybridClock")(clock=self._order.last)
+            call = self._stub(node, "ExchangeClocks", "HybridClock")
+            found = await call(request, timeout=self._seconds, metadata=self._metadata())
+            self._order.observe(found.clock)
+
+        await self._ask_all(ask)
+
+    async def flush(self, table: str) -> None:
+        """Have all other nodes commit what they have buffered of a table; UnavailableError where one cannot."""
+        request = message_class("lakelet.peer.v1.TableRequest")(table=table)
+        await self._demand("FlushTable", request, f"rows of table {table!r}")
+
+    async def leave(self, table: str, *, is_deleted: bool) -> None:
+        """Have all other nodes commit what they have buffered of a table, and serve it no more."""
+        request = message_class("lakelet.peer.v1.LeaveTableRequest")(table=table, is_deleted=is_deleted)
+        await self._demand("LeaveTable", request, f"rows of table {table!r}")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        channels, self._channels = self._channels, {}
+        self._lanes.clear()
+        for one in channels.values():
+            await one.close()
+
+    async def _demand(self, method: str, request: Any, what: str) -> None:
+        async def ask(node: ClusterNode) -> None:
+            call = self._stub(node, method, "TableResponse")
+            await call(request, timeout=_FLUSH_SECONDS, metadata=self._metadata())
+
+        _, missing = await self._ask_all(ask)
+        if missing:
+            raise UnavailableError(f"{'; '.join(missing)}: it may have {what} that are not committed")
+
+    async def _ask_all(self, ask: Callable[[ClusterNode], Awaitable[T]]) -> tuple[list[T], tuple[str, ...]]:
+        """The answers of all other nodes, and why others did not answer; nodes that have left meanwhile have no rows."""
+        others = [node for node in self._members.nodes() if node.id != self._members.node.id]
+        if not others:
+            return [], ()
+        found = await asyncio.gather(*(self._ask_one(node, ask) for node in others))
+        failed = [(node, one) for node, one in zip(others, found, strict=True) if isinstance(one, _NoAnswer)]
+        if failed:
+            await self._members.refresh()
+            left = {node.id for node in self._members.nodes()}
+            failed = [(node, one) for node, one in failed if node.id in left]
+        answers = [one for one in found if not isinstance(one, _NoAnswer)]
+        return answers, tuple(f"node {node.id} at {node.address} {one.reason}" for node, one in failed)
+
+    async def _ask_one(self, node: ClusterNode, ask: Callable[[ClusterNode], Awaitable[T]]) -> T | _NoAnswer:
+        if node.protocol != PEER_PROTOCOL:
+            return _NoAnswer(f"speaks protocol {node.protocol} of nodes, expected {PEER_PROTOCOL}")
+        try:
+            return await ask(node)
+        except grpc.aio.AioRpcError as error:
+            _LOG.warning("node %s at %s: %s %s", node.id, node.address, error.code().name, error.details())
+            return _NoAnswer(f"does not answer ({error.code().name})")
+
+    def _stub(self, node: ClusterNode, method: str, answer: str, *, is_stream: bool = False) -> Any:
+        channel = self._channel(node)
+        made = channel.unary_stream if is_stream else channel.unary_unary
+        return made(
+            f"/{PEER}/{method}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=message_class(f"lakelet.peer.v1.{answer}").FromString,
+        )
+
+    def _channel(self, node: ClusterNode) -> grpc.aio.Channel:
+        channel = self._channels.get(node.address)
+        if channel is None:
+            channel = self._channels[node.address] = grpc.aio.insecure_channel(node.address, options=_OPTIONS)
+        return channel
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        text = self._access.authorization
+        return () if text is None else (("authorization", text),)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoAnswer:
+    """Why a node did not answer."""
+
+    reason: str

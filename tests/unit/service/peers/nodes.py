@@ -1,0 +1,126 @@
+"""Nodes of one cluster in this process: services over one warehouse that ask one another by gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lakelet.catalog.connect import connect
+from lakelet.clock import Clock, SystemClock
+from lakelet.cluster.cluster_node import ClusterNode, Status
+from lakelet.cluster.hash_ring import HashRing
+from lakelet.service.access.access import Access
+from lakelet.service.access.caller import ANYBODY
+from lakelet.service.grpc.grpc_server import GrpcServer
+from lakelet.service.ingest.record import record_of
+from lakelet.service.peers.peer_access import PeerAccess
+from lakelet.service.peers.peers import Peers
+from lakelet.service.query.query_engine import QueryRequest
+from lakelet.service.service import Service
+from lakelet.service.settings import ServiceSettings
+from lakelet.service.values import BatchRequest, CreateTableRequest, Record, TableConfig, WriteRequest
+
+
+@dataclass
+class Town:
+    """All nodes, as every one of them knows them."""
+
+    nodes: dict[str, ClusterNode] = field(default_factory=dict)
+    # What a refresh finds gone.
+    gone: set[str] = field(default_factory=set)
+
+
+class StaticMembership:
+    """A membership that a test decides."""
+
+    def __init__(self, town: Town, id: str) -> None:
+        self._town = town
+        self._id = id
+
+    @property
+    def node(self) -> ClusterNode:
+        return self._town.nodes[self._id]
+
+    @property
+    def epoch(self) -> int:
+        return 0
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def set_status(self, status: Status) -> None: ...
+
+    async def refresh(self) -> None:
+        for id in self._town.gone:
+            self._town.nodes.pop(id, None)
+
+    def nodes(self) -> tuple[ClusterNode, ...]:
+        return tuple(self._town.nodes.values())
+
+    def owner(self, table: str, id: str) -> ClusterNode:
+        found = HashRing.of(self._town.nodes).owner(table, id)
+        return self._town.nodes[found or self._id]
+
+    def problem(self) -> str | None:
+        return None
+
+
+@dataclass
+class Node:
+    """One node that runs."""
+
+    service: Service
+    server: GrpcServer
+    peers: Peers
+
+    async def create(self, name: str, **properties: str) -> None:
+        config = TableConfig(properties=properties)
+        await self.service.create_table(CreateTableRequest(name, config), ANYBODY)
+
+    async def write(self, table: str, id: str, **payload: Any) -> None:
+        await self.service.write(WriteRequest(table, _record(id, payload)), ANYBODY)
+
+    async def write_batch(self, table: str, *given: tuple[str, dict[str, Any]]) -> None:
+        records = [_record(id, payload) for id, payload in given]
+        await self.service.write_batch(BatchRequest(table, records, False), ANYBODY)
+
+    async def rows(self, sql: str) -> str:
+        return await self.service.query_json(QueryRequest(sql), ANYBODY)
+
+
+def _record(id: str, payload: dict[str, Any]) -> Record:
+    return record_of({"id": id, "timestamp": "2026-01-31T10:00:00Z", "payload": payload})
+
+
+@asynccontextmanager
+async def cluster(
+    folder: Path,
+    names: Sequence[str] = ("one", "two"),
+    secrets: dict[str, str] | None = None,
+    clocks: dict[str, Clock] | None = None,
+    **settings: Any,
+) -> AsyncIterator[tuple[Town, list[Node]]]:
+    """Nodes that run over one warehouse, each with logs of its own."""
+    town, nodes = Town(), []
+    async with AsyncExitStack() as stack:
+        for name in names:
+            known = ServiceSettings(warehouse=str(folder / "lake"), wal_folder=str(folder / f"wal-{name}"), **settings)
+            members = StaticMembership(town, name)
+            access = PeerAccess((secrets or {}).get(name))
+            clock = (clocks or {}).get(name) or SystemClock()
+            service = Service(connect(known.warehouse), known, clock)
+            peers = Peers(members, access, service.order, seconds=60)
+            service.join(members, peers)
+            server = GrpcServer(service, Access(None), access)
+            port = await server.start("127.0.0.1", 0)
+            town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}")
+            await service.start()
+            stack.push_async_callback(peers.close)
+            stack.push_async_callback(server.stop, 0)
+            stack.push_async_callback(service.stop)
+            nodes.append(Node(service, server, peers))
+        yield town, nodes
