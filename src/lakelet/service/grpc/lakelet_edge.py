@@ -84,7 +84,9 @@ class LakeletEdge:
         done = await self._service.write_batch(request, call.caller)
         # The operation layer counts places among the records that it was given.
         refused += [replace(one, place=places[one.place]) for one in done.refused]
-        return replace(done, refused=tuple(sorted(refused, key=lambda one: one.place)))
+        return WriteResult(
+            done.written, done.rest_values, tuple(sorted(refused, key=lambda one: one.place)), done.repeated
+        )
 
 
 def _records(message: Any) -> tuple[list[Record], list[int], list[RefusedRecord]]:

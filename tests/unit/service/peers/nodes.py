@@ -115,7 +115,7 @@ async def cluster(
             service = Service(connect(known.warehouse), known, clock)
             peers = Peers(members, access, service.order, seconds=60)
             service.join(members, peers)
-            server = GrpcServer(service, Access(None), access)
+            server = GrpcServer(service, Access(None), peer_access=access)
             port = await server.start("127.0.0.1", 0)
             town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}")
             await service.start()

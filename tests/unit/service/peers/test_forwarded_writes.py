@@ -89,12 +89,18 @@ def test_an_answer_that_never_comes_is_told_and_nothing_is_written_here(tmp_path
             id = next(f"id-{number}" for number in range(40) if ring.owner("users", f"id-{number}") == "two")
             await one.write("users", id, n=1)
 
-            async def stop_in_the_middle(*_: Any) -> Any:
-                await two.server.stop(0)
+            begun = asyncio.Event()
 
-            two.service.write_owned = stop_in_the_middle  # type: ignore[method-assign]
+            async def never_answer(*_: Any) -> Any:
+                begun.set()
+                await asyncio.Event().wait()
+
+            two.service.write_owned = never_answer  # type: ignore[method-assign]
+            write = asyncio.create_task(one.write("users", id, n=2))
+            await begun.wait()
+            await two.server.stop(0)
             with pytest.raises(OutcomeUnknownError, match="node two"):
-                await one.write("users", id, n=2)
+                await write
             assert _buffered(one, "users") == 0
 
     asyncio.run(run())
