@@ -61,9 +61,10 @@ $(STAMP): pyproject.toml requirements-dev.lock scripts/make-venv.sh scripts/syst
 setup-java: ## Find Java 17 or later with javac, or install it from Debian's packages when root.
 	@scripts/setup-java.sh
 
-setup-services: setup-java ## Get the servers the integration tests talk to (MinIO, Kafka, PostgreSQL; SeaweedFS comes with .venv).
+setup-services: setup-java ## Get the servers the integration tests talk to (MinIO, Kafka, PostgreSQL, Redis; SeaweedFS comes with .venv).
 	@bash scripts/install-minio.sh
 	bash scripts/install-postgres.sh
+	bash scripts/install-redis.sh
 	scripts/setup-jars.sh tests/spark/kafka
 
 setup-conformance: $(PYPAIMON_STAMP) $(ICEBERG_STAMP) setup-java ## Get the other engines: Java Paimon, pypaimon, Iceberg's Spark and REST catalog, DuckDB's Iceberg.

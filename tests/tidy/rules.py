@@ -11,7 +11,9 @@ MAX_FUNCTION_LINES = 70
 MAX_FOLDER_MODULES = 20
 
 # A module is named after the thing it defines. These end like gerunds and are nouns of the field.
-NOUNS_IN_ING = frozenset({"listing", "nothing", "pruning", "sorting", "spelling", "string", "testing", "widening"})
+NOUNS_IN_ING = frozenset(
+    {"listing", "nothing", "pruning", "ring", "sorting", "spelling", "string", "testing", "widening"}
+)
 BANNED_MODULES = frozenset({"utils", "util", "helpers", "helper", "common", "misc"})
 BANNED_CLASS_WORDS = re.compile(r"(Manager|Impl|Base|Abstract)(?=[A-Z0-9_]|$)")
 UNNAMED_ERRORS = frozenset({"Exception", "BaseException", "ValueError", "RuntimeError"})
