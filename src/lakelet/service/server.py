@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -37,6 +38,9 @@ from lakelet.service.settings import ServiceSettings
 _LOG = logging.getLogger("lakelet.service")
 _BACKLOG = 2048
 _COUNT_SECONDS = 60.0
+
+if TYPE_CHECKING:
+    from lakelet.service.peers.cluster_member import ClusterMember
 
 Told = Callable[[str], None]
 
@@ -69,14 +73,21 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
     loop.add_signal_handler(signal.SIGHUP, _reload, tls, audit)
-    await service.start()
+    member = None if settings.redis is None else _member(service, settings, tls)
     counting = asyncio.create_task(_flush_counts(audit))
     rpc: GrpcServer | None = None
     try:
+        if member is None:
+            await service.start()
         if settings.grpc_port is not None:
-            rpc = GrpcServer(service, access, tls, queries)
+            rpc = GrpcServer(service, access, tls, queries, None if member is None else member.access)
             port = await rpc.start(settings.host, settings.grpc_port)
             tell(f"gRPC on {_shown(settings.host)}:{port}")
+            if member is not None:
+                # Its address is known only now; until the service has started calls are refused.
+                member.join(port)
+                await service.start()
+                await member.register()
         if not access.asks_for_keys:
             _LOG.warning("no API keys are asked for: everybody on this machine may read and write")
         if tls is None and not is_loopback(settings.host):
@@ -84,12 +95,22 @@ async def _serve(
         tell(f"REST on {'http' if tls is None else 'https'}://{_shown(settings.host)}:{settings.port}")
         await server.serve(sockets=[listener])
     finally:
+        if member is not None:
+            await member.leave()
         if rpc is not None:
             await rpc.stop(settings.drain_seconds)
         await service.stop()
+        if member is not None:
+            await member.close()
         counting.cancel()
         audit.close()
     _LOG.info("stopped: all rows are committed or in logs")
+
+
+def _member(service: Service, settings: ServiceSettings, tls: ServerTls | None) -> ClusterMember:
+    from lakelet.service.peers.cluster_member import ClusterMember  # noqa: PLC0415 - a single node starts without Redis.
+
+    return ClusterMember(service, settings, tls)
 
 
 async def _flush_counts(audit: AuditLog) -> None:

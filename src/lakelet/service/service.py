@@ -375,6 +375,10 @@ class Service:
         status = "stopping" if self._stopping else "active"
         return [Node("local", f"{settings.host}:{settings.port}", status, self.clock.now_ms() * 1000)]
 
+    def load(self) -> dict[str, float]:
+        """How much this node has to do, for other nodes and people."""
+        return {"tables": float(len(self.tables.names())), "buffered_records": float(self._buffered())}
+
     # ------------------------------------------------------------------ what other nodes ask
 
     async def pin_buffers(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:

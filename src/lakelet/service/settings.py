@@ -43,6 +43,10 @@ class ServiceSettings:
         None,
         "A file with the secret of the cluster, the same for all nodes; needed where other machines are listened to.",
     )
+    peer_ca: str | None = _setting(
+        None,
+        "A PEM file with the CA of the nodes' certificates, where they speak TLS; by default the certificate itself.",
+    )
     backup: str | None = _setting(None, "A second store, a folder or an s3:// address, to which tables are copied.")
     keys_file: str | None = _setting(None, "The file of API keys; service/keys.json below a local warehouse.")
     require_keys: bool | None = _setting(

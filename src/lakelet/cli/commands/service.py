@@ -51,6 +51,18 @@ def serve(
     wal_folder: Annotated[
         str | None, typer.Option("--wal-folder", metavar="FOLDER", help="Where write-ahead logs are kept.")
     ] = None,
+    redis: Annotated[
+        str | None,
+        typer.Option("--redis", metavar="URL", help="Be a node of the cluster that this Redis holds together."),
+    ] = None,
+    node_address: Annotated[
+        str | None,
+        typer.Option("--node-address", metavar="HOST:PORT", help="By which other nodes reach this one's gRPC."),
+    ] = None,
+    peer_secret_file: Annotated[
+        str | None,
+        typer.Option("--peer-secret-file", metavar="FILE", help="The secret by which nodes know one another."),
+    ] = None,
     backup: Annotated[
         str | None,
         typer.Option(
@@ -93,6 +105,9 @@ def serve(
         "port": port,
         "grpc_port": grpc_port,
         "wal_folder": wal_folder,
+        "redis": redis,
+        "node_address": node_address,
+        "peer_secret_file": peer_secret_file,
         "backup": backup,
         "keys_file": keys_file,
         "require_keys": require_keys,

@@ -52,7 +52,9 @@ class Peers:
         access: PeerAccess,
         order: HybridClock,
         seconds: float = _SECONDS,
+        credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
+        self._credentials = credentials
         self._members = members
         # By which writes of this node are ordered; other nodes tell theirs.
         self._order = order
@@ -172,7 +174,11 @@ class Peers:
     def _channel(self, node: ClusterNode) -> grpc.aio.Channel:
         channel = self._channels.get(node.address)
         if channel is None:
-            channel = self._channels[node.address] = grpc.aio.insecure_channel(node.address, options=_OPTIONS)
+            if self._credentials is None:
+                channel = grpc.aio.insecure_channel(node.address, options=_OPTIONS)
+            else:
+                channel = grpc.aio.secure_channel(node.address, self._credentials, options=_OPTIONS)
+            self._channels[node.address] = channel
         return channel
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:

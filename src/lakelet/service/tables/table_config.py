@@ -24,6 +24,8 @@ from lakelet.service.values import (
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _LARGEST = 2**31 - 1
 _SERVICE = "service."
+# Decided by the layout: a table with the same properties gets the same.
+_OWN = frozenset(("sequence.field",))
 
 
 def check_table_name(name: object) -> str:
@@ -69,7 +71,7 @@ def config_of(stored: Mapping[str, str]) -> TableConfig:
         flush_interval_seconds=options.get(SERVICE_FLUSH_INTERVAL),
         retention_days=options.get(SERVICE_RETENTION_DAYS),
         backup_enabled=options.get(SERVICE_BACKUP_ENABLED),
-        properties={key: text for key, text in sorted(stored.items()) if not key.startswith(_SERVICE)},
+        properties={key: text for key, text in sorted(stored.items()) if not key.startswith(_SERVICE) and key not in _OWN},
     )
 
 
