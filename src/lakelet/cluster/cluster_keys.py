@@ -5,10 +5,11 @@
     nodes:decommission                          HASH    node id → draining | active, as an administrator asked for
     tables:list                                 SET     names of served tables
     table:{T}:config                            HASH    the table's configuration
-    table:{T}:stats                             HASH    records, files, bytes, oldest and newest record, indexed snapshot
+    table:{T}:stats                             HASH    records, files, bytes, indexed snapshot
     table:{T}:created_at   table:{T}:last_write STRING  RFC 3339
     index:table:{T}:id:{ID}:{DAY}               SET     paths of data files, of tables partitioned by id and day
-    index:table:{T}:bucket:{B}:{DAY}            SET     paths of data files, of the others
+    index:table:{T}:bucket:{B}:{DAY}            SET     paths of data files, of the others; day `-` without days
+    index:table:{T}:keys                        SET     the keys of the two kinds above, so that a table is removed without a scan
     cluster:hash_ring                           ZSET    {node}#{number} → position (`hash_ring`)
     cluster:epoch                               STRING  the number of the ring
     lease:{name}   lease:{name}:fence           STRING  holder and fencing token; the last token given
@@ -81,6 +82,10 @@ class ClusterKeys:
     def bucket_files(self, table: str, bucket: int, day: str) -> str:
         """The data files of a bucket and a day."""
         return f"{self.prefix}index:table:{table}:bucket:{bucket}:{day}"
+
+    def index_keys(self, table: str) -> str:
+        """All index keys of a table."""
+        return f"{self.prefix}index:table:{table}:keys"
 
     @property
     def hash_ring(self) -> str:
