@@ -20,14 +20,15 @@ from lakelet.storage.store import Listing, ObjectInfo, OutputFile, checked_folde
 
 
 class MemoryStore:
-    """Objects in a dictionary, folders in a set; one lock around both."""
+    """Objects by path, and per folder the paths right below it, so that a listing costs what it lists; one lock around all."""
 
     def __init__(self, name: str | None = None, *, clock: Clock | None = None) -> None:
         self._name = name if name is not None else RandomIds().uuid()
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._objects: dict[str, tuple[bytes, int]] = {}
-        self._folders: set[str] = set()
+        self._files: dict[str, set[str]] = {"": set()}
+        self._folders: dict[str, set[str]] = {"": set()}
         _live[self._name] = self
 
     @staticmethod
@@ -70,8 +71,7 @@ class MemoryStore:
     def put(self, path: str, data: bytes, *, deferred: bool = False) -> None:
         checked_path(path)
         with self._lock:
-            self._objects[path] = (bytes(data), self._clock.now_ms())
-            self._note_folders(path)
+            self._add(path, (bytes(data), self._clock.now_ms()))
 
     def sync(self, paths: Sequence[str], creating: tuple[str, bytes] | None = None) -> None:
         for path in paths:
@@ -82,42 +82,29 @@ class MemoryStore:
         with self._lock:
             if path in self._objects:
                 return False
-            self._objects[path] = (bytes(data), self._clock.now_ms())
-            self._note_folders(path)
+            self._add(path, (bytes(data), self._clock.now_ms()))
             return True
 
     def list(self, folder: str) -> Iterator[ObjectInfo]:
         checked_folder(folder)
         with self._lock:
-            found = [
-                ObjectInfo(path, len(data), modified_ms)
-                for path, (data, modified_ms) in self._objects.items()
-                if _is_below(path, folder) and not is_hidden(path, folder)
-            ]
-        return iter(sorted(found, key=lambda info: info.path))
+            below = [path for one in self._tree(folder) for path in self._files[one] if not is_hidden(path, folder)]
+            return iter([self._info(path) for path in sorted(below)])
 
     def list_folder(self, folder: str) -> Listing:
         checked_folder(folder)
-        skip = len(folder) + 1 if folder else 0
         with self._lock:
-            files = [
-                ObjectInfo(path, len(data), modified_ms)
-                for path, (data, modified_ms) in self._objects.items()
-                if _is_below(path, folder) and "/" not in path[skip:] and not is_hidden(path, folder)
-            ]
-            folders = [
-                path
-                for path in self._folders
-                if _is_below(path, folder) and "/" not in path[skip:] and not is_hidden(path, folder)
-            ]
-        return Listing(tuple(sorted(files, key=lambda info: info.path)), tuple(sorted(folders)))
+            files = sorted(path for path in self._files.get(folder, ()) if not is_hidden(path, folder))
+            folders = sorted(path for path in self._folders.get(folder, ()) if not is_hidden(path, folder))
+            return Listing(tuple(self._info(path) for path in files), tuple(folders))
 
     def delete(self, paths: Sequence[str]) -> None:
         for path in paths:
             checked_path(path)
         with self._lock:
             for path in paths:
-                self._objects.pop(path, None)
+                if self._objects.pop(path, None) is not None:
+                    self._files[_parent(path)].discard(path)
 
     def copy(self, source: str, target: str) -> None:
         self.put(target, self.get(source))
@@ -125,20 +112,19 @@ class MemoryStore:
     def make_folder(self, path: str) -> None:
         checked_folder(path)
         with self._lock:
-            self._note_folders(f"{path}/" if path else "")
+            self._add_folder(path)
 
     def delete_folder(self, path: str) -> None:
         checked_path(path)
         with self._lock:
-            self._objects = {key: kept for key, kept in self._objects.items() if not _is_below(key, path)}
-            self._folders = {key for key in self._folders if key != path and not _is_below(key, path)}
+            self._take(path)
 
     def remove_empty_folder(self, path: str) -> bool:
         checked_path(path)
         with self._lock:
-            if path not in self._folders or any(_is_below(key, path) for key in (*self._objects, *self._folders)):
+            if path not in self._folders or self._files[path] or self._folders[path]:
                 return False
-            self._folders.discard(path)
+            self._take(path)
             return True
 
     def remove_leftovers(
@@ -170,15 +156,13 @@ class MemoryStore:
                 raise self._absent(source)
             if target in self._folders or target in self._objects:
                 raise AlreadyExistsError(f"{self.location}/{target} exists; cannot move {source} there")
-            if _is_below(target, source):
+            if target.startswith(f"{source}/"):
                 raise InvalidError(f"{self.location}/{source} cannot be moved into itself, to {target}")
-
-            def renamed(path: str) -> str:
-                return target + path[len(source) :] if path == source or _is_below(path, source) else path
-
-            self._objects = {renamed(path): kept for path, kept in self._objects.items()}
-            self._folders = {renamed(path) for path in self._folders}
-            self._note_folders(target)
+            folders, objects = self._take(source)
+            for path in folders:
+                self._add_folder(target + path[len(source) :])
+            for path, kept in objects.items():
+                self._add(target + path[len(source) :], kept)
 
     def open_output(self, path: str, *, deferred: bool = False) -> OutputFile:
         return _MemoryOutput(self, checked_path(path), deferred)
@@ -186,11 +170,40 @@ class MemoryStore:
     def arrow_path(self, path: str) -> tuple[pyarrow.fs.FileSystem, str]:
         return arrow_filesystem(self), checked_path(path)
 
-    def _note_folders(self, path: str) -> None:
-        end = path.rfind("/")
-        while end > 0 and path[:end] not in self._folders:
-            self._folders.add(path[:end])
-            end = path.rfind("/", 0, end)
+    def _info(self, path: str) -> ObjectInfo:
+        data, modified_ms = self._objects[path]
+        return ObjectInfo(path, len(data), modified_ms)
+
+    def _add(self, path: str, kept: tuple[bytes, int]) -> None:
+        self._objects[path] = kept
+        folder = _parent(path)
+        self._add_folder(folder)
+        self._files[folder].add(path)
+
+    def _add_folder(self, path: str) -> None:
+        """Adds a folder and those that it is in, as far as there are none."""
+        if path not in self._folders:
+            parent = _parent(path)
+            self._add_folder(parent)
+            self._folders[parent].add(path)
+            self._files[path], self._folders[path] = set(), set()
+
+    def _tree(self, folder: str) -> tuple[str, ...]:
+        """The folder and all below it; none where it does not exist."""
+        found = [folder] if folder in self._folders else []
+        for one in found:
+            found.extend(self._folders[one])
+        return tuple(found)
+
+    def _take(self, folder: str) -> tuple[tuple[str, ...], dict[str, tuple[bytes, int]]]:
+        """Removes a folder with everything below it, which is returned."""
+        folders = self._tree(folder)
+        objects = {path: self._objects.pop(path) for one in folders for path in self._files[one]}
+        for one in folders:
+            del self._files[one], self._folders[one]
+        if folders:
+            self._folders[_parent(folder)].discard(folder)
+        return folders, objects
 
     def _absent(self, path: str) -> NotFoundError:
         return NotFoundError(f"{self.location}/{path} does not exist")
@@ -221,8 +234,8 @@ class _MemoryOutput(io.BytesIO):
         self.abort()
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return not folder or path.startswith(folder + "/")
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 _named: dict[str, MemoryStore] = {}
