@@ -427,11 +427,13 @@ class Lake:
             comment=comment,
             time_ms=self._clock.now_ms(),
         )
+        from lakelet.lsm.engine.table_engine import check_rule_columns  # noqa: PLC0415 - as below.
         from lakelet.table.usable import check_usable  # noqa: PLC0415 - as below.
         from lakelet.table.write.writable import check_new_schema  # noqa: PLC0415
 
         check_usable(schema)
         check_new_schema(schema)
+        check_rule_columns(schema)
         return schema
 
     def _check_no_view(self, name: str) -> None:

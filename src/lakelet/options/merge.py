@@ -25,14 +25,15 @@ IGNORE_UPDATE_BEFORE = declare(
 )
 
 FIRST_ROW = "first-row"
+FOLDING = ("partial-update", "aggregation")
+"""The merge engines that compute a row from all rows of its key."""
 MERGE_ENGINE = declare(
     "merge-engine",
-    one_of("deduplicate", "partial-update", "aggregation", FIRST_ROW),
+    one_of("deduplicate", *FOLDING, FIRST_ROW),
     "deduplicate",
     "How rows of one primary key become one row.",
     ACTED,
     mutable=False,
-    supported=("deduplicate", FIRST_ROW),
 )
 SEQUENCE_FIELD = declare(
     "sequence.field",
@@ -55,6 +56,62 @@ ROWKIND_FIELD = declare(
     STRING,
     None,
     "Column whose text says whether a row inserts, updates or deletes.",
+    ACTED,
+    mutable=False,
+)
+AGGREGATION_REMOVE_RECORD_ON_DELETE = declare(
+    "aggregation.remove-record-on-delete",
+    BOOL,
+    "false",
+    "Whether a delete removes the aggregated row as a whole.",
+    ACTED,
+    mutable=False,
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = declare(
+    "partial-update.remove-record-on-delete",
+    BOOL,
+    "false",
+    "Whether a delete removes the partially updated row as a whole.",
+    ACTED,
+    mutable=False,
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP = declare(
+    "partial-update.remove-record-on-sequence-group",
+    COLUMNS,
+    None,
+    "Sequence columns of the groups in which a delete removes the row as a whole.",
+    ACTED,
+    mutable=False,
+)
+DEFAULT_AGGREGATE_FUNCTION = declare(
+    "fields.default-aggregate-function",
+    STRING,
+    None,
+    "Aggregate function of the columns that name none.",
+    ACTED,
+    mutable=False,
+)
+AGGREGATE_FUNCTION = declare(
+    "fields.<column>.aggregate-function",
+    STRING,
+    None,
+    "How the values of one column are combined.",
+    ACTED,
+    mutable=False,
+)
+IGNORE_RETRACT = declare(
+    "fields.<column>.ignore-retract",
+    BOOL,
+    "false",
+    "Whether retractions leave one column unchanged.",
+    ACTED,
+    mutable=False,
+)
+SEQUENCE_GROUP = declare(
+    "fields.<column>.sequence-group",
+    COLUMNS,
+    None,
+    "Columns that are updated together when the sequence columns in the name, separated by commas, do not shrink.",
     ACTED,
     mutable=False,
 )
@@ -86,48 +143,13 @@ MERGING_OPTIONS: tuple[Option[Any], ...] = (
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
     ROWKIND_FIELD,
-    declare(
-        "aggregation.remove-record-on-delete",
-        BOOL,
-        "false",
-        "Whether a delete removes the aggregated row as a whole.",
-        REFUSED,
-        mutable=False,
-    ),
-    declare(
-        "partial-update.remove-record-on-delete",
-        BOOL,
-        "false",
-        "Whether a delete removes the partially updated row as a whole.",
-        REFUSED,
-        mutable=False,
-    ),
-    declare(
-        "partial-update.remove-record-on-sequence-group",
-        COLUMNS,
-        None,
-        "Sequence groups in which a delete removes the row as a whole.",
-        REFUSED,
-        mutable=False,
-    ),
-    declare(
-        "fields.default-aggregate-function",
-        STRING,
-        None,
-        "Aggregate function of the columns that name none.",
-        REFUSED,
-    ),
-    declare("fields.<column>.aggregate-function", STRING, None, "How the values of one column are combined.", REFUSED),
-    declare(
-        "fields.<column>.ignore-retract", BOOL, "false", "Whether retractions leave one column unchanged.", REFUSED
-    ),
-    declare(
-        "fields.<column>.sequence-group",
-        COLUMNS,
-        None,
-        "Columns that are updated together when the sequence columns in the name grow.",
-        REFUSED,
-    ),
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
+    DEFAULT_AGGREGATE_FUNCTION,
+    AGGREGATE_FUNCTION,
+    IGNORE_RETRACT,
+    SEQUENCE_GROUP,
     declare(
         "fields.<column>.nested-key",
         COLUMNS,

@@ -76,6 +76,10 @@ class Option(Generic[T]):
     def is_family(self) -> bool:
         return self._pattern is not None
 
+    def of(self, member: str) -> str:
+        """The key of a family's option."""
+        return _PLACEHOLDER.sub(lambda _: member, self.name)
+
     def member(self, key: str) -> str | None:
         """The part of a key at the family's placeholder, or None if the key is not of the family."""
         match = self._pattern.fullmatch(key) if self._pattern else None

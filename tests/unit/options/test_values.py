@@ -141,9 +141,8 @@ class TestCheckOptions:
     @pytest.mark.parametrize(
         ("key", "text", "reason"),
         [
-            ("merge-engine", "aggregation", "only 'deduplicate' or 'first-row' is accepted"),
             ("row-tracking.enabled", "true", "only 'false' is accepted"),
-            ("fields.a.aggregate-function", "sum", "it must not be set"),
+            ("fields.a.nested-key", "b", "it must not be set"),
             ("type", "format-table", "only 'table' is accepted"),
             ("scan.mode", "compacted-full", "only 'default' or 'latest-full' or"),
         ],

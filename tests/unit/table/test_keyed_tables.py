@@ -437,7 +437,7 @@ def test_a_source_that_breaks_leaves_no_files(lake: Lake, store: MemoryStore, ta
         ({"options": {"rowkind.field": "nope"}}, "'nope' is not a column"),
         ({"options": {"rowkind.field": "v"}}, "expected text"),
         ({"options": {"bucket": "2", "bucket-key": "v"}}, "not in the primary key"),
-        ({"options": {"merge-engine": "aggregation"}}, "merge-engine"),
+        ({"options": {"merge-engine": "aggregations"}}, "merge-engine"),
         ({"primary_key": ["id", "id"]}, "twice"),
         ({"primary_key": [], "options": {"sequence.field": "v"}}, "needs a table with a primary key"),
     ],

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,14 +43,19 @@ from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import CommitKind, Snapshot
 from lakelet.model.types import DataType
 from lakelet.options import (
+    AGGREGATE_FUNCTION,
     BUCKET,
     CHANGELOG_PRODUCER,
+    DEFAULT_AGGREGATE_FUNCTION,
     DELETION_VECTORS_ENABLED,
     IGNORE_DELETE,
+    IGNORE_RETRACT,
     MERGE_ENGINE,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
+    SEQUENCE_GROUP,
+    Option,
     TableOptions,
 )
 from lakelet.storage.home import TableHome
@@ -352,6 +358,7 @@ def _layout(schema: TableSchema) -> dict[str, object]:
         DELETION_VECTORS_ENABLED,
         CHANGELOG_PRODUCER,
         IGNORE_DELETE,
+        DEFAULT_AGGREGATE_FUNCTION,
     )
     columns = {
         "bucket-key": schema.bucket_keys,
@@ -361,8 +368,24 @@ def _layout(schema: TableSchema) -> dict[str, object]:
     }
     return {
         **{key: [schema.field(name).id for name in names if name in schema.names] for key, names in columns.items()},
+        **_column_rules(schema, options),
         **{option.name: options.get(option) for option in kept},  # type: ignore[misc]
     }
+
+
+def _column_rules(schema: TableSchema, options: TableOptions) -> dict[str, object]:
+    """How rows of one key are merged, column by column; of the columns that there are."""
+    ids = {field.name: field.id for field in schema.fields}
+    rules: dict[str, object] = {}
+    families: tuple[Option[Any], ...] = (AGGREGATE_FUNCTION, IGNORE_RETRACT)
+    for family in families:
+        rules[family.name] = {ids[name]: value for name, value in options.get_family(family).items() if name in ids}
+    groups = options.get_family(SEQUENCE_GROUP).items()
+    rules[SEQUENCE_GROUP.name] = {
+        tuple(ids.get(name.strip()) for name in key.split(",")): tuple(ids.get(name) for name in members or ())
+        for key, members in groups
+    }
+    return rules
 
 
 def live_in(

@@ -7,15 +7,22 @@ too, so that they only look at the schema, which everyone has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from lakelet.errors import InvalidError
+from lakelet.lsm.engine import aggregation, partial_update
+from lakelet.lsm.engine.aggregation import AggregationEngine
 from lakelet.lsm.engine.merge_engine import DEDUPLICATE, FIRST_ROW, MergeEngine
+from lakelet.lsm.engine.partial_update import PartialUpdateEngine
+from lakelet.model.near_names import nearest
 from lakelet.model.schema import TableSchema
-from lakelet.options import MERGE_ENGINE, TableOptions
+from lakelet.options import AGGREGATE_FUNCTION, IGNORE_RETRACT, MERGE_ENGINE, Option, TableOptions
 
 ENGINES: dict[str, Callable[[TableSchema], MergeEngine]] = {
     DEDUPLICATE.name: lambda schema: DEDUPLICATE,
     FIRST_ROW.name: lambda schema: FIRST_ROW,
+    aggregation.NAME: AggregationEngine.of,
+    partial_update.NAME: PartialUpdateEngine.of,
 }
 
 
@@ -25,3 +32,13 @@ def table_engine(schema: TableSchema) -> MergeEngine:
     if name not in ENGINES:
         raise InvalidError(f"option '{MERGE_ENGINE.name}': expected {' or '.join(ENGINES)}, found '{name}'")
     return ENGINES[name](schema)
+
+
+def check_rule_columns(schema: TableSchema) -> None:
+    """InvalidError for options of a new table that say how values of a column merge which it does not have."""
+    options = TableOptions(schema.options)
+    families: tuple[Option[Any], ...] = (AGGREGATE_FUNCTION, IGNORE_RETRACT)
+    for family in families:
+        for name in options.get_family(family):
+            if name not in schema.names:
+                raise InvalidError(f"option '{family.of(name)}': {name!r} is not a column{nearest(name, schema.names)}")

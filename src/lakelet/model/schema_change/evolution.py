@@ -17,6 +17,7 @@ from lakelet.model.schema import TableSchema, check_schema
 from lakelet.model.schema_change.nested_evolution import evolved_type
 from lakelet.model.text import check_text
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row, renumber, with_nullable
+from lakelet.options import SEQUENCE_GROUP, TableOptions
 
 Path = str | Sequence[str]
 Fields = tuple[Field, ...]
@@ -98,6 +99,8 @@ def drop_column(schema: TableSchema, path: Path) -> TableSchema:
             (schema.primary_keys, "primary"),
             (schema.bucket_keys, "bucket"),
         )
+
+        _refuse_grouped(schema, name)
 
     def drop(fields: Fields) -> Fields:
         if len(fields) == 1:
@@ -322,7 +325,13 @@ def _descend(
 
 
 # Options whose text names columns.
-COLUMN_OPTIONS = ("bucket-key", "sequence.field", "rowkind.field", "record-level.time-field")
+COLUMN_OPTIONS = (
+    "bucket-key",
+    "sequence.field",
+    "rowkind.field",
+    "record-level.time-field",
+    "partial-update.remove-record-on-sequence-group",
+)
 
 
 def _option_column(key: str, names: Sequence[str]) -> str | None:
@@ -333,10 +342,24 @@ def _option_column(key: str, names: Sequence[str]) -> str | None:
 def _renamed_options(schema: TableSchema, old: str, new: str) -> dict[str, str]:
     renamed = {}
     for key, text in schema.options.items():
-        if _option_column(key, schema.names) == old:
+        group = SEQUENCE_GROUP.member(key)
+        if group is not None:
+            renamed[SEQUENCE_GROUP.of(_renamed_list(group, old, new))] = _renamed_list(text, old, new)
+        elif _option_column(key, schema.names) == old:
             renamed[f"fields.{new}." + key.removeprefix(f"fields.{old}.")] = text
         elif key in COLUMN_OPTIONS:
-            renamed[key] = ",".join(new if name.strip() == old else name.strip() for name in text.split(","))
+            renamed[key] = _renamed_list(text, old, new)
         else:
             renamed[key] = text
     return renamed
+
+
+def _renamed_list(text: str, old: str, new: str) -> str:
+    return ",".join(new if name.strip() == old else name.strip() for name in text.split(","))
+
+
+def _refuse_grouped(schema: TableSchema, name: str) -> None:
+    """Refuse to drop a column of a sequence group: the others would follow another order, or none."""
+    for key, members in TableOptions(schema.options).get_family(SEQUENCE_GROUP).items():
+        if name in (*(part.strip() for part in key.split(",")), *(members or ())):
+            raise InvalidError(f"column {name!r} is in the option '{SEQUENCE_GROUP.of(key)}' and cannot be dropped")

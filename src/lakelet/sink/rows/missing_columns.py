@@ -5,7 +5,8 @@
     keep       the values that are stored for the key
 
 Only an upsert can lose values. Appends, overwrites and tables that keep the first row of a key fill in defaults; retracts
-("-U", "-D") need nothing but their key.
+("-U", "-D") need nothing but their key. A row of a table that merges values (`partial-update`, `aggregation`) replaces none: a
+column that it lacks takes its default as in Paimon, and is NULL without one, which a partial update and most functions leave out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import pyarrow as pa
 from lakelet.errors import InvalidError
 from lakelet.model.schema import TableSchema
 from lakelet.model.types import Array, DataType, Field, Map, Multiset, Row
-from lakelet.options import FIRST_ROW, MERGE_ENGINE, WRITE_MISSING_COLUMNS, TableOptions
+from lakelet.options import FIRST_ROW, FOLDING, MERGE_ENGINE, WRITE_MISSING_COLUMNS, TableOptions
+from lakelet.sink.rows.defaults import ColumnDefaults
 from lakelet.sink.rows.row_input import Apart
 
 ERROR, DEFAULT, KEEP = "error", "default", "keep"
@@ -36,6 +38,14 @@ def missing_policy(asked: str | None, schema: TableSchema, *, replaces: bool) ->
             "missing='keep' goes with upserts: an overwrite replaces the rows whose values would be kept"
         )
     options = TableOptions(schema.options)
+    if schema.primary_keys and options.get(MERGE_ENGINE) in FOLDING and asked != ERROR:
+        with_default = [field.name for field in schema.fields if ColumnDefaults.of(schema, 0).has(field)]
+        if asked == KEEP and with_default:
+            raise InvalidError(
+                f"missing='keep': the table merges values ('{MERGE_ENGINE.name}' = '{options.get(MERGE_ENGINE)}'), and a row "
+                f"that lacks column {with_default[0]!r} would update it with its default"
+            )
+        return DEFAULT
     upserts = bool(schema.primary_keys) and not replaces and options.get(MERGE_ENGINE) != FIRST_ROW
     if asked == ERROR:
         return ERROR

@@ -16,7 +16,16 @@ from lakelet.model.arrow.given_type import TypeLike, as_type
 from lakelet.model.schema import TableSchema
 from lakelet.model.schema_change import evolution
 from lakelet.model.schema_change.evolution import Path
-from lakelet.options import PARTITION, PATH, PRIMARY_KEY, SCAN_FALLBACK_BRANCH, check_alter, check_options
+from lakelet.options import (
+    AGGREGATE_FUNCTION,
+    IGNORE_RETRACT,
+    PARTITION,
+    PATH,
+    PRIMARY_KEY,
+    SCAN_FALLBACK_BRANCH,
+    check_alter,
+    check_options,
+)
 from lakelet.storage.home import TableHome
 from lakelet.table.write.closed_format import warn_of_closed_format
 from lakelet.table.write.writable import check_changed_schema
@@ -109,7 +118,7 @@ class SchemaChanges:
         if fallback:
             branch_home(self.home, fallback)
         if latest_id(self.home) is not None:
-            check_alter(schema.options, changed.options)
+            check_alter(_of_columns(schema, schema.options), _of_columns(schema, changed.options))
         return changed
 
     def _change_options(self, changes: Mapping[str, str | None]) -> TableSchema:
@@ -128,6 +137,13 @@ class SchemaChanges:
         note_schema(self.home, schema)
         warn_of_closed_format(self.home.where(self.home.paths.root), schema, before[0])
         return schema
+
+
+def _of_columns(schema: TableSchema, options: Mapping[str, str]) -> dict[str, str]:
+    """The options without those about the merge of columns that do not exist yet: they may be set before a column is added."""
+    rules = (AGGREGATE_FUNCTION, IGNORE_RETRACT)
+    named = {key: next(filter(None, (rule.member(key) for rule in rules)), None) for key in options}
+    return {key: text for key, text in options.items() if named[key] is None or named[key] in schema.names}
 
 
 def note_schema(home: TableHome, schema: TableSchema) -> None:

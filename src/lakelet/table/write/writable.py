@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakelet.errors import InvalidError
+from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.model.schema import TableSchema
 from lakelet.options import CHANGELOG_PRODUCER, TableOptions
 
@@ -24,6 +25,8 @@ def check_new_schema(schema: TableSchema) -> None:
     from lakelet.sink.write.trial_file import check_files  # noqa: PLC0415 - it loads all that writes files.
 
     check_writable(schema)
+    if schema.primary_keys:
+        table_engine(schema)
     check_default_expressions(schema)
     check_files(schema)
 

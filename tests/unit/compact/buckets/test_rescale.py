@@ -161,7 +161,14 @@ def test_tables_without_a_fixed_number_are_refused(key: list[str], options: dict
     assert "bucket" not in table.options
 
 
-@pytest.mark.parametrize("options", [{"merge-engine": "aggregation"}, {"changelog-producer": "full-compaction"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"merge-engine": "aggregation", "fields.default-aggregate-function": "rbm64"},
+        {"changelog-producer": "full-compaction"},
+    ],
+    ids=["function", "producer"],
+)
 def test_tables_that_cannot_be_compacted_are_refused(options: dict[str, str]) -> None:
     table = filled({"bucket": "2"})
     # As Java would make it.

@@ -1,0 +1,1 @@
+"""Aggregate functions of columns: how the values of a key become one."""

@@ -1,0 +1,158 @@
+"""What tables of folding engines take and refuse: options, changes of them, retracts, deletes, columns that rows lack."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lakelet import InvalidError, Lake, Table
+from lakelet.storage.memory import MemoryStore
+
+COLUMNS = [("k", "INT NOT NULL"), ("n", "INT"), ("m", "INT"), ("t", "STRING"), ("d", "DECIMAL(3, 1)")]
+SUM = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "fields.d.aggregate-function": "sum"}
+
+
+def made(options: dict[str, str], columns: Any = COLUMNS) -> Table:
+    lake = Lake(MemoryStore())
+    lake.create_database("d")
+    return lake.create_table("d.t", columns, primary_key=["k"], options={"bucket": "1", **options})
+
+
+def rows(table: Table) -> list[dict[str, Any]]:
+    return table.scan().to_arrow().to_pylist()
+
+
+def test_rows_of_one_write_and_of_several_are_added_up() -> None:
+    table = made(SUM)
+    table.write([{"k": 1, "n": 2, "t": "a"}, {"k": 1, "n": 3}])
+    table.write([{"k": 1, "n": 4, "m": 7}])
+    assert rows(table) == [{"k": 1, "n": 9, "m": 7, "t": "a", "d": None}]
+    assert table.get({"k": 1}) == {"k": 1, "n": 9, "m": 7, "t": "a", "d": None}
+
+
+@pytest.mark.parametrize("missing", [None, "default", "keep"])
+def test_a_column_that_a_partial_update_lacks_stays(missing: str | None) -> None:
+    table = made({"merge-engine": "partial-update"})
+    table.write([{"k": 1, "n": 2}], missing=missing)
+    table.write([{"k": 1, "t": "x"}, {"k": 2, "m": 1}], missing=missing)
+    table.write([{"k": 1, "n": 5}], missing=missing)
+    assert [(row["k"], row["n"], row["m"], row["t"]) for row in rows(table)] == [(1, 5, None, "x"), (2, None, 1, None)]
+
+
+def test_keep_does_not_write_defaults_unasked() -> None:
+    lake = Lake(MemoryStore())
+    lake.create_database("d")
+    lake.sql("CREATE TABLE d.t (k INT PRIMARY KEY, n INT DEFAULT 3, m INT) WITH ('merge-engine' = 'partial-update')")
+    with pytest.raises(InvalidError, match="lacks column 'n' would update it with its default"):
+        lake.table("d.t").write([{"k": 1, "m": 2}], missing="keep")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"merge-engine": "aggregation", "fields.n.aggregate-function": "max"}, "-D", "'n' is aggregated with 'max'"),
+        ({"merge-engine": "aggregation", "fields.n.aggregate-function": "max"}, "-U", "'fields.n.ignore-retract'"),
+        ({"merge-engine": "partial-update"}, "-D", "row 0 takes a row away, which a partial update cannot"),
+    ],
+    ids=["max-D", "max-U", "partial"],
+)
+def test_a_retract_that_has_no_meaning_is_refused_and_nothing_is_lost(
+    options: dict[str, str], kind: str, message: str
+) -> None:
+    table = made(options)
+    table.write([{"k": 1, "n": 2}])
+    with pytest.raises(InvalidError, match=message):
+        table.write([{"k": 1, "n": 2}], kinds=[kind])
+    assert [row["n"] for row in rows(table)] == [2]
+
+
+def test_a_column_that_is_not_null_is_not_set_to_null() -> None:
+    table = made({"merge-engine": "aggregation"}, [("k", "INT NOT NULL"), ("n", "INT NOT NULL")])
+    table.write([{"k": 1, "n": 2}])
+    with pytest.raises(InvalidError, match="column 'n' is NOT NULL and cannot"):
+        table.write([{"k": 1, "n": 2}], kinds=["-D"])
+
+
+def test_rows_are_not_deleted_or_updated_by_the_engine_of_another_table() -> None:
+    table = made(SUM)
+    table.write([{"k": 1, "n": 2}])
+    for delete in (lambda: table.delete([{"k": 1}]), lambda: table.delete(where="n = 2")):
+        with pytest.raises(InvalidError, match="'merge-engine' = 'aggregation'"):
+            delete()
+    with pytest.raises(InvalidError, match="'merge-engine' = 'aggregation'"):
+        table.writer()
+    assert [row["n"] for row in rows(table)] == [2]
+
+
+def test_a_delete_removes_the_row_where_options_say_so() -> None:
+    for options in (
+        {**SUM, "aggregation.remove-record-on-delete": "true"},
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+    ):
+        table = made(options)
+        table.write([{"k": 1, "n": 2}, {"k": 2, "n": 3}])
+        table.write([{"k": 1}], kinds=["-D"])
+        assert [row["k"] for row in rows(table)] == [2]
+        table.write([{"k": 1, "m": 5}])
+        assert [(row["k"], row["n"], row["m"]) for row in rows(table)] == [(1, None, 5), (2, 3, None)]
+
+
+def test_rules_of_a_table_with_rows_stay() -> None:
+    table = made(SUM)
+    table.set_options({"fields.n.aggregate-function": "max"})
+    table.write([{"k": 1, "n": 2}])
+    for key, text in (
+        ("fields.n.aggregate-function", "sum"),
+        ("fields.m.aggregate-function", "sum"),
+        ("fields.default-aggregate-function", "max"),
+        ("fields.n.ignore-retract", "true"),
+        ("aggregation.remove-record-on-delete", "true"),
+        ("merge-engine", "deduplicate"),
+    ):
+        with pytest.raises(InvalidError, match=f"option '{key}' cannot be changed on a live table"):
+            table.set_options({key: text})
+
+
+def test_a_column_that_is_added_has_the_function_that_was_set_before() -> None:
+    table = made(SUM)
+    table.write([{"k": 1, "n": 2}])
+    table.set_options({"fields.x.aggregate-function": "sum"})
+    table.add_column("x", "INT")
+    table.write([{"k": 1, "x": 3}, {"k": 1, "x": 4}])
+    assert rows(table)[0]["x"] == 7
+    table.rename_column("x", "y")
+    table.write([{"k": 1, "y": 1}])
+    assert rows(table)[0]["y"] == 8
+
+
+def test_a_change_to_a_function_that_there_is_not_is_refused() -> None:
+    table = made(SUM)
+    with pytest.raises(InvalidError, match="no aggregate function 'avg'"):
+        table.set_options({"fields.m.aggregate-function": "avg"})
+    with pytest.raises(InvalidError, match="'nn' is not a column; did you mean n"):
+        made({"merge-engine": "aggregation", "fields.nn.aggregate-function": "sum"})
+
+
+def test_groups_follow_their_columns_names_and_keep_them() -> None:
+    table = made({"merge-engine": "partial-update", "fields.n,m.sequence-group": "t"})
+    table.rename_column("m", "v")
+    table.rename_column("t", "u")
+    assert table.schema.options["fields.n,v.sequence-group"] == "u"
+    table.write([{"k": 1, "n": 2, "v": 2, "u": "new"}])
+    table.write([{"k": 1, "n": 2, "v": 1, "u": "old"}])
+    assert rows(table)[0]["u"] == "new"
+    for name in ("n", "v", "u"):
+        with pytest.raises(InvalidError, match=f"column '{name}' is in the option 'fields.n,v.sequence-group'"):
+            table.drop_column(name)
+
+
+def test_a_decimal_that_its_column_cannot_hold_is_an_error_that_says_what_to_do() -> None:
+    table = made(SUM)
+    table.write([{"k": 1, "d": Decimal("99.9")}])
+    table.write([{"k": 1, "d": Decimal("0.1")}])
+    with pytest.raises(InvalidError, match=r"column 'd': a sum has more digits than DECIMAL\(3, 1\) holds"):
+        rows(table)
+    table.change_type("d", "DECIMAL(5, 1)")
+    assert rows(table)[0]["d"] == Decimal("100.0")
