@@ -3,7 +3,9 @@
     put ── its rows queue up ── whoever finds nobody at work writes all that has queued up: log, sync, memtable ── all return
                                                                                      meanwhile others queue up
 
-The next sync starts when the last one returns; there is no timer. Rows of one put are a group of the log, of which a replay takes
+The next sync starts when the last one returns; there is no timer. Whoever was at work wakes those whose rows are written, and one
+of those that have queued up, who goes on: nobody else is woken. Before that one writes, threads that have just been woken and are
+about to queue up get the interpreter, as long as the queue grows. Rows of one put are a group of the log, of which a replay takes
 all or none, however many puts one write has. Rows are in memory, and visible, after they are durable. A full
 memtable is sealed and another one opened with a log of its own; while there are too many, whoever is at work waits, and so do all
 others.
@@ -43,9 +45,17 @@ class _Work:
     outdated: bool = False
     sealed: int = 0
     error: BaseException | None = None
+    # Held by whoever waits; released once the work is done, or is to be done by its own thread, which `leads` then.
+    turn: threading.Lock | None = None
+    leads: bool = False
 
     def finish(self, error: BaseException | None = None) -> None:
         self.done, self.error = True, error
+
+    def wake(self) -> None:
+        turn, self.turn = self.turn, None
+        if turn is not None:
+            turn.release()
 
 
 class LogWriter:
@@ -68,6 +78,8 @@ class LogWriter:
         self._user = user
         self._waiting: list[_Work] = []
         self._busy = False
+        # How many calls the last group was of.
+        self._crowd = 0
         self._closed = False
         self._process = os.getpid()
         self._syncs = 0
@@ -127,31 +139,66 @@ class LogWriter:
         self._log.close()
 
     def _submit(self, work: _Work) -> None:
-        changed = self._memtables.changed
-        with changed:
+        turn: threading.Lock | None = None
+        with self._memtables.changed:
             if work.rows is not None:
                 self.check_usable()
             self._waiting.append(work)
-            while self._busy and not work.done:
-                changed.wait()
-            if not work.done:
-                self._busy = True
-                batch, self._waiting = self._waiting, []
-        if not work.done:
-            self._lead(batch)
+            if self._busy:
+                work.turn = turn = threading.Lock()
+                turn.acquire()
+            else:
+                self._busy = work.leads = True
+        try:
+            if turn is not None:
+                turn.acquire()
+            if work.leads:
+                self._lead(work)
+        except BaseException:
+            self._withdraw(work)
+            raise
         if work.error is not None:
             raise work.error
 
-    def _lead(self, batch: Sequence[_Work]) -> None:
+    def _withdraw(self, work: _Work) -> None:
+        """Take back work whose thread was interrupted; what others have begun to write they finish."""
+        with self._memtables.changed:
+            work.turn = None
+            if work in self._waiting:
+                self._waiting.remove(work)
+            if work.leads:
+                self._hand_over(work)
+
+    def _lead(self, own: _Work) -> None:
+        """Write all that has queued up, `own` among it."""
+        batch: list[_Work] = []
         try:
+            queued = 0 if self._crowd > 1 else len(self._waiting)
+            while queued < len(self._waiting):
+                queued = len(self._waiting)
+                self._home.clock.sleep(0)
+            with self._memtables.changed:
+                batch, self._waiting = self._waiting, []
+            self._crowd = len(batch)
             self._run(batch)
         finally:
             with self._memtables.changed:
                 for work in batch:
                     if not work.done:
                         work.finish(UnavailableError("the write of these rows was interrupted; they may be in the log"))
-                self._busy = False
-                self._memtables.changed.notify_all()
+                    work.wake()
+                if own in batch:
+                    self._hand_over(own)
+
+    def _hand_over(self, own: _Work) -> None:
+        """Let the first of those that wait lead the next group; with nobody there, the next one to come will."""
+        own.leads = False
+        if self._waiting:
+            self._waiting[0].leads = True
+            self._waiting[0].wake()
+        else:
+            self._busy = False
+            self._memtables.changed.notify_all()
 
     def _run(self, batch: Sequence[_Work]) -> None:
         group: list[_Work] = []

@@ -12,12 +12,16 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from lakelet.format.sst.point_loops import row_loop, rows_loop, text_loop
 from lakelet.table.read.table_lookup import TableLookup
 from tests.property.served_rows import check_served
 from tests.property.tables.test_compacted_tables import CompactedTables
 from tests.property.tables.test_keyed_tables import KeyedTables
 from tests.tiers.examples import examples
 
+# The way of a process that has served many keys; unit tests have the other one too.
+for _loop in (row_loop, rows_loop, text_loop):
+    _loop.load_if_enabled()
 _FOLDER = tempfile.TemporaryDirectory(prefix="lakelet-lookup-")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelet.lsm.key_bytes import encode_key_bytes
-from lakelet.lsm.plain_key import plain_key
+from lakelet.lsm.plain_key import plain_key, plain_keys
 from lakelet.model.arrow.arrow_types import to_arrow
 from lakelet.model.type_parser import parse_type
 
@@ -65,3 +66,26 @@ def test_a_value_that_needs_a_cast_is_left_to_the_columns(name: str, value: obje
 @pytest.mark.parametrize("name", ["DOUBLE", "DATE", "VARCHAR(3)", "BINARY(3)", "DECIMAL(9, 2)", "ARRAY<INT>"])
 def test_other_types_are_left_to_the_columns(name: str) -> None:
     assert plain_key(parse_type(name), is_last=True) is None
+
+
+@given(st.data())
+def test_many_keys_are_those_one_by_one(data: st.DataObject) -> None:
+    """Also where one of them is of another type, or out of its range: then there are none."""
+    data_type = parse_type(data.draw(st.sampled_from(sorted(VALUES))))
+    others = st.sampled_from([None, True, 2**63, 300, 1.5, "\ud800", "text", b"bytes"])
+    values = data.draw(
+        st.lists(VALUES[str(data_type)] | others if data.draw(st.booleans()) else VALUES[str(data_type)])
+    )
+    encode, encode_many = plain_key(data_type, is_last=True), plain_keys(data_type)
+    assert encode is not None
+    assert encode_many is not None
+    expected, found = [encode(value) for value in values], encode_many(values)
+    if found is None:
+        assert None in expected or not values
+    else:
+        joined, at = found[0], found[1].tolist()
+        assert [joined[begin:end] for begin, end in itertools.pairwise(at)] == expected
+
+
+def test_a_type_without_plain_keys_has_none_for_many() -> None:
+    assert plain_keys(parse_type("DOUBLE NOT NULL")) is None

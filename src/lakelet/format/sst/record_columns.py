@@ -51,10 +51,7 @@ class RecordLayout:
         types: Sequence[DataType], *, front: int = 0, delta_encoding: bool = False, plain: Sequence[int] = ()
     ) -> RecordLayout:
         """The layout of these columns; those at `plain` are no differences whatever their type."""
-        deltas = [
-            delta_encoding and place not in plain and isinstance(one, Atomic) and one.kind not in _NO_DELTA
-            for place, one in enumerate(types)
-        ]
+        deltas = [delta_encoding and place not in plain and is_delta(one) for place, one in enumerate(types)]
         return RecordLayout(
             tuple(types), front, np.array([_width(one) for one in types], np.int64), np.array(deltas, np.uint8)
         )
@@ -79,6 +76,11 @@ class Cells:
         """The cells of the first rows."""
         cut = np.ascontiguousarray
         return Cells(cut(self.numbers[:, :rows]), cut(self.ends[:, :rows]), cut(self.valid[:, :rows]), self.heap)
+
+
+def is_delta(data_type: DataType) -> bool:
+    """Whether delta encoding stores values of a type as differences."""
+    return isinstance(data_type, Atomic) and data_type.kind not in _NO_DELTA
 
 
 def cells_of(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Cells:

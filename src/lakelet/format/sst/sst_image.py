@@ -1,7 +1,7 @@
 """Data blocks of an SST file in memory, decompressed one behind the other: many keys are found by one loop.
 
-Nothing is decoded but the values from the restart point of a key to its own. A file that is asked for many keys again and
-again is better held decoded (`sst_key_index`).
+Nothing is decoded but the values from the restart point of a key to its own. Blocks that are kept for the next keys are in an
+arena (`sst_arena`).
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from lakelet.errors import CorruptionError
 from lakelet.format.sst.bloom_filter import BloomFilter, hash_keys
 from lakelet.format.sst.entry_loops import Longs, key_loop, parse_loop
 from lakelet.format.sst.record_columns import Cells, RecordLayout, columns_of, read_records
+from lakelet.format.sst.sst_arena import SstArena
 from lakelet.format.sst.sst_block import decode_block
 from lakelet.format.sst.sst_image import SstImage, joined_keys
-from lakelet.format.sst.sst_key_index import DecodedPart, SstKeyIndex
 from lakelet.format.sst.sst_parts import (
     CHECKSUM_BYTES,
     FOOTER_BYTES,
@@ -96,6 +96,15 @@ class FileSource:
     def read(self, offset: int, size: int) -> bytes:
         """A range; fewer bytes where the file ends before."""
         return os.pread(self._descriptor, size, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedPart:
+    """Rows of neighbouring blocks: their keys one behind the other, and their cells, whose heap is the blocks."""
+
+    keys: NDArray[np.uint8]
+    key_at: Longs
+    cells: Cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +214,6 @@ class SstReader:
             )
         if any(place.offset + place.size > self.footer.meta.offset for place in self.index.places):
             raise CorruptionError(f"{path}: a data block reaches beyond byte {self.footer.meta.offset}")
-        # How many blocks were read for many keys at once: a file whose blocks were all read that way is worth an image.
-        self.blocks_asked = 0
         self._layout: RecordLayout = value_layout(self.meta.fields, delta_encoding=self.meta.delta_encoding)
 
     def __len__(self) -> int:
@@ -282,27 +289,29 @@ class SstReader:
         contents = [self._block(self.index.places[block]) for block in blocks]
         return SstImage.of(contents, [self.index.separators[block] for block in blocks], self._layout, path=self.path)
 
-    def key_index(self, most_bytes: int) -> SstKeyIndex | None:
-        """All rows in memory, to find many keys at once; None where they take more bytes."""
-        parts = (self._part(self._contents(*piece)) for piece in self._pieces(0, len(self.index.places)))
-        return SstKeyIndex.of(parts, self._layout, self.meta.row_count, most_bytes)
+    def arena(self, most_bytes: int) -> SstArena:
+        """Room for blocks of the file, to find keys in them by one call each."""
+        index = self.index
+        return SstArena(
+            index.separators,
+            self.bloom,
+            self._layout,
+            self.meta.schema_id,
+            lambda number: self._block(index.places[number]),
+            path=self.path,
+            most_bytes=most_bytes,
+        )
 
-    def find_by(self, index: SstKeyIndex, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
-        """The rows of keys in the index of this file, and the places of their keys; keys that are not there have none."""
-        found = index.find(*joined_keys(keys))
-        places = np.flatnonzero(found >= 0)
-        cells, at = index.cells(range(len(self._layout.types)), found[places]), places.tolist()
-        return self._found(cells, [keys[place] for place in at]), at
+    def found_rows(self, keys: Sequence[bytes], cells: Cells) -> SstRows:
+        """The rows of keys whose cells an arena or an image of this file has found."""
+        data, at = joined_keys(keys)
+        return SstRows(data.tobytes(), at, cells, self._layout.types, self.path)
 
     def find_in(self, image: SstImage, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
         """The rows of keys in the image of this file, and the places of their keys; keys that are not there have none."""
         cells, places = image.find(keys)
         self._check_schema(cells)
-        return self._found(cells, [keys[at] for at in places]), places
-
-    def _found(self, cells: Cells, keys: Sequence[bytes]) -> SstRows:
-        data, at = joined_keys(keys)
-        return SstRows(data.tobytes(), at, cells, self._layout.types, self.path)
+        return self.found_rows([keys[at] for at in places], cells), places
 
     def get(self, key: bytes) -> tuple[SstRows, int] | None:
         """The block that holds a key, and the place of its row; None where the key is not there."""

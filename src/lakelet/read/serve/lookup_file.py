@@ -17,7 +17,10 @@ import pyarrow as pa
 
 from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.data.data_file_formats import format_of_file
-from lakelet.format.sst.sst_key_index import SstKeyIndex
+from lakelet.format.sst.entry_loops import Bytes, Longs
+from lakelet.format.sst.record_columns import Cells
+from lakelet.format.sst.sst_arena import SstArena
+from lakelet.format.sst.sst_image import joined_keys
 from lakelet.format.sst.sst_reader import FileSource, SstReader, SstRows
 from lakelet.format.sst.sst_writer import SstWriter
 from lakelet.lsm.key_bytes import encode_key_bytes
@@ -38,8 +41,8 @@ POSITION_FIELD = Field(2**31 - 4, "_ROW_POSITION", Atomic(Kind.BIGINT, nullable=
 _BATCH_ROWS = 65536
 _TRIES = 3
 _DROPS = 50
-# A file is held whole in memory where it takes at most this part of the block cache.
-_INDEX_SHARE = 0.75
+# Blocks of a table's files take at most this part of the block cache.
+_ARENA_SHARE = 0.75
 Result = TypeVar("Result")
 
 
@@ -191,9 +194,11 @@ class OpenLookup:
     def find_many(self, keys: Sequence[bytes], places: Sequence[int]) -> list[tuple[SstRows, list[int], list[int]]]:
         """Blocks that hold some of the keys at `places`, with the rows found in each and the places of their keys."""
         reader = self.reader
-        index = self.key_index()
-        if index is not None:
-            rows, at = reader.find_by(index, [keys[place] for place in places])
+        asked = [keys[place] for place in places]
+        kept = self.find_kept(*joined_keys(asked))
+        if kept is not None:
+            at = kept[0].tolist()
+            rows = reader.found_rows([asked[one] for one in at], kept[1])
             return [(rows, list(range(len(at))), [places[one] for one in at])] if at else []
         last = len(reader.index.places)
         joined = [(number, place) for place in places if (number := reader.block_of(keys[place])) < last]
@@ -201,30 +206,54 @@ class OpenLookup:
         joined = [pair for pair, admits in zip(joined, admitted, strict=True) if admits]
         if not joined:
             return []
-        # Blocks of one call are read together, and not kept: a batch of keys at random would fill the cache. Those that `get`
-        # keeps are not asked either, since assembling rows of many blocks takes longer than reading them.
+        # They have no room at once: they are read together, and not kept.
         numbers = sorted({number for number, _ in joined})
-        reader.blocks_asked += len(numbers)
         wanted = [place for _, place in joined]
         rows, at = reader.find_in(reader.image(numbers), [keys[place] for place in wanted])
         return [(rows, list(range(len(at))), [wanted[one] for one in at])] if at else []
 
-    def key_index(self) -> SstKeyIndex | None:
-        """The file whole in memory, once calls have asked for as many blocks as it has, if it takes part of the cache only."""
-        name = (self.file.path, "index")
+    def find_kept(self, keys: Bytes, key_at: Longs, *, deltas: bool = True) -> tuple[Longs, Cells] | None:
+        """The places of the keys that are there, and the cells of their values, by blocks that are kept; None where these
+        have no room at once. `deltas` as by `SstArena.find_many`."""
+        arena = self.arena()
+        before = arena.heap
+        found = arena.find_many(keys, key_at, deltas=deltas)
+        if arena.heap is not before:
+            self._weigh(arena)
+        return found
+
+    def arena(self) -> SstArena:
+        """The file's blocks in memory, as many of them as were asked for and have room."""
+        name = (self.file.path, "arena")
+        # Files of a table share the room as they share the disk.
+        share = self.file.size / max(self.folder.bytes_of(self.file.owner), self.file.size, 1)
+        most = int(self.limit_bytes * _ARENA_SHARE * share)
         found = self.cache.get(name)
         if found is None:
-            reader, most = self.reader, int(self.limit_bytes * _INDEX_SHARE)
-            if reader.blocks_asked < len(reader.index.places) or self.file.size > most:
-                return None
-            # Where it is too large, or dropped from the cache, as many blocks have to be asked for again.
-            reader.blocks_asked = 0
-            found, _ = self.folder.loads.load(name, lambda: reader.key_index(most))
-            if found is None:
-                return None
-            self.cache.put(name, found, found.nbytes, limit=self.limit_bytes)
-        assert isinstance(found, SstKeyIndex), "the cache holds what was put under a name"
+            found, _ = self.folder.loads.load(name, lambda: self._new_arena(name, most))
+        assert isinstance(found, SstArena), "the cache holds what was put under a name"
+        found.limit(most)
         return found
+
+    def load(self, arena: SstArena, block: int) -> bool:
+        """Put a block into the arena; False where it has no room."""
+        before = arena.heap
+        has_room = arena.load(block)
+        if arena.heap is not before:
+            self._weigh(arena)
+        return has_room
+
+    def _new_arena(self, name: tuple[object, ...], most: int) -> SstArena:
+        # Another thread may have made it since.
+        found = self.cache.get(name)
+        if isinstance(found, SstArena):
+            return found
+        made = self.reader.arena(most)
+        self._weigh(made)
+        return made
+
+    def _weigh(self, arena: SstArena) -> None:
+        self.cache.put((self.file.path, "arena"), arena, arena.nbytes, limit=self.limit_bytes)
 
 
 def _open(path: str) -> SstReader:

@@ -120,6 +120,10 @@ class LookupFolder:
                 (file.used + file.retention_seconds for file in self._files.values()), default=math.inf
             )
 
+    def bytes_of(self, owner: Hashable) -> int:
+        """The bytes of all files of a table."""
+        return self._bytes.get(owner, 0)
+
     @property
     def names(self) -> list[str]:
         """The names of all files, the least recently used first."""

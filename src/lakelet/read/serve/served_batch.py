@@ -1,4 +1,4 @@
-"""Many keys in the files of one bucket that are held whole: one loop a file finds them, one pass a column makes their values.
+"""Many keys in the files of one bucket: one loop a file finds them (`format/sst/sst_arena`), one pass a column makes values.
 
 Which row of a key wins is decided as for single keys (`served_bucket`), of all keys at once. Values are those of `to_pylist`.
 """
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from lakelet.format.sst.record_columns import Cells, columns_of
 from lakelet.format.sst.record_loops import Longs, gather_loop
-from lakelet.format.sst.sst_key_index import SstKeyIndex
 from lakelet.format.sst.sst_writer import FRONT_TYPES
 from lakelet.model.types import BINARIES, STRINGS, Atomic, DataType, Field, Kind
 
@@ -25,63 +24,67 @@ _WHOLE_BYTES = {Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.BIGINT: 8}
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedFile:
-    """A file that is held whole, the number of its columns, and the positions that its deletion vector deletes, ascending."""
+class FoundRows:
+    """Rows of a file that were found: the places of their keys and their cells; the number of the file's columns; the positions
+    that its deletion vector deletes, ascending."""
 
-    index: SstKeyIndex
+    places: Longs
+    cells: Cells
     columns: int
     deleted: NDArray[np.integer[Any]] | None
 
-    def find(self, keys: NDArray[np.uint8], key_at: Longs, *, ignore_delete: bool) -> tuple[Longs, Longs, Longs]:
-        """The places of the keys that are there, and the row and the sequence number of each; not those that are deleted."""
-        rows = self.index.find(keys, key_at)
-        places = np.flatnonzero(rows >= 0)
-        rows = rows[places]
-        kept = None
-        if self.deleted is not None and len(self.deleted) and len(rows):
-            own = self.index.column(_FRONT + self.columns, rows).view(np.int64)
+    def numbers(self, column: int) -> Longs:
+        """The numbers of all rows in a column of numbers, those in front included."""
+        found: Longs = self.cells.numbers[column].view(np.int64)
+        return found
+
+    def kept(self, *, ignore_delete: bool) -> Longs:
+        """The rows that are not deleted, nor retracts where these are ignored."""
+        kept = np.ones(len(self.places), np.bool_)
+        if self.deleted is not None and len(self.deleted) and len(kept):
+            own = self.numbers(_FRONT + self.columns)
             at = np.searchsorted(self.deleted, own)
             kept = (at == len(self.deleted)) | (self.deleted[np.minimum(at, len(self.deleted) - 1)] != own)
         if ignore_delete:
-            added = self.index.column(_KIND, rows) & np.uint64(1) == 0
-            kept = added if kept is None else kept & added
-        if kept is not None:
-            places, rows = places[kept], rows[kept]
-        return places, rows, self.index.column(_SEQUENCE, rows).view(np.int64)
+            kept &= self.numbers(_KIND) & 1 == 0
+        return np.flatnonzero(kept)
 
 
 def winners(
-    files: Sequence[IndexedFile], keys: NDArray[np.uint8], key_at: Longs, *, keeps_first: bool, ignore_delete: bool
+    files: Sequence[FoundRows], count: int, *, keeps_first: bool, ignore_delete: bool
 ) -> list[tuple[Longs, Longs]]:
-    """Of each file, oldest first, the places of the keys whose row it has that wins, and the rows; not those of retracts."""
-    count = len(key_at) - 1
-    found = [file.find(keys, key_at, ignore_delete=ignore_delete) for file in files]
-    if len(files) == 1:
-        won = [(found[0][0], found[0][1])]
-    else:
+    """Of each file, oldest first, the places of those of `count` keys whose row it has that wins, and the rows; not those of
+    retracts."""
+    found = [file.kept(ignore_delete=ignore_delete) for file in files]
+    if len(files) > 1:
         owner, best = np.full(count, -1, np.int64), np.empty(count, np.int64)
-        for number, (places, _, sequences) in enumerate(found):
+        for number, (file, rows) in enumerate(zip(files, found, strict=True)):
+            places, sequences = file.places[rows], file.numbers(_SEQUENCE)[rows]
             held = best[places]
             better = sequences <= held if keeps_first else sequences >= held
             # Of rows with one sequence number that of the later file wins.
             chosen = better | (owner[places] < 0)
             best[places[chosen]] = sequences[chosen]
             owner[places[chosen]] = number
-        won = []
-        for number, (places, rows, _) in enumerate(found):
-            own = owner[places] == number
-            won.append((places[own], rows[own]))
-    kept = []
-    for file, (places, rows) in zip(files, won, strict=True):
-        stays = file.index.column(_KIND, rows) & np.uint64(1) == 0
-        kept.append((places, rows) if stays.all() else (places[stays], rows[stays]))
-    return kept
+        found = [
+            rows[owner[file.places[rows]] == number]
+            for number, (file, rows) in enumerate(zip(files, found, strict=True))
+        ]
+    won = []
+    for file, rows in zip(files, found, strict=True):
+        stays = rows[file.numbers(_KIND)[rows] & 1 == 0]
+        won.append((file.places[stays], stays))
+    return won
 
 
-def column_lists(file: IndexedFile, columns: Sequence[tuple[Field, int]], rows: Longs, where: str) -> list[list[Any]]:
+def column_lists(file: FoundRows, columns: Sequence[tuple[Field, int]], rows: Longs, where: str) -> list[list[Any]]:
     """The values of rows in columns, each with its place in the file."""
-    cells = file.index.cells([_FRONT + place for _, place in columns], rows)
-    return [_values(cells, number, field.type, where) for number, (field, _) in enumerate(columns)]
+    at, cells = [_FRONT + place for _, place in columns], file.cells
+    numbers, ends, valid = cells.numbers[at], cells.ends[at], cells.valid[at]
+    if len(rows) < len(file.places):
+        numbers, ends, valid = (np.take(numbers, rows, 1), np.take(ends, rows, 1), np.take(valid, rows, 1))
+    chosen = Cells(numbers, ends, valid, cells.heap)
+    return [_values(chosen, number, field.type, where) for number, (field, _) in enumerate(columns)]
 
 
 def _values(cells: Cells, number: int, data_type: DataType, where: str) -> list[Any]:

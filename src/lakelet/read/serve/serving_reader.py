@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakelet.format.rows.binary_row_columns import decode_rows
-from lakelet.format.sst.sst_image import joined_keys
+from lakelet.format.sst.record_columns import is_delta
 from lakelet.format.sst.sst_reader import SstRows, first_blocks
 from lakelet.lsm.engine.merge_engine import SelectEngine
 from lakelet.lsm.key_bytes import encode_key_bytes
@@ -35,8 +35,9 @@ from lakelet.read.lookup.lookup_spec import nullable
 from lakelet.read.lookup.point_reader import PointReader
 from lakelet.read.serve.lookup_file import LookupFiles, OpenLookup
 from lakelet.read.serve.lookup_settings import LookupSettings
-from lakelet.read.serve.served_batch import IndexedFile, column_lists, winners
-from lakelet.read.serve.served_bucket import Hit, ServedBucket, ServedFile
+from lakelet.read.serve.served_batch import FoundRows, column_lists, winners
+from lakelet.read.serve.served_bucket import Hit, ServedBucket
+from lakelet.read.serve.served_file import ServedFile
 from lakelet.storage.home import TableHome
 
 _SCAN_ROWS = 65536
@@ -107,7 +108,6 @@ class ServingReader(PointReader):
         self._first = self._places[0][1]
         self._names = [field.name for field in self._fields]
         self._stored_at = [(field, by_id[field.id]) for field in self._fields]
-        self._is_whole = self._fields == schema.fields and not any(is_nested for _, _, is_nested in self._places)
 
     def key_bytes(self, keys: pa.Table) -> bytes:
         """The one key in a table of primary keys, as the bytes that files have it in."""
@@ -128,6 +128,11 @@ class ServingReader(PointReader):
         """The row of one key in bytes (`lsm/key_bytes`, of the trimmed primary key); None where there is none."""
         for split in splits:
             bucket = self._served.get(id(split)) or self._serve(split)
+            if self._newest_wins and bucket.lone is not None:
+                row = bucket.lone.find_row(key)
+                if row is not None:
+                    return row
+                continue
             if self._newest_wins:
                 hit = bucket.newest(key, self._ignore_delete)
             elif self._lookup.newest_wins:
@@ -139,49 +144,48 @@ class ServingReader(PointReader):
                 continue
             if hit is None or hit[1][1]:
                 continue
-            if self._is_whole and hit[0].is_current:
-                # The position behind the columns of the table has no name.
-                return dict(zip(self._names, hit[1][3]))  # noqa: B905 (an argument by name costs as much as all of it)
             return self._values(hit)
         return None
 
-    def find_value(self, splits: Sequence[Split], key: bytes) -> Any:
-        """The first column of the row of one key in bytes; None where there is no row, and where it is NULL."""
-        if self._newest_wins:
-            for split in splits:
-                hit = (self._served.get(id(split)) or self._serve(split)).newest(key, self._ignore_delete)
-                if hit is not None and not hit[1][1]:
-                    return hit[1][3][self._first] if hit[0].is_current else self._values(hit)[self._names[0]]
-            return None
+    def find_bytes(self, splits: Sequence[Split], key: bytes) -> bytes | None:
+        """The first column, of text or bytes, of the row of one key in bytes; None where there is no row, and for NULL."""
+        if self._newest_wins and len(splits) == 1:
+            bucket = self._served.get(id(splits[0])) or self._serve(splits[0])
+            if bucket.lone is not None:
+                return bucket.lone.find_bytes(key, self._first)
         row = self.find(splits, key)
-        return None if row is None else row[self._names[0]]
+        value = None if row is None else row[self._names[0]]
+        return value.encode() if type(value) is str else value
 
     def find_many(
-        self, split: Split, keys: Sequence[bytes], known: Mapping[str, Sequence[Any]]
+        self, split: Split, keys: tuple[bytes, Places], known: Mapping[str, Sequence[Any]]
     ) -> list[dict[str, Any] | None] | None:
-        """The rows of keys in one bucket, each at the place of its key; None where they have to go the long way.
+        """The rows of keys in one bucket, each at the place of its key; None where they have to go the long way: the blocks
+        of a file have no room in memory, or its rows are not the result.
 
-        Nobody has asked for many keys of a file often enough, it is too large to be held whole, or its rows are not the result.
         `known` are columns of the keys, in the values that the table would give.
         """
         if not self._lookup.newest_wins:
             return None
-        files: list[IndexedFile] = []
+        files: list[FoundRows] = []
         bucket = self._bucket(split)
         columns = len(self._lookup.schema.fields)
+        data, at, count = np.frombuffer(keys[0], np.uint8), keys[1], len(keys[1]) - 1
+        is_lone = len(bucket.files) == 1 and bucket.files[0].file.vector is None
+        deltas = not is_lone or any(is_delta(field.type) for field in self._fields if field.name not in known)
         for lookup in bucket.files:
-            index = self._files.use(lookup, OpenLookup.key_index) if self._is_current(lookup) else None
-            if index is None:
+            if not self._is_current(lookup):
                 return None
-            files.append(IndexedFile(index, columns, self._blocks.deleted(lookup.file)))
-        found: list[dict[str, Any] | None] = [None] * len(keys)
-        won = winners(
-            files, *joined_keys(keys), keeps_first=self._lookup.keeps_first, ignore_delete=self._ignore_delete
-        )
+            cells = self._files.use(lookup, partial(OpenLookup.find_kept, keys=data, key_at=at, deltas=deltas))
+            if cells is None:
+                return None
+            files.append(FoundRows(*cells, columns, self._blocks.deleted(lookup.file)))
+        found: list[dict[str, Any] | None] = [None] * count
+        won = winners(files, count, keeps_first=self._lookup.keeps_first, ignore_delete=self._ignore_delete)
         for lookup, file, (places, rows) in zip(bucket.files, files, won, strict=True):
-            at = places.tolist()
-            is_whole = len(at) == len(keys)
-            given = {name: values if is_whole else [values[one] for one in at] for name, values in known.items()}
+            own = places.tolist()
+            is_whole = len(own) == count
+            given = {name: values if is_whole else [values[one] for one in own] for name, values in known.items()}
             columns_read = [one for one in self._stored_at if one[0].name not in given]
             read = iter(column_lists(file, columns_read, rows, lookup.file.path))
             lists = [given[name] if name in given else next(read) for name in self._names]
@@ -189,7 +193,7 @@ class ServingReader(PointReader):
             made = map(dict, map(zip, repeat(self._names), zip(*lists, strict=True)))
             if is_whole:
                 return list(made)
-            for place, row in zip(at, made, strict=True):
+            for place, row in zip(own, made, strict=True):
                 found[place] = row
         return found
 
@@ -220,7 +224,7 @@ class ServingReader(PointReader):
         bucket = self._bucket(split)
         lows, highs = self._ends(bucket)
         files = [
-            ServedFile(self._files, lookup, low, high, is_current=self._is_current(lookup))
+            ServedFile(self._files, lookup, low, high, is_current=self._is_current(lookup), wanted=self._stored_at)
             for lookup, low, high in zip(bucket.files, lows, highs, strict=True)
         ]
         return self._served.setdefault(id(split), ServedBucket(split, files, self._is_gone))

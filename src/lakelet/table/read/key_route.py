@@ -9,9 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lakelet.format.rows.binary_row import PREFIX, encode_row
 from lakelet.format.rows.murmur import murmur3_32
-from lakelet.lsm.plain_key import PlainKey, plain_key
+from lakelet.lsm.plain_key import PlainKey, PlainKeys, plain_key, plain_keys
 from lakelet.model.bucket_mode import BucketMode, bucket_mode
 from lakelet.model.schema import TableSchema
 from lakelet.model.split import Split
@@ -36,6 +39,7 @@ class KeyRoute:
     single: tuple[str, PlainKey] | None
     every: tuple[Split, ...] | None
     is_text: bool
+    encode_many: PlainKeys | None
 
     @staticmethod
     def of(schema: TableSchema, live: LiveFiles) -> KeyRoute | None:
@@ -63,6 +67,7 @@ class KeyRoute:
             next(iter(encoders.items())) if len(encoders) == 1 else None,
             _all_splits(schema, live, hashed),
             all(schema.field(name).type.kind is Kind.VARCHAR for name in encoders),  # type: ignore[union-attr]
+            plain_keys(schema.field(next(iter(encoders))).type) if len(encoders) == 1 else None,
         )
 
     def find(self, key: Mapping[str, Any]) -> tuple[bytes, Sequence[Split]] | None:
@@ -89,18 +94,17 @@ class KeyRoute:
             # No text has such bytes.
             return ()
 
-    def find_many(self, keys: object) -> tuple[Split, list[bytes], dict[str, list[Any]]] | None:
-        """The bucket of all keys in a list of dicts, the keys in bytes and by column; None where they have to go the long way."""
+    def find_many(self, keys: object) -> tuple[Split, tuple[bytes, NDArray[np.int64]], dict[str, list[Any]]] | None:
+        """The bucket of all keys in a list of dicts, their bytes with where each begins and the last ends, and the keys by
+        column; None where they have to go the long way."""
         if type(keys) is not list or self.single is None or self.every is None or len(self.every) != 1:
             return None
-        name, encode = self.single
-        if set(map(type, keys)) != {dict}:
+        if self.encode_many is None or set(map(type, keys)) != {dict}:
             return None
+        name = self.single[0]
         values = [key.get(name) for key in keys]
-        encoded = list(map(encode, values))
-        if None in encoded:
-            return None
-        return self.every[0], encoded, {name: values}  # type: ignore[return-value]
+        encoded = self.encode_many(values)
+        return None if encoded is None else (self.every[0], encoded, {name: values})
 
     def _encoded(self, key: Mapping[str, Any]) -> bytes | None:
         parts: dict[str, bytes] = {}

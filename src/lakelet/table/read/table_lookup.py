@@ -116,8 +116,7 @@ class TableLookup:
         route = pinned.route
         if route is None:
             return None
-        value = reader.find_value(route.every or route.find_bytes(key), key)
-        return value.encode() if type(value) is str else value
+        return reader.find_bytes(route.every or route.find_bytes(key), key)
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
         """The rows with these primary keys, each at the place of its key; None where there is none.

@@ -1,4 +1,4 @@
-"""Keys in an image and in a key index of an SST file are found as by blocks, whatever they are and however files are laid out."""
+"""Keys in an image of an SST file are found as by blocks, whatever they are and however files are laid out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelet.errors import CorruptionError
-from lakelet.format.sst import seek_loops, sst_key_index
+from lakelet.format.sst import seek_loops
 from lakelet.format.sst.sst_image import SstImage
 from lakelet.format.sst.sst_reader import BytesSource, SstReader
 from lakelet.format.sst.sst_writer import SstSettings, SstWriter, value_layout
@@ -22,7 +22,6 @@ FIELDS = [Field(0, "n", parse_type("BIGINT")), Field(1, "t", parse_type("STRING"
 # Few letters, so that keys share prefixes, are prefixes of one another, and are the empty one.
 KEYS = st.binary(max_size=6).map(lambda key: bytes(byte % 3 for byte in key))
 LOOPS = [seek_loops.block_loop, seek_loops.restart_loop, seek_loops.seek_loop, seek_loops.run_loop]
-LOOPS += [sst_key_index._fill_loop, sst_key_index._find_loop]
 
 
 def opened(rows: dict[bytes, tuple[int | None, str | None]], chosen: SstSettings) -> SstReader:
@@ -40,17 +39,7 @@ def opened(rows: dict[bytes, tuple[int | None, str | None]], chosen: SstSettings
 
 
 def looked_up(reader: SstReader, keys: list[bytes]) -> dict[bytes, tuple[int, int, int | None, str | None]]:
-    index = reader.key_index(1 << 30)
-    assert index is not None
     found, places = reader.find_in(reader.image(range(len(reader.index.places))), keys)
-    decoded, same = reader.find_by(index, keys)
-    assert (decoded.keys, same) == (found.keys, places)
-    for one in (decoded, found):
-        assert one.sequences.tolist() == found.sequences.tolist()
-        assert one.kinds.tolist() == found.kinds.tolist()
-        assert [one.column(place).to_pylist() for place in range(2)] == [
-            found.column(place).to_pylist() for place in range(2)
-        ]
     columns = [found.column(place).to_pylist() for place in range(2)]
     assert found.keys == [keys[place] for place in places]
     return dict(
@@ -97,15 +86,6 @@ def test_the_compiled_loops_find_the_same() -> None:
     reader = opened(rows, SstSettings(block_bytes=300, restart_interval=5))
     wanted = [*rows, b"", b"9", b"00000", b"\xff"]
     assert {key: found[2:] for key, found in looked_up(reader, wanted).items()} == rows
-
-
-def test_a_file_that_takes_more_has_no_key_index() -> None:
-    reader = opened({bytes([number]): (number, "text") for number in range(100)}, SstSettings(block_bytes=100))
-    for few in (200, 7000):
-        assert reader.key_index(few) is None
-    index = reader.key_index(1 << 20)
-    assert index is not None
-    assert 7000 < index.nbytes < 20_000
 
 
 def test_an_entry_beyond_its_block_is_told() -> None:

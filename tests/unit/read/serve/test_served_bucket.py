@@ -33,6 +33,7 @@ class _File:
         self.low, self.high = min(rows), max(rows)
         self.max_sequence = max(sequence for sequence, _, _ in rows.values())
         self.has_vector = any(is_gone for _, _, is_gone in rows.values())
+        self.is_plain = False
         self.asked: list[bytes] = []
 
     def find(self, key: bytes) -> tuple[Any, Any] | None:

@@ -9,6 +9,18 @@ import pytest
 
 import lakelet
 from lakelet import InvalidError, Lake
+from lakelet.format.sst.point_loops import row_loop, text_loop
+
+
+@pytest.fixture(autouse=True, params=["compiled", "decoded"])
+def _way_to_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are found by compiled loops, and where there are none in decoded blocks."""
+    for loop in (row_loop, text_loop):
+        if request.param == "compiled":
+            loop.load_if_enabled()
+        else:
+            monkeypatch.setattr(loop, "enabled", False)
+            monkeypatch.setattr(loop, "compiled", None)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import lakelet
 from lakelet import InvalidError, Lake, Table
 from lakelet.errors import NotFoundError
 from lakelet.format.sst import sst_reader
+from lakelet.format.sst.point_loops import row_loop, text_loop
 from lakelet.format.sst.sst_reader import SstReader
 from lakelet.read.lookup.block_cache import BLOCKS
 from lakelet.read.serve import serving_reader
@@ -34,6 +35,17 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     BLOCKS.clear()
     yield
     BLOCKS.clear()
+
+
+@pytest.fixture(autouse=True, params=["compiled", "decoded"])
+def _way_to_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are found by compiled loops, and where there are none in decoded blocks."""
+    for loop in (row_loop, text_loop):
+        if request.param == "compiled":
+            loop.load_if_enabled()
+        else:
+            monkeypatch.setattr(loop, "enabled", False)
+            monkeypatch.setattr(loop, "compiled", None)
 
 
 @pytest.fixture
@@ -379,8 +391,8 @@ def test_a_table_without_a_snapshot_has_no_rows(lake: Lake) -> None:
         assert lookup.get({"id": 1}) == rows(2)[1]
 
 
-def test_many_keys_of_an_indexed_file_are_those_of_get(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once files are held whole: several files, retracts, ties, deletion vectors, NULLs, duplicates and absent keys."""
+def test_many_keys_are_those_of_get(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several files, retracts, ties, deletion vectors, NULLs, duplicates and absent keys."""
     columns = [
         ("id", "INT NOT NULL"),
         ("t", "STRING"),
@@ -407,7 +419,7 @@ def test_many_keys_of_an_indexed_file_are_those_of_get(lake: Lake, monkeypatch: 
             lookup.get_many(wanted)
             assert lookup.get_many(wanted) == expected
             with monkeypatch.context() as patch:
-                patch.setattr(SstReader, "find_by", lambda *_: pytest.fail("rows go the long way"))
+                patch.setattr(SstReader, "found_rows", lambda *_: pytest.fail("rows go the long way"))
                 assert lookup.get_many(wanted) == expected
                 assert lookup.get_many(wanted, columns=["l", "id"]) == [
                     row and {"l": row["l"], "id": row["id"]} for row in expected
