@@ -14,6 +14,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from lakelet.commit.metadata.manifests import snapshot_manifests
 from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.snapshots import latest_snapshot
 from lakelet.commit.metadata.stored import Version
@@ -22,6 +23,7 @@ from lakelet.commit.retention.expiry import expire_snapshots
 from lakelet.commit.retention.expiry_policy import Retention
 from lakelet.commit.versions.tags import delete_tag, find_version, hold_by_tag
 from lakelet.errors import ConflictError, LakeletError, NotFoundError
+from lakelet.model.manifest import ManifestFile
 from lakelet.model.snapshot import Snapshot
 from lakelet.options import TableOptions
 from lakelet.service.backup.checksums import Checksums
@@ -37,13 +39,15 @@ from lakelet.service.backup.layout import (
     own_path,
 )
 from lakelet.service.backup.mirror_commit import MirrorCommit, commit_mirror, prepare_lists
+from lakelet.service.backup.pass_changes import changes_since
 from lakelet.service.backup.snapshot_files import (
     Bucket,
-    SnapshotFiles,
     data_files,
     files_of,
     index_files,
+    is_within,
     list_files,
+    live_indexes,
     manifest_files,
     missing_entries,
     statistics_files,
@@ -55,6 +59,7 @@ from lakelet.storage.home import TableHome
 _LOG = logging.getLogger(__name__)
 PIN = "lakelet-backup-"
 _MOST_TRIES = 5
+_FEW_FILES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +114,29 @@ def _mirror(
     snapshot = version.snapshot
     _copy_table_files(source, target, checksums)
     schema = read_schema(source, snapshot.schema_id)
-    whole, before = files_of(source, snapshot), files_of(target, base)
-    wanted, mirrored = whole.within(buckets), before.within(buckets)
-    added, removed = (
-        missing_entries(wanted.entries, mirrored.entries),
-        missing_entries(mirrored.entries, wanted.entries),
-    )
-    indexes = (*before.outside(buckets).indexes, *wanted.indexes)
-    if buckets is not None and not added.num_rows and not removed.num_rows and set(indexes) == set(before.indexes):
+    manifests = snapshot_manifests(source, snapshot)
+    changes = changes_since(source, snapshot, manifests, target, base) if buckets is None else None
+    if changes is None:
+        wanted, mirrored = files_of(source, snapshot).within(buckets), files_of(target, base).within(buckets)
+        added, removed = (
+            missing_entries(wanted.entries, mirrored.entries),
+            missing_entries(mirrored.entries, wanted.entries),
+        )
+    else:
+        added, removed = changes.added, changes.removed
+    before = live_indexes(target, base)
+    own = [one for one in live_indexes(source, snapshot) if is_within(one, buckets)]
+    indexes = (*(one for one in before if buckets is not None and not is_within(one, buckets)), *own)
+    if buckets is not None and not added.num_rows and not removed.num_rows and set(indexes) == set(before):
         return PassResult(snapshot.id, 0, 0)
     statistics = statistics_files(snapshot) if buckets is None else []
-    known_indexes = {one.file.name for one in before.indexes}
-    new_indexes = [one for one in wanted.indexes if one.file.name not in known_indexes]
+    known_indexes = {one.file.name for one in before}
+    new_indexes = [one for one in own if one.file.name not in known_indexes]
     files = [*data_files(source, schema, added), *index_files(source, new_indexes), *statistics]
     jobs = _jobs(source, target, files, checksums)
     copy_files(source.store, target.store, jobs, checksums)
     if buckets is None:
-        _copy_metadata(source, target, version, checksums)
+        _copy_metadata(source, target, version, manifests if changes is None else changes.manifests, checksums)
     properties = {
         SOURCE_SNAPSHOT: str(snapshot.id),
         SOURCE_DELTA: snapshot.delta_manifest_list,
@@ -148,7 +159,7 @@ def _mirror(
     lists = prepare_lists(target, base, commit)
     write_users(target, lists.delta[0], users)
     made = commit_mirror(target, base, commit, lists=lists)
-    _clean(source, target, made, whole if buckets is None else None, snapshot, checksums)
+    _clean(source, target, made, snapshot, manifests if buckets is None else None, checksums)
     return PassResult(snapshot.id, len(jobs), sum(job.size or 0 for job in jobs))
 
 
@@ -177,9 +188,11 @@ def _jobs(source: TableHome, target: TableHome, files: Collection[NamedFile], ch
     return found
 
 
-def _copy_metadata(source: TableHome, target: TableHome, version: Version, checksums: Checksums) -> None:
-    """Keep the source's own manifests and snapshot, by which it can be repaired."""
-    named = [*list_files(version.snapshot), *manifest_files(source, version.snapshot)]
+def _copy_metadata(
+    source: TableHome, target: TableHome, version: Version, manifests: Collection[ManifestFile], checksums: Checksums
+) -> None:
+    """Keep the source's own snapshot with its lists, and the manifests that are not kept yet, by which it can be repaired."""
+    named = [*list_files(version.snapshot), *manifest_files(manifests)]
     copy_files(source.store, target.store, _jobs(source, target, named, checksums), checksums)
     target.store.put(kept_path(target, f"snapshot/snapshot-{version.snapshot.id}"), version.data)
 
@@ -188,15 +201,16 @@ def _clean(
     source: TableHome,
     target: TableHome,
     made: Snapshot,
-    files: SnapshotFiles | None,
     snapshot: Snapshot,
+    manifests: Collection[ManifestFile] | None,
     checksums: Checksums,
 ) -> None:
-    """Remove what the new snapshot of the mirror has made superfluous. The pass is committed: a failure is logged alone."""
+    """Remove what the new snapshot of the mirror has made superfluous; `manifests` are those of the source, None where not all of
+    it was copied. The pass is committed: a failure is logged alone."""
     try:
         drop_other_users(target, made)
-        if files is not None:
-            named = [*list_files(snapshot), *manifest_files(source, snapshot)]
+        if manifests is not None:
+            named = [*list_files(snapshot), *manifest_files(manifests)]
             kept = {kept_path(target, one.path) for one in named}
             kept.add(kept_path(target, f"snapshot/snapshot-{snapshot.id}"))
             folder = kept_folder(target)
@@ -206,14 +220,25 @@ def _clean(
                 for info in target.store.list_folder(f"{folder}/{part}").files
             ]
             target.store.delete([path for path in listed if path not in kept])
-            schema = read_schema(source, snapshot.schema_id)
-            live = [*data_files(source, schema, files.entries), *index_files(source, files.indexes), *named]
-            schemas = [f"schema/schema-{number}" for number in schema_ids(source)]
-            checksums.prune({*schemas, *(one.path for one in (*live, *statistics_files(snapshot)))})
+            if checksums.is_scattered:
+                checksums.join(_live_paths(source, snapshot, named) if _is_outdated(checksums, manifests) else None)
         options = TableOptions(read_schema(target, made.schema_id).options)
         expire_snapshots(target, options, Retention.of(options, target.clock.now_ms()))
     except LakeletError as error:
         _LOG.warning("%s is backed up; cleaning up after it failed: %s", source.where(source.paths.root), error)
+
+
+def _is_outdated(checksums: Checksums, manifests: Collection[ManifestFile]) -> bool:
+    """Whether most known files are gone: only then all manifests are read, to find out which."""
+    live = sum(one.added_files - one.deleted_files for one in manifests)
+    return len(checksums) > 2 * live + _FEW_FILES
+
+
+def _live_paths(source: TableHome, snapshot: Snapshot, named: Collection[NamedFile]) -> set[str]:
+    files, schema = files_of(source, snapshot), read_schema(source, snapshot.schema_id)
+    live = [*data_files(source, schema, files.entries), *index_files(source, files.indexes), *named]
+    schemas = [f"schema/schema-{number}" for number in schema_ids(source)]
+    return {*schemas, *(one.path for one in (*live, *statistics_files(snapshot)))}
 
 
 def _unpin(source: TableHome) -> None:

@@ -53,12 +53,18 @@ class Checksums:
             self._put(new)
             self._known.update(new)
 
-    def prune(self, live: Collection[str]) -> None:
-        """Replace many parts by one of the live files."""
-        if len(self._parts) <= _MOST_PARTS:
-            return
+    @property
+    def is_scattered(self) -> bool:
+        """Whether there are so many parts that they are to be joined."""
+        return len(self._parts) > _MOST_PARTS
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def join(self, live: Collection[str] | None) -> None:
+        """Replace all parts by one: of the live files, or, for None, of all that are known."""
         old = list(self._parts)
-        kept = {path: one for path, one in self._known.items() if path in live}
+        kept = {path: one for path, one in self._known.items() if live is None or path in live}
         self._put(kept)
         self._home.store.delete(old)
         self._parts = self._parts[len(old) :]

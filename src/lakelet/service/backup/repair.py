@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from lakelet.commit.metadata.manifests import snapshot_manifests
 from lakelet.commit.metadata.schemas import read_schema
 from lakelet.commit.metadata.snapshots import read_snapshot
 from lakelet.commit.metadata.stored import schema_bytes
@@ -53,7 +54,7 @@ def repair_table(primary: TableHome, backup: TableHome, buckets: Callable[[], Co
     snapshot = run.snapshot()
     run.check(list_files(snapshot))
     if not run.lost:
-        run.check(manifest_files(run.primary, snapshot))
+        run.check(manifest_files(snapshot_manifests(run.primary, snapshot)))
     if not run.lost:
         files = files_of(run.primary, snapshot).within(buckets())
         schema = read_schema(run.primary, snapshot.schema_id)

@@ -13,7 +13,7 @@ from lakelet.commit.metadata.manifests import live_entries, snapshot_manifests
 from lakelet.errors import InvalidError
 from lakelet.format.manifest.manifest_columns import ENTRY_SCHEMA, columns_to_entries
 from lakelet.format.partition_folders import PartitionFolders
-from lakelet.model.manifest import IndexManifestEntry, ManifestEntry
+from lakelet.model.manifest import IndexManifestEntry, ManifestEntry, ManifestFile
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.service.backup.layout import NamedFile
@@ -36,16 +36,7 @@ class SnapshotFiles:
             return self
         return SnapshotFiles(
             self.entries.filter(_mask(self.entries, buckets)),
-            tuple(one for one in self.indexes if (one.partition, one.bucket) in buckets),
-        )
-
-    def outside(self, buckets: Collection[Bucket] | None) -> SnapshotFiles:
-        """Those of all buckets but some; none for None."""
-        if buckets is None:
-            return NO_FILES
-        return SnapshotFiles(
-            self.entries.filter(pc.invert(_mask(self.entries, buckets))),
-            tuple(one for one in self.indexes if (one.partition, one.bucket) not in buckets),
+            tuple(one for one in self.indexes if is_within(one, buckets)),
         )
 
 
@@ -57,12 +48,22 @@ def files_of(home: TableHome, snapshot: Snapshot | None) -> SnapshotFiles:
     if snapshot is None:
         return NO_FILES
     entries = live_entries(home, snapshot_manifests(home, snapshot))
-    return SnapshotFiles(entries, tuple(read_index_entries(home, snapshot)))
+    return SnapshotFiles(entries, live_indexes(home, snapshot))
+
+
+def live_indexes(home: TableHome, snapshot: Snapshot | None) -> tuple[IndexManifestEntry, ...]:
+    """The index files of a snapshot; none where there is none."""
+    return () if snapshot is None else tuple(read_index_entries(home, snapshot))
+
+
+def is_within(entry: IndexManifestEntry, buckets: Collection[Bucket] | None) -> bool:
+    """Whether an index file is of some buckets; of all for None."""
+    return buckets is None or (entry.partition, entry.bucket) in buckets
 
 
 def missing_entries(entries: pa.Table, others: pa.Table) -> pa.Table:
     """The entries whose files, on their levels, are not among others."""
-    return entries.filter(pc.invert(pc.is_in(_identities(entries), value_set=_identities(others))))
+    return entries.filter(pc.invert(pc.is_in(file_identities(entries), value_set=file_identities(others))))
 
 
 def data_files(home: TableHome, schema: TableSchema, entries: pa.Table) -> list[NamedFile]:
@@ -101,9 +102,9 @@ def list_files(snapshot: Snapshot) -> list[NamedFile]:
     return found
 
 
-def manifest_files(home: TableHome, snapshot: Snapshot) -> list[NamedFile]:
-    """The manifests of a snapshot, whose lists can be read."""
-    return [NamedFile(f"manifest/{one.name}", one.size) for one in snapshot_manifests(home, snapshot)]
+def manifest_files(manifests: Collection[ManifestFile]) -> list[NamedFile]:
+    """Manifests as files of the table."""
+    return [NamedFile(f"manifest/{one.name}", one.size) for one in manifests]
 
 
 def _check_inside(home: TableHome, entry: ManifestEntry) -> None:
@@ -113,7 +114,7 @@ def _check_inside(home: TableHome, entry: ManifestEntry) -> None:
         )
 
 
-def _identities(entries: pa.Table) -> pa.Array:
+def file_identities(entries: pa.Table) -> pa.Array:
     """A text for each entry: names of files are unique in a table, and a file may change its level."""
     names, levels = (entries.column(name).combine_chunks() for name in ("_FILE_NAME", "_LEVEL"))
     return pc.binary_join_element_wise(names, pc.cast(levels, pa.string()), "/")
