@@ -9,7 +9,7 @@ widened in it, by field id. A file with deleted or superseded rows gets one of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -34,12 +34,14 @@ def native_selects(
     fields: Sequence[Field],
     location: str,
     add_frame: AddFrame,
+    in_parts: Collection[str] = (),
 ) -> list[str]:
-    """The SELECTs of all files that DuckDB reads, in the columns and types of the schema that is read."""
+    """The SELECTs of all files that DuckDB reads, in the columns and types of the schema that is read. Of columns `in_parts`,
+    which are ROWs, single fields alone are used."""
     gone = {f"{location}/{path}": positions for path, positions in assigned.gone.items()}
     found: list[str] = []
     for number, files in assigned.native.items():
-        columns = _columns(schema_of(number), fields)
+        columns = _columns(schema_of(number), fields, in_parts)
         found += file_selects(columns, [f"{location}/{file.path}" for file in files], gone, add_frame)
     return found
 
@@ -72,23 +74,40 @@ def _joined(paths: Sequence[str], gone: Mapping[str, Positions], columns: str, a
     return f"SELECT {columns} FROM {read} AS data ANTI JOIN {source} AS gone ON gone.{_POSITION} = {place}"
 
 
-def _columns(stored: TableSchema, fields: Sequence[Field]) -> str:
+def _columns(stored: TableSchema, fields: Sequence[Field], in_parts: Collection[str]) -> str:
     by_id = {one.id: one for one in stored.fields}
-    return ", ".join(f"{_evolved(by_id.get(one.id), one)} AS {quoted(one.name)}" for one in fields)
+    return ", ".join(
+        f"{_evolved(by_id.get(one.id), one, in_parts=one.name in in_parts)} AS {quoted(one.name)}" for one in fields
+    )
 
 
-def _evolved(stored: Field | None, field: Field) -> str:
+def _evolved(stored: Field | None, field: Field, *, in_parts: bool) -> str:
     if stored is None:
         return f"CAST(NULL AS {duck_type(field.type)})"
+    if in_parts:
+        return row_parts(quoted(stored.name), stored.type, field.type)
     return _converted(quoted(stored.name), stored.type, field.type)
+
+
+def row_parts(column: str, stored: DataType, wanted: DataType) -> str:
+    """Some fields of a ROW, as a ROW of its own, for uses of these fields alone: where the ROW is NULL, they are. DuckDB reads no
+    other field of it."""
+    assert isinstance(stored, Row)
+    assert isinstance(wanted, Row)
+    return f"CAST({_packed(column, stored, wanted)} AS {duck_type(wanted)})"
+
+
+def _packed(column: str, stored: Row, wanted: Row) -> str:
+    by_id = {one.id: one for one in stored.fields}
+    items = ", ".join(f"{quoted(one.name)} := {_inner(column, by_id.get(one.id), one)}" for one in wanted.fields)
+    return f"struct_pack({items})"
 
 
 def _converted(column: str, stored: DataType, wanted: DataType) -> str:
     """A stored value in the type that is read. A ROW whose fields changed or have to be shielded is made anew, by field id."""
     if isinstance(stored, Row) and isinstance(wanted, Row) and (has_floats(stored) or not same_layout(stored, wanted)):
-        by_id = {one.id: one for one in stored.fields}
-        items = ", ".join(f"{quoted(one.name)} := {_inner(column, by_id.get(one.id), one)}" for one in wanted.fields)
-        return f"CAST(CASE WHEN {column} IS NULL THEN NULL ELSE struct_pack({items}) END AS {duck_type(wanted)})"
+        packed = _packed(column, stored, wanted)
+        return f"CAST(CASE WHEN {column} IS NULL THEN NULL ELSE {packed} END AS {duck_type(wanted)})"
     if isinstance(stored, Atomic) and stored.kind in FLOATS:
         column = shielded(column, duck_type(stored))
     return f"CAST({column} AS {duck_type(wanted)})"

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.commit.metadata.schemas import SchemaVersions
+from lakelet.model.types import Field
 from lakelet.predicate.row_filter import row_filter
 from lakelet.predicate.tree import columns
 from lakelet.read.merge.merge_reader import MergeReader
@@ -23,7 +24,7 @@ from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.query.conditions import pruning_predicate
 from lakelet.sql.query.native_files import AssignedFiles, FileAssigner, Outdated
-from lakelet.sql.query.native_select import native_selects
+from lakelet.sql.query.native_select import native_selects, row_parts
 from lakelet.sql.query.relation import Rows
 from lakelet.storage.home import TableHome
 from lakelet.table.read.table_scan import TableScan
@@ -48,13 +49,17 @@ class TableView:
         """The paths of the files that DuckDB reads, below the lake's root."""
         return [file.path for file in self.assigned.files]
 
-    def sql(self, space: Space) -> str:
-        """The query that returns the rows."""
+    def sql(self, space: Space, part: Field | None = None) -> str:
+        """The query that returns the rows; with `part`, a ROW with fewer fields than the column of that name has, those alone."""
         fields = [self.scan.schema.field(name) for name in self.scan.columns]
-        parts = native_selects(self.assigned, schema_versions(self.scan), fields, self.location, space.add_frame)
+        in_parts: tuple[str, ...] = ()
+        if part is not None:
+            fields, in_parts = [part if one.id == part.id else one for one in fields], (part.name,)
+        versions = schema_versions(self.scan)
+        parts = native_selects(self.assigned, versions, fields, self.location, space.add_frame, in_parts)
         if self.assigned.ours:
             source = space.add_rows(Rows(self.scan.arrow_schema, self._ours))
-            parts.append(f"SELECT {cast_columns(self.scan)} FROM {source}")
+            parts.append(f"SELECT {cast_columns(self.scan, part)} FROM {source}")
         if not parts:
             nulls = ", ".join(f"CAST(NULL AS {duck_type(one.type)}) AS {quoted(one.name)}" for one in fields)
             return f"SELECT {nulls} WHERE false"
@@ -115,7 +120,13 @@ def schema_versions(scan: TableScan) -> SchemaVersions:
     return SchemaVersions(scan.home, {scan.schema.id: scan.schema})
 
 
-def cast_columns(scan: TableScan) -> str:
-    """The columns of a scan as items of a SELECT over rows that our reader reads."""
+def cast_columns(scan: TableScan, part: Field | None = None) -> str:
+    """The columns of a scan as items of a SELECT over rows that our reader reads; `part` as for `TableView.sql`."""
     fields = [scan.schema.field(name) for name in scan.columns]
-    return ", ".join(f"CAST({quoted(one.name)} AS {duck_type(one.type)}) AS {quoted(one.name)}" for one in fields)
+    return ", ".join(f"{_cast(one, part)} AS {quoted(one.name)}" for one in fields)
+
+
+def _cast(field: Field, part: Field | None) -> str:
+    if part is not None and part.id == field.id:
+        return row_parts(quoted(field.name), field.type, part.type)
+    return f"CAST({quoted(field.name)} AS {duck_type(field.type)})"

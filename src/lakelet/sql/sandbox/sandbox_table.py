@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakelet.model.types import FLOATS, Atomic, Field, Row
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.read.writer_scan import WriterScan
-from lakelet.sql.engine.duck_types import duck_type
+from lakelet.sql.engine.duck_types import duck_type, has_floats
 from lakelet.sql.engine.duckdb_engine import Space
 from lakelet.sql.lexer.quotes import quoted
 from lakelet.sql.query.plans import Plans
@@ -62,10 +62,14 @@ class SandboxTable:
         """The fields of the payload, none where it has no field yet; None where the table has no payload."""
         if self.lacks_payload:
             return ()
-        for field in self.scan.schema.fields:
-            if field.name.lower() == PAYLOAD and isinstance(field.type, Row):
-                return field.type.fields
-        return None
+        payload = self.payload
+        return payload.type.fields if payload is not None and isinstance(payload.type, Row) else None
+
+    @property
+    def payload(self) -> Field | None:
+        """The column of the payload; None where the table has none yet."""
+        fields = self.scan.schema.fields
+        return next((one for one in fields if one.name.lower() == PAYLOAD and isinstance(one.type, Row)), None)
 
     def count(self) -> int | None:
         """The number of rows, if it is known without reading any."""
@@ -74,9 +78,15 @@ class SandboxTable:
         memory = () if self.buffered is None else self.buffered.memory
         return self.scan.count() + sum(len(part.values) for part in memory)
 
-    def view_sql(self, space: Space, view: TableView, *, with_hidden: bool) -> str:
-        """The query that gives the rows: those of the view of the committed part, and the buffered ones."""
-        rows = self._rows_sql(space, view)
+    def is_converted(self, view: TableView) -> bool:
+        """Whether payloads of files are made anew field by field: for floating-point numbers, or for fields that came later."""
+        payload = self.payload
+        return payload is not None and (has_floats(payload.type) or set(view.assigned.native) != {self.scan.schema.id})
+
+    def view_sql(self, space: Space, view: TableView, part: Field | None = None, *, with_hidden: bool) -> str:
+        """The query that gives the rows: those of the view of the committed part, and the buffered ones; with `part`, these
+        fields of the payload alone."""
+        rows = self._rows_sql(space, view, part)
         names = [
             quoted(field.name) for field in self.scan.schema.fields if with_hidden or field.name not in self.hidden
         ]
@@ -94,16 +104,17 @@ class SandboxTable:
         scan = self.scan if limit is None or self.has_buffered_rows else replace(self.scan, limit=limit)
         return plans.view(scan, texts, _location(scan))
 
-    def _rows_sql(self, space: Space, view: TableView) -> str:
+    def _rows_sql(self, space: Space, view: TableView, part: Field | None) -> str:
         buffered = self.buffered
         if buffered is None or not buffered.memory:
-            return view.sql(space)
+            return view.sql(space, part)
         schema = self.scan.schema
         if not _is_joined_by_key(schema.primary_keys, schema.fields) or keeps_first(schema):
-            return f"SELECT {cast_columns(self.scan)} FROM {space.add_rows(Rows(self.scan.arrow_schema, self._merged))}"
+            source = space.add_rows(Rows(self.scan.arrow_schema, self._merged))
+            return f"SELECT {cast_columns(self.scan, part)} FROM {source}"
         rows, replaced = buffered.overlay()
-        recent = f"SELECT {cast_columns(self.scan)} FROM {space.add_frame(rows)}"
-        stored = view.sql(space)
+        recent = f"SELECT {cast_columns(self.scan, part)} FROM {space.add_frame(rows)}"
+        stored = view.sql(space, part)
         if schema.primary_keys:
             keys = space.add_frame(replaced)
             same = " AND ".join(

@@ -32,6 +32,7 @@ from lakelet.sql.sandbox.day_conditions import DAY, with_days
 from lakelet.sql.sandbox.hidden_columns import Edit, names_column, star_edits
 from lakelet.sql.sandbox.listed_tables import LISTINGS, SCHEMA
 from lakelet.sql.sandbox.payload_names import PayloadNames
+from lakelet.sql.sandbox.payload_use import named_parts, narrowed
 from lakelet.sql.sandbox.sandbox_table import SandboxTable, SandboxTables
 from lakelet.sql.statement import Params
 
@@ -179,7 +180,14 @@ class SandboxedQuery:
         view = table.committed(self.plans, texts, limited(self._tree, uses))
         self._views.append(view)
         with_hidden = any(names_column(self._words, column) for column in table.hidden)
-        self.space.add_view(DEFAULT_DATABASE, name, table.view_sql(self.space, view, with_hidden=with_hidden))
+        sql = table.view_sql(self.space, view, self._payload_part(table, view), with_hidden=with_hidden)
+        self.space.add_view(DEFAULT_DATABASE, name, sql)
+
+    def _payload_part(self, table: SandboxTable, view: TableView) -> Field | None:
+        """The part of a table's payload that the query uses, where the rest of it would be read for nothing."""
+        payload = table.payload
+        parts = named_parts(self._tree) if payload is not None and table.is_converted(view) else None
+        return None if payload is None or parts is None else narrowed(payload, parts)
 
     def _comparable(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
         """The columns on which conditions can be pushed down: pruning ignores the zone of a query."""
