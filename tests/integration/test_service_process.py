@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 import lakelet
-from lakelet.service.grpc.message_types import OLAP
+from lakelet.protos.message_types import OLAP
 from tests.unit.service.grpc.running_service import compiled_client, seed_text
 
 _SEED = 20260131

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from lakelet.service.grpc.message_types import OLAP
+from lakelet.protos.message_types import OLAP
 from tests.unit.service.grpc.running_service import compiled_client, running, seed_text
 
 
