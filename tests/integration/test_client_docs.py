@@ -14,7 +14,7 @@ import grpc
 import pytest
 from google.protobuf import json_format
 
-from lakelet.service.grpc.message_types import message_class, service_methods
+from lakelet.protos.message_types import message_class, service_methods
 from tests.integration.test_service_process import serving
 from tests.tidy.sources import REPOSITORY
 
@@ -59,7 +59,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     with serving(tmp_path, zone="Asia/Kathmandu") as served:
         rpc_address = next(line for line in served.told if line.startswith("gRPC on ")).removeprefix("gRPC on ")
         for language, text in examples():
-            ready = text.replace("http://127.0.0.1:8080", served.address)
+            ready = text.replace("http://127.0.0.1:8080", served.address).replace("127.0.0.1:50051", rpc_address)
             if language == "python":
                 run([sys.executable, "-"], ready, tmp_path, TZ="America/St_Johns")
             elif text.startswith("grpcurl"):

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from lakelet.errors import (
     AlreadyExistsError,
     CommitUnknownError,
     InvalidError,
+    LakeletError,
     NotFoundError,
     PermissionDeniedError,
     TooLargeError,
@@ -45,9 +47,22 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
+def rpc_address(served: Served) -> str:
+    return "grpc://" + next(line for line in served.told if line.startswith("gRPC on ")).removeprefix("gRPC on ")
+
+
+@pytest.fixture(params=["http", "grpc"])
+def address(served: Served, request: pytest.FixtureRequest) -> str:
+    """The address of a service without tables."""
+    with Client(served.address) as client:
+        for one in client.list_tables():
+            client.drop_table(one.name, cascade=True)
+    return served.address if request.param == "http" else rpc_address(served)
+
+
 @pytest.fixture
-def client(served: Served) -> Iterator[Client]:
-    with Client(served.address) as opened:
+def client(address: str) -> Iterator[Client]:
+    with Client(address) as opened:
         yield opened
 
 
@@ -202,26 +217,83 @@ def test_errors_are_kinds(client: Client) -> None:
     assert client.health().status == "ok"
 
 
-def test_an_event_loop(served: Served) -> None:
+def test_both_transports_answer_the_same(served: Served) -> None:
+    with Client(served.address) as http, Client(rpc_address(served)) as rpc:
+        http.create_table("same", buffer_size=7, properties={"payload.n": "BIGINT"})
+        records = [("a", {"n": 2**60 + 1, "deep": {"list": [1, 2.5]}, "ü": None}), ("b", {"n": "no number"})]
+        for writer in (http, rpc):
+            answers = [writer.write("same", id, MORNING, payload) for id, payload in records]
+            assert [one.rest_values for one in answers] == [0, 1]
+        assert http.get("same", "a") == rpc.get("same", "a")
+        assert len(rpc.get("same", "a")) == 2
+        asked = "SELECT id, payload.n, $big::HUGEINT AS big FROM same WHERE payload.n = $n ORDER BY id"
+        params = {"n": 2**60 + 1, "big": 2**62 + 3}
+        assert http.query(asked, params).to_arrow() == rpc.query(asked, params).to_arrow()
+        assert rpc.query(asked, params).rows()[0]["big"] == 2**62 + 3
+        assert http.describe_table("same") == rpc.describe_table("same")
+        assert http.list_tables("sam*") == rpc.list_tables("sam*")
+        altered = rpc.alter_table("same", buffer_size=9, properties={"file.format": "orc"})
+        assert altered == http.alter_table("same")
+        assert rpc.alter_table("same", properties={"file.format": None}) == http.alter_table("same")
+        assert http.health().status == rpc.health().status
+        for wrong in ("SELECT 1,\n FROM FROM same", "SELECT nothing FROM same", "SELECT * FROM nowhere"):
+            told = []
+            for asker in (http, rpc):
+                with pytest.raises(LakeletError) as raised:
+                    asker.query(wrong)
+                found = raised.value
+                told.append((type(found), str(found), found.__dict__.get("line"), found.__dict__.get("column")))
+            assert told[0] == told[1]
+        with pytest.raises(InvalidError, match="message of gRPC"):
+            rpc.create_table("wide", buffer_size=2**40)
+        http.drop_table("same", cascade=True)
+
+
+def test_grpc_without_a_service(unused_port: int) -> None:
+    once = RepeatPolicy(attempts=2, first_wait_seconds=0.0)
+    with Client(f"grpc://127.0.0.1:{unused_port}", repeats=once) as client:
+        with pytest.raises(UnavailableError, match="nothing was done"):
+            client.write("t", "a", MORNING, {})
+        with pytest.raises(InvalidError, match="half of a surrogate"):
+            client.write("t", "\ud800", MORNING, {})
+    with pytest.raises(InvalidError, match="the client is closed"):
+        client.health()
+    for wrong in ("grpc://", "grpc://host/path", "grpcx://host", "grpc://user@host"):
+        with pytest.raises(InvalidError, match="address"):
+            Client(wrong)
+
+
+@pytest.fixture
+def unused_port() -> Iterator[int]:
+    """Bound and not listened at."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+def test_an_event_loop(address: str) -> None:
+    # A table that is dropped without its files stays in the lake.
+    name = f"loop_{address[:4]}"
+
     async def run() -> None:
-        async with AsyncClient(served.address, connections=4) as client:
-            await client.create_table("loop", properties={"primary_key": "id"})
-            await asyncio.gather(*(client.write("loop", f"{n}", MORNING, {"n": n}) for n in range(20)))
+        async with AsyncClient(address, connections=4) as client:
+            await client.create_table(name, properties={"primary_key": "id"})
+            await asyncio.gather(*(client.write(name, f"{n}", MORNING, {"n": n}) for n in range(20)))
             rows = [{"id": f"b{n}", "timestamp": MORNING, "payload": {"n": n}} for n in range(10)]
-            answers = [one.written async for one in client.write_batches("loop", rows, batch_rows=4)]
+            answers = [one.written async for one in client.write_batches(name, rows, batch_rows=4)]
             assert answers == [4, 4, 2]
-            assert (await client.write_many("loop", rows)).written == 10
-            found = await client.query("SELECT count(*) AS n FROM loop")
+            assert (await client.write_many(name, rows)).written == 10
+            found = await client.query(f"SELECT count(*) AS n FROM {name}")
             assert found.rows() == [{"n": 30}]
-            assert [one.payload for one in await client.get("loop", "7")] == [{"n": 7}]
-            assert await client.delete("loop", "7") == 1
-            assert (await client.describe_table("loop")).stats["record_count"] >= 29
-            assert (await client.alter_table("loop", retention_days=2)).config["retention_days"] == 2
-            assert [one.name for one in await client.list_tables("loop")] == ["loop"]
+            assert [one.payload for one in await client.get(name, "7")] == [{"n": 7}]
+            assert await client.delete(name, "7") == 1
+            assert (await client.describe_table(name)).stats["record_count"] >= 29
+            assert (await client.alter_table(name, retention_days=2)).config["retention_days"] == 2
+            assert [one.name for one in await client.list_tables(name)] == [name]
             assert (await client.health()).status == "ok"
             with pytest.raises(NotFoundError):
                 await client.describe_table("nowhere")
-            await client.drop_table("loop")
+            await client.drop_table(name)
 
     asyncio.run(run())
 
@@ -236,16 +308,20 @@ def test_keys(remote: Remote, tmp_path: Path) -> None:
             first.create_table("other")
         warehouse = str(tmp_path / "warehouse")
         reader_key = KeyStore(keys_path(None, warehouse)).create("reader", {"mine": "read"})
-        with Client(served.address, api_key=reader_key) as reader:
-            assert [one.name for one in reader.list_tables()] == ["mine"]
-            with pytest.raises(PermissionDeniedError):
-                reader.write("mine", "a", MORNING, {})
+        for address in (served.address, rpc_address(served)):
+            with Client(address, api_key=reader_key) as reader:
+                assert [one.name for one in reader.list_tables()] == ["mine"]
+                with pytest.raises(PermissionDeniedError):
+                    reader.write("mine", "a", MORNING, {})
+            with Client(address, api_key="lk_x_y") as nobody, pytest.raises(UnauthenticatedError):
+                nobody.list_tables()
         assert remote("tables", served=served).returncode == 1
         (found,) = printed(remote("tables", "--json", key=reader_key, served=served))
         assert [row["table"] for row in found["rows"]] == ["mine"]
 
 
-def test_clients_under_a_kill_write_nothing_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", ["http", "grpc"])
+def test_clients_under_a_kill_write_nothing_twice(tmp_path: Path, transport: str) -> None:
     """A service that is killed and started again at the same port: what is acknowledged is there, nothing is there twice, and
     what is unknown was said to be."""
     acknowledged: set[str] = set()
@@ -269,10 +345,11 @@ def test_clients_under_a_kill_write_nothing_twice(tmp_path: Path) -> None:
             if len(acknowledged) > 300:
                 enough.set()
 
-    port = str(free_ports(1)[0])
-    with serving(tmp_path, "--port", port) as served:
+    port, rpc_port = map(str, free_ports(2))
+    with serving(tmp_path, "--port", port, "--grpc-port", rpc_port) as served:
+        address = served.address if transport == "http" else rpc_address(served)
         policy = RepeatPolicy(attempts=1000, first_wait_seconds=0.05, longest_wait_seconds=1.0)
-        with Client(served.address, repeats=policy) as client:
+        with Client(address, repeats=policy) as client:
             client.create_table("t", buffer_size=150, flush_interval_seconds=1)
             threads = [threading.Thread(target=write, args=(client, number)) for number in range(4)]
             for thread in threads:
@@ -281,7 +358,7 @@ def test_clients_under_a_kill_write_nothing_twice(tmp_path: Path) -> None:
             served.process.kill()
             served.process.wait()
             before = len(acknowledged)
-            with serving(tmp_path, "--port", port) as again:
+            with serving(tmp_path, "--port", port, "--grpc-port", rpc_port) as again:
                 # The same client goes on by itself.
                 while len(acknowledged) < before + 100 and any(thread.is_alive() for thread in threads):
                     client.health()

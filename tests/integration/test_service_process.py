@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from lakelet.service.grpc.message_types import OLAP
+from lakelet.protos.message_types import OLAP
 from tests.crash.service.killing_service import check_lake, create_tables
 from tests.crash.service.service_load import Ledger, Load
 from tests.services.lakelet_server import PATIENCE_SECONDS, lakelet_server

@@ -13,7 +13,7 @@ import pytest
 
 from lakelet.client import Client, RepeatPolicy
 from lakelet.errors import UnavailableError
-from lakelet.service.grpc.message_types import OLAP, message_class
+from lakelet.protos.message_types import OLAP, message_class
 from tests.integration.test_service_process import serving
 from tests.services.certificates import Authority, Certificate
 
@@ -57,6 +57,13 @@ def test_both_servers_ask_for_a_certificate_of_the_ca_and_follow_new_files(tmp_p
         ):
             unknown.health()
         (rpc,) = [line.rsplit(" ", 1)[1] for line in served.told if line.startswith("gRPC on")]
+        with Client(f"grpcs://{rpc}", ca_file=str(authority.path), **files) as known:
+            assert known.query("SELECT n FROM t").rows() == [{"n": 1}]
+        with (
+            Client(f"grpcs://{rpc}", ca_file=str(authority.path), repeats=_ONCE) as unknown,
+            pytest.raises(UnavailableError),
+        ):
+            unknown.health()
         assert rpc_status(rpc, authority, client) == "ok"
         assert rpc_status(rpc, authority, None) == grpc.StatusCode.UNAVAILABLE
         remote = [sys.executable, "-m", "lakelet", "remote", "health", "--url", served.address]

@@ -1,4 +1,4 @@
-"""A client of a service over HTTP, for any number of threads."""
+"""A client of a service over HTTP or gRPC, for any number of threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lakelet.client.answers import (
     write_answer,
 )
 from lakelet.client.bodies import ARROW, batches_of, json_body, timestamp_text
-from lakelet.client.connections import Address, Connections, HttpAnswer, HttpRequest, TlsChoice
+from lakelet.client.connections import Address, Connections, HttpAnswer, HttpRequest, TlsChoice, Transport
 from lakelet.client.repeats import RepeatedRequests, RepeatPolicy
 from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError, LakeletError
@@ -65,13 +65,8 @@ class Client:
             headers["authorization"] = f"Bearer {api_key}"
         clock = clock or SystemClock()
         self._timeout = timeout_seconds
-        self._connections = Connections(
-            Address.parse(address),
-            headers=headers,
-            timeout_seconds=timeout_seconds,
-            tls=TlsChoice(ca_file, certificate_file, key_file),
-            clock=clock,
-        )
+        tls = TlsChoice(ca_file, certificate_file, key_file)
+        self._connections = _opened(Address.parse(address), headers, timeout_seconds, tls, clock)
         self._requests = RepeatedRequests(self._connections, repeats or RepeatPolicy(), clock, ids or RandomIds())
 
     @property
@@ -244,6 +239,19 @@ class Client:
         content = None if body is None else json_body(body)
         headers = {} if body is None else {"content-type": _JSON}
         return self._requests.send(HttpRequest(method, path, content, headers, repeatable=repeatable))
+
+
+def _opened(
+    address: Address, headers: Mapping[str, str], timeout_seconds: float, tls: TlsChoice, clock: Clock
+) -> Transport:
+    """The transport that the scheme of an address names."""
+    if not address.scheme.startswith("grpc"):
+        return Connections(address, headers=headers, timeout_seconds=timeout_seconds, tls=tls, clock=clock)
+    try:
+        from lakelet.client.grpc_connections import GrpcConnections  # noqa: PLC0415 - an extra, which need not be there.
+    except ImportError as error:
+        raise InvalidError(f"grpc:// needs further packages: pip install 'lakelet[server]' ({error})") from error
+    return GrpcConnections(address, headers=headers, timeout_seconds=timeout_seconds, tls=tls)
 
 
 def _table_path(name: str) -> str:

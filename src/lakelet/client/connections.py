@@ -1,4 +1,4 @@
-"""HTTP connections to one service, kept open between requests, for any number of threads.
+"""Requests and answers of a client, and HTTP connections to one service, kept open between requests, for any number of threads.
 
 What went wrong says whether the service can have seen the request: `NotSentError` where it cannot, for the last byte never left
 this machine, and `UnansweredError` where it may have.
@@ -13,6 +13,7 @@ import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from lakelet.clock import Clock
@@ -21,7 +22,7 @@ from lakelet.errors import InvalidError, NotFoundError
 # Shorter than servers and proxies keep a connection: one that the other side is about to close must not take a write.
 _IDLE_SECONDS = 20.0
 _MOST_IDLE = 32
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_DEFAULT_PORTS = {"http": 80, "https": 443, "grpc": 50051, "grpcs": 50051}
 
 
 class NotSentError(Exception):
@@ -62,6 +63,20 @@ class HttpAnswer:
         return (self.headers.get("content-type") or "").split(";", 1)[0].strip().lower()
 
 
+class Transport(Protocol):
+    """What carries requests to a service: connections of HTTP, or a channel of gRPC."""
+
+    @property
+    def address(self) -> Address:
+        """Where the service is."""
+
+    def send(self, request: HttpRequest) -> HttpAnswer:
+        """Send a request and read its answer; NotSentError or UnansweredError where there is none."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where a service is."""
@@ -74,13 +89,15 @@ class Address:
     @classmethod
     def parse(cls, text: str) -> Address:
         """The address of a URL such as https://lake.example:8080; InvalidError where it is none."""
-        expected = f"address: expected http://host:port or https://host:port, found {text!r}"
+        expected = f"address: expected http:// or https://host:port, grpc:// or grpcs://host:port, found {text!r}"
         try:
             parts = urlsplit(text)
             port = parts.port
         except ValueError:
             raise InvalidError(expected) from None
         if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.query or parts.fragment:
+            raise InvalidError(expected)
+        if parts.scheme.startswith("grpc") and parts.path not in ("", "/"):
             raise InvalidError(expected)
         if parts.username is not None:
             raise InvalidError("address: expected no user name in it; a key is given as api_key")

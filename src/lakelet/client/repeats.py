@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.client.connections import Connections, HttpAnswer, HttpRequest, NotSentError, UnansweredError
+from lakelet.client.connections import HttpAnswer, HttpRequest, NotSentError, Transport, UnansweredError
 from lakelet.client.problems import error_of, is_refusal, retry_after_of, unknown_outcome
 from lakelet.clock import Clock
 from lakelet.errors import InvalidError, LakeletError, OverloadedError, UnavailableError
@@ -54,7 +54,7 @@ class _Failure:
 class RepeatedRequests:
     """Sends requests over connections until they are answered, or until another attempt might do harm."""
 
-    def __init__(self, connections: Connections, policy: RepeatPolicy, clock: Clock, ids: Ids) -> None:
+    def __init__(self, connections: Transport, policy: RepeatPolicy, clock: Clock, ids: Ids) -> None:
         self._connections = connections
         self._policy = policy
         self._clock = clock

@@ -24,7 +24,7 @@ from typing import Any
 import grpc
 import pyarrow as pa
 
-from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class
+from lakelet.protos.message_types import LAKELET, OLAP, message_class
 from tests.services.lakelet_server import PATIENCE_SECONDS, LakeletServer
 
 EVENTS, USERS, VERSIONS = "Events", "Users", "Versions"

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from lakelet.errors import CommitUnknownError, CorruptionError, InternalError, UnavailableError
-from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class, service_methods
+from lakelet.protos.message_types import LAKELET, OLAP, message_class, service_methods
 from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.service import Service
 from tests.unit.service.grpc.running_service import running

@@ -10,9 +10,9 @@ import grpc
 import httpx
 import pytest
 
+from lakelet.protos.message_types import LAKELET, OLAP, message_class
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
-from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class
 from lakelet.service.query.query_engine import QueryRequest
 from lakelet.service.query.query_run import QueryCancelledError
 from lakelet.service.rest.app import RestApp

@@ -12,9 +12,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from lakelet.errors import InvalidError
+from lakelet.protos.message_types import LAKELET, OLAP, PEER, message_class, service_methods
 from lakelet.service.access.access import Access
 from lakelet.service.grpc.lakelet_edge import LakeletEdge
-from lakelet.service.grpc.message_types import LAKELET, OLAP, PEER, message_class, service_methods
 from lakelet.service.grpc.olap_edge import OlapEdge
 from lakelet.service.grpc.rpc_calls import Callers, streaming, unary
 from lakelet.service.peers.peer_access import PeerAccess

@@ -1,4 +1,4 @@
-"""`lakelet.v1.LakeletService`: batches, streams of batches, and Arrow results."""
+"""`lakelet.v1.LakeletService`: batches, streams of batches, Arrow results, the records of an id, and changes of tables."""
 
 from __future__ import annotations
 
@@ -7,16 +7,29 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from lakelet.errors import InvalidError, LakeletError
+from lakelet.protos.message_types import message_class
 from lakelet.service.access.caller import WRITE
-from lakelet.service.grpc.message_types import message_class
 from lakelet.service.grpc.olap_edge import record_of_message
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.grpc.struct_values import params_of
 from lakelet.service.ingest.arrow_records import decode_arrow
 from lakelet.service.running_queries import RunningQueries
 from lakelet.service.service import Service
-from lakelet.service.values import BatchRequest, Record, RefusedRecord, WriteResult
+from lakelet.service.values import (
+    AlterTableRequest,
+    BatchRequest,
+    JsonLines,
+    Record,
+    RefusedRecord,
+    RowRequest,
+    WriteResult,
+)
+
+_PARAMS = msgspec.json.Decoder(dict[str, Any] | list[Any] | None)
+_ALTERED = ("buffer_size", "flush_interval_seconds", "retention_days", "backup_enabled", "status")
 
 
 class LakeletEdge:
@@ -54,7 +67,7 @@ class LakeletEdge:
 
         request = QueryRequest(
             message.sql,
-            params=params_of(message.params),
+            params=_params(message),
             time_zone=message.time_zone or None,
             timeout_seconds=message.timeout_seconds or None,
         )
@@ -69,13 +82,32 @@ class LakeletEdge:
         await self._queries.cancel(call.caller, message.request_id)
         return message_class("lakelet.v1.CancelQueryResponse")()
 
+    async def get_rows(self, message: Any, call: Call) -> Any:
+        """The records of an id."""
+        found = await self._service.get_rows(RowRequest(message.table, message.id), call.caller)
+        text = msgspec.json.encode(found).decode()
+        return message_class("lakelet.v1.GetRowsResponse")(records_json=text)
+
+    async def delete_rows(self, message: Any, call: Call) -> Any:
+        """Delete the records of an id."""
+        deleted = await self._service.delete_rows(RowRequest(message.table, message.id), call.caller)
+        return message_class("lakelet.v1.DeleteRowsResponse")(deleted=deleted)
+
+    async def alter_table(self, message: Any, call: Call) -> Any:
+        """Change the configuration or status of a table."""
+        given = {name: getattr(message, name) for name in _ALTERED if message.HasField(name)}
+        properties: dict[str, str | None] = {**message.properties, **dict.fromkeys(message.reset_properties)}
+        request = AlterTableRequest(message.table_name, properties=properties, **given)
+        info = await self._service.alter_table(request, call.caller)
+        return message_class("lakelet.v1.AlterTableResponse")(message=f"table {info.name!r} altered")
+
     async def _write(self, message: Any, call: Call) -> WriteResult:
         call.caller.check(WRITE, message.table)
         key = message.idempotency_key or None
-        if message.arrow:
-            if message.records:
-                raise InvalidError("expected records or Arrow, found both")
-            rows = decode_arrow(message.arrow)
+        if sum(map(bool, (message.records, message.arrow, message.ndjson))) > 1:
+            raise InvalidError("expected records, Arrow or lines of JSON, found several of them")
+        if message.arrow or message.ndjson:
+            rows = decode_arrow(message.arrow) if message.arrow else JsonLines(message.ndjson)
             return await self._service.write_batch(BatchRequest(message.table, rows, message.partial, key), call.caller)
         records, places, refused = _records(message)
         if not records and refused:
@@ -87,6 +119,17 @@ class LakeletEdge:
         return WriteResult(
             done.written, done.rest_values, tuple(sorted(refused, key=lambda one: one.place)), done.repeated
         )
+
+
+def _params(message: Any) -> Any:
+    if not message.params_json:
+        return params_of(message.params)
+    if message.HasField("params"):
+        raise InvalidError("expected params or params_json, found both")
+    try:
+        return _PARAMS.decode(message.params_json)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InvalidError(f"params_json: {error}") from None
 
 
 def _records(message: Any) -> tuple[list[Record], list[int], list[RefusedRecord]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakelet.service.grpc.message_types import message_class
+from lakelet.protos.message_types import message_class
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.grpc.struct_values import payload_of, timestamp_us_of
 from lakelet.service.ingest.record import check_id

@@ -180,6 +180,9 @@ async def _abort(context: Any, error: Exception, request_id: str) -> None:
     codes = codes_of(error)
     detail = error_detail(error, request_id, _LOG)
     trailing = [("lakelet-code", codes.code), ("x-request-id", request_id), *getattr(error, "trailing", ())]
+    for name in ("line", "column"):
+        if isinstance(getattr(error, name, None), int):
+            trailing.append((f"lakelet-{name}", str(getattr(error, name))))
     if isinstance(error, OverloadedError | UnavailableError) and error.retry_after_seconds is not None:
         trailing.append(("retry-after", str(math.ceil(error.retry_after_seconds))))
         # By this one the retry policies of gRPC clients wait.

@@ -19,7 +19,7 @@ from lakelet.cluster.cluster_node import ClusterNode
 from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.error_codes import ERROR_CODES
 from lakelet.errors import InternalError, OutcomeUnknownError, OverloadedError
-from lakelet.service.grpc.message_types import PEER, message_class
+from lakelet.protos.message_types import PEER, message_class
 from lakelet.service.values import WriteRequest, WriteResult
 
 _LOG = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import msgspec
 
 from lakelet.error_codes import codes_of
 from lakelet.errors import InternalError, LakeletError, OverloadedError
-from lakelet.service.grpc.message_types import message_class
+from lakelet.protos.message_types import message_class
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.peers.forward_lane import NOT_TAKEN
 from lakelet.service.peers.pinned_rows import messages_of

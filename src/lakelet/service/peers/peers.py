@@ -14,8 +14,8 @@ from lakelet.cluster.cluster_node import ClusterNode
 from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.cluster.membership import Membership
 from lakelet.errors import UnavailableError
+from lakelet.protos.message_types import PEER, message_class
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
-from lakelet.service.grpc.message_types import PEER, message_class
 from lakelet.service.peers.forward_lane import ForwardLane, NotSentError
 from lakelet.service.peers.peer_access import PeerAccess
 from lakelet.service.peers.pinned_rows import memtable_of

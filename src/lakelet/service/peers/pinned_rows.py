@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakelet.errors import CorruptionError
+from lakelet.protos.message_types import message_class
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
-from lakelet.service.grpc.message_types import message_class
 
 _PART_BYTES = 2 << 20
 _SCHEMA = pa.schema([pa.field("value", pa.large_binary(), nullable=False)])

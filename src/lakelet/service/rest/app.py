@@ -21,6 +21,7 @@ from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.audit_log import AuditedRequest
 from lakelet.service.access.caller import Caller
+from lakelet.service.rest.docs_page import DOCS_PATHS
 from lakelet.service.rest.ingest_endpoints import write_batch, write_one
 from lakelet.service.rest.metrics import RequestMetrics
 from lakelet.service.rest.problem import CONTENT_TYPE, Headers, plain_problem, problem_of
@@ -31,8 +32,8 @@ from lakelet.service.service import Service
 
 _LOG = logging.getLogger("lakelet.service.rest")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-# What a probe may ask without a key: none of it tells anything about tables.
-_OPEN_PATHS = frozenset(("/v1/health", "/v1/health/live", "/v1/health/ready"))
+# What may be asked without a key, by probes and browsers: none of it tells anything about tables.
+_OPEN_PATHS = frozenset(("/v1/health", "/v1/health/live", "/v1/health/ready")) | DOCS_PATHS
 _LONGEST_ACTION = 200
 _JSON: tuple[bytes, bytes] = (b"content-type", b"application/json")
 _NOBODY = Caller("nobody")

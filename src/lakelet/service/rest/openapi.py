@@ -30,6 +30,15 @@ _NARROWED: dict[str, dict[str, Any]] = {
 }
 _DONE = {"success": {"type": "boolean", "const": True}, "message": _TEXT}
 _ARROW = "application/vnd.apache.arrow.stream"
+_HEADERS = {"X-Request-Id": {"description": "The id under which logs have the request.", "schema": _TEXT}}
+_RETRY_AFTER = {"description": "Seconds after which the request may come again.", "schema": _NUMBER}
+_GIVEN_ID = {
+    "name": "X-Request-Id",
+    "in": "header",
+    "required": False,
+    "schema": _REQUEST_ID,
+    "description": "An id of the request, in logs and to cancel a query by; made by the service where there is none.",
+}
 _ERRORS = ("400", "401", "403", "404", "409", "413", "429", "500", "503")
 
 
@@ -128,13 +137,18 @@ def _operation(
     body: str | None = None,
     status: str = "200",
 ) -> dict[str, Any]:
-    done = {"description": "Done.", "content": {"application/json": {"schema": _ref(answer)}}}
-    problem = {"description": "A problem.", "content": {"application/problem+json": {"schema": _ref("Problem")}}}
+    done = {"description": "Done.", "headers": _HEADERS, "content": {"application/json": {"schema": _ref(answer)}}}
+    problem = {
+        "description": "A problem.",
+        "headers": _HEADERS,
+        "content": {"application/problem+json": {"schema": _ref("Problem")}},
+    }
     made: dict[str, Any] = {"summary": summary, "responses": {status: done, **dict.fromkeys(_ERRORS, problem)}}
+    made["responses"]["401"] = {**problem, "headers": {**_HEADERS, "WWW-Authenticate": {"schema": _TEXT}}}
+    made["responses"]["429"] = {**problem, "headers": {**_HEADERS, "Retry-After": _RETRY_AFTER}}
     if status == "201":
         made["responses"]["200"] = done
-    if parameters:
-        made["parameters"] = parameters
+    made["parameters"] = [*(parameters or []), _GIVEN_ID]
     if body is not None:
         made["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref(body)}}}
     return made
@@ -148,7 +162,11 @@ def _query() -> dict[str, Any]:
 
 def _ready() -> dict[str, Any]:
     made = _operation("Whether requests should be sent here", "Health")
-    made["responses"]["503"] = {"description": "Not now.", "content": {"application/json": {"schema": _ref("Health")}}}
+    made["responses"]["503"] = {
+        "description": "Not now.",
+        "headers": _HEADERS,
+        "content": {"application/json": {"schema": _ref("Health")}},
+    }
     return made
 
 

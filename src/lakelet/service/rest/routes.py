@@ -17,6 +17,7 @@ from lakelet.errors import InvalidError
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
 from lakelet.service.rest.bodies import AlterTableBody, BackupBody, ChangedConfigBody, CreateTableBody, QueryBody
+from lakelet.service.rest.docs_page import docs_routes
 from lakelet.service.rest.metrics import RequestMetrics, metrics_text
 from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.request_body import Receive, Scope, Send, decode_json, read_body
@@ -70,6 +71,7 @@ def routes(service: Service, metrics: RequestMetrics, access: Access, queries: R
         Route("/v1/nodes", edge.nodes, methods=["GET"]),
         Route("/metrics", edge.metrics, methods=["GET"]),
         Route("/openapi.json", edge.openapi, methods=["GET"]),
+        *docs_routes(),
     ]
 
 

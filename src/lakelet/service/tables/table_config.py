@@ -71,7 +71,9 @@ def config_of(stored: Mapping[str, str]) -> TableConfig:
         flush_interval_seconds=options.get(SERVICE_FLUSH_INTERVAL),
         retention_days=options.get(SERVICE_RETENTION_DAYS),
         backup_enabled=options.get(SERVICE_BACKUP_ENABLED),
-        properties={key: text for key, text in sorted(stored.items()) if not key.startswith(_SERVICE) and key not in _OWN},
+        properties={
+            key: text for key, text in sorted(stored.items()) if not key.startswith(_SERVICE) and key not in _OWN
+        },
     )
 
 

@@ -13,12 +13,12 @@ import grpc
 import pytest
 
 from lakelet.errors import InvalidError
+from lakelet.protos.message_types import LAKELET, OLAP, message_class
 from lakelet.service.access import audit_log
 from lakelet.service.access.access import Access
 from lakelet.service.access.audit_log import AuditedRequest, AuditLog
 from lakelet.service.access.caller import ANYBODY, Caller
 from lakelet.service.access.key_store import KeyStore
-from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class
 from lakelet.service.log_lines import JsonLines
 from tests.unit.service.grpc.running_service import running
 from tests.unit.service.served_lake import MORNING, ServedLake

@@ -9,12 +9,12 @@ import grpc
 import pytest
 
 from lakelet.errors import InvalidError, NotFoundError, OverloadedError
+from lakelet.protos.message_types import LAKELET, OLAP, message_class
 from lakelet.service.access import rate_limits
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import ANYBODY, Caller
 from lakelet.service.access.key_store import KeyStore
 from lakelet.service.access.rate_limits import RateLimit, RateLimits
-from lakelet.service.grpc.message_types import LAKELET, OLAP, message_class
 from tests.unit.moving_clock import MovingClock
 from tests.unit.service.grpc.running_service import running
 from tests.unit.service.served_lake import MORNING, ServedLake

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -77,13 +77,15 @@ async def running(
     keys: KnownKeys | None = None,
     limits: RateLimits | None = None,
     audit: AuditLog | None = None,
+    backup: Path | None = None,
     **further: Any,
 ) -> AsyncIterator[tuple[Service, Any]]:
     """A service that runs, and a channel to it."""
     settings = ServiceSettings(
         warehouse=str(folder / "lake"), wal_folder=str(folder / "wal"), most_body_bytes=1 << 20, **further
     )
-    service = Service(connect(settings.warehouse), settings)
+    open_backup = None if backup is None else partial(connect, str(backup))
+    service = Service(connect(settings.warehouse), settings, open_backup=open_backup)
     await service.start()
     server = GrpcServer(service, Access(keys, limits, audit))
     port = await server.start("127.0.0.1", 0)

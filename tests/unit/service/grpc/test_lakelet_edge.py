@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lakelet.service.grpc as package
+from lakelet.protos.message_types import LAKELET, OLAP
 from lakelet.service.access.caller import ANYBODY
-from lakelet.service.grpc.message_types import LAKELET, OLAP
 from lakelet.service.grpc.struct_values import params_of, payload_of
 from lakelet.service.service import Service
 from lakelet.service.values import CreateTableRequest

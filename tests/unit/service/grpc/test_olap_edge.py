@@ -13,8 +13,8 @@ import grpc
 import pytest
 from google.protobuf import descriptor_pb2
 
+from lakelet.protos.message_types import OLAP, message_class
 from lakelet.service.access.caller import READ, Caller
-from lakelet.service.grpc.message_types import OLAP, message_class
 from tests.unit.service.grpc.running_service import Compiled, compiled_client, running, seed_text
 
 Client = Callable[..., Awaitable[Any]]

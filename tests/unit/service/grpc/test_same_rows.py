@@ -13,9 +13,9 @@ import httpx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelet.protos.message_types import OLAP
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import ANYBODY
-from lakelet.service.grpc.message_types import OLAP
 from lakelet.service.query.query_engine import QueryRequest
 from lakelet.service.rest.app import RestApp
 from lakelet.service.service import Service

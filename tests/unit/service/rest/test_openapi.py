@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from lakelet.service.access.access import Access
+from lakelet.service.rest.docs_page import DOCS_PATHS
 from lakelet.service.rest.metrics import RequestMetrics
 from lakelet.service.rest.openapi import openapi_json
 from lakelet.service.rest.routes import routes
@@ -25,7 +26,7 @@ from tests.unit.service.served_lake import ServedLake
 
 _CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance, not_a_server_error]
 # Texts for machines other than clients of the API.
-_OTHERS = {"/metrics", "/openapi.json"}
+_OTHERS = {"/metrics", "/openapi.json"} | DOCS_PATHS
 
 
 def test_every_route_is_described(tmp_path: Path) -> None:

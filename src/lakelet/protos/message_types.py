@@ -1,4 +1,4 @@
-"""The messages of the protos, made from compiled descriptors when the edge is loaded.
+"""The messages of the protos, made from compiled descriptors when they are first used.
 
     message_class("olap.v1.WriteRequest")(table="users", id="user-1")
 
@@ -25,7 +25,7 @@ IMPORTED = (struct_pb2, timestamp_pb2)
 def _pool() -> Any:
     pool = descriptor_pool.Default()
     for name in _FILES:
-        data = files(__package__).joinpath("protos").joinpath(name).read_bytes()
+        data = files(__package__).joinpath(name).read_bytes()
         for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
             pool.AddSerializedFile(file.SerializeToString())
     return pool
