@@ -48,7 +48,11 @@ class CorruptionError(LakeletError):
 
 
 class UnavailableError(LakeletError):
-    """A store or service failed to answer; for a write the outcome is unknown."""
+    """A store or service failed to answer; for a write the outcome is unknown, unless it says that nothing of it was done."""
+
+    def __init__(self, *args: object, nothing_done: bool = False) -> None:
+        super().__init__(*args)
+        self.nothing_done = nothing_done
 
 
 class OverloadedError(LakeletError):

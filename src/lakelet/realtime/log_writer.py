@@ -225,7 +225,8 @@ class LogWriter:
                 reason = f"; the last flush failed: {self.late}" if self.late is not None else ""
                 raise UnavailableError(
                     f"{limit} memtables are full or being flushed, and none became free within {self._settings.wait_seconds:g} "
-                    f"seconds (option 'memtable.wait-timeout'){reason}"
+                    f"seconds (option 'memtable.wait-timeout'){reason}",
+                    nothing_done=True,
                 ) from self.late
             before = self._memtables.active
         number = before.sequence_number + 1

@@ -22,7 +22,9 @@ from lakelet.clock import Clock, SystemClock
 from lakelet.errors import InvalidError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
 from lakelet.service.ingest.ingest import Ingest
+from lakelet.service.ingest.request_keys import unit_key
 from lakelet.service.ingest.table_ingest import TableIngest
+from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
 from lakelet.service.settings import ServiceSettings
@@ -133,15 +135,14 @@ class Service:
         """Write one record; it is durable and visible to queries when this returns."""
         caller.check(WRITE, request.table)
         self._check_running()
-        _check_no_key(request.idempotency_key)
-        return await self.ingest.write(request.table, [request.record])
+        unit = WriteUnit([request.record], unit_key(caller.name, request.idempotency_key))
+        return await self.ingest.write(request.table, unit)
 
     async def write_batch(self, request: BatchRequest, caller: Caller) -> WriteResult:
         """Write records of one table, all or none; with `partial` those that are valid."""
         caller.check(WRITE, request.table)
         self._check_running()
-        _check_no_key(request.idempotency_key)
-        return await self.ingest.write_batch(request)
+        return await self.ingest.write_batch(request, unit_key(caller.name, request.idempotency_key))
 
     async def get_rows(self, request: RowRequest, caller: Caller) -> list[dict[str, Any]]:
         """The records of an id as JSON values, those that are buffered included."""
@@ -332,7 +333,8 @@ class Service:
 
     def _check_running(self) -> None:
         if self._stopping or not self._started:
-            raise UnavailableError("the service is stopping" if self._stopping else "the service is starting")
+            state = "stopping" if self._stopping else "starting"
+            raise UnavailableError(f"the service is {state}", nothing_done=True)
 
     def _existing_backups(self) -> ServedBackups:
         if self.backups is None:
@@ -387,11 +389,3 @@ class Service:
 
     def _buffered(self) -> int:
         return sum(opened.buffered_records for opened in self.tables.all())
-
-
-def _check_no_key(key: str | None) -> None:
-    """InvalidError for an idempotency key: keys are not kept yet, and a client that relies on one would write rows twice."""
-    if key is not None:
-        raise InvalidError(
-            "idempotency_key: expected none, for keys are not kept yet: a repeated request writes its rows again"
-        )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from typing import Any
 
 import grpc
 
-from lakelet.error_codes import codes_of
-from lakelet.errors import InternalError, LakeletError, OverloadedError
+from lakelet.error_codes import codes_of, retry_after_seconds
+from lakelet.errors import InternalError, LakeletError, OverloadedError, UnavailableError
 from lakelet.ids import RandomIds
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import Caller
@@ -30,10 +29,11 @@ _IDS = RandomIds()
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call: its caller, and the id of the request."""
+    """A call: its caller, the id of the request, and the metadata `idempotency-key`."""
 
     caller: Caller
     request_id: str
+    idempotency_key: str | None = None
 
     def query_id(self, request_id: str) -> str:
         """The id of a query of this caller: nobody cancels the queries of others."""
@@ -50,7 +50,8 @@ def unary(access: Access, method: Unary, *, is_open: bool = False) -> Callable[[
     async def handle(request: Any, context: Any) -> Any:
         request_id = _request_id(context)
         try:
-            return await method(request, Call(_caller(access, context, is_open=is_open), request_id))
+            caller, key = _caller(access, context, is_open=is_open), _metadata(context).get("idempotency-key")
+            return await method(request, Call(caller, request_id, key))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -100,6 +101,8 @@ async def _abort(context: Any, error: Exception, request_id: str) -> None:
     else:
         detail = str(error)
     trailing = [("lakelet-code", codes.code), ("x-request-id", request_id), *getattr(error, "trailing", ())]
-    if isinstance(error, OverloadedError):
-        trailing.append(("retry-after", str(math.ceil(error.retry_after_seconds))))
+    if isinstance(error, OverloadedError | UnavailableError):
+        trailing.append(("retry-after", str(retry_after_seconds(error))))
+    if isinstance(error, UnavailableError) and error.nothing_done:
+        trailing.append(("lakelet-nothing-done", "true"))
     await context.abort(grpc.StatusCode[codes.grpc_status], detail, tuple(trailing))

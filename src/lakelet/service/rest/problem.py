@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import math
 
 import msgspec
 
-from lakelet.error_codes import codes_of
-from lakelet.errors import InternalError, LakeletError, OverloadedError, UnauthenticatedError
+from lakelet.error_codes import codes_of, retry_after_seconds
+from lakelet.errors import InternalError, LakeletError, OverloadedError, UnauthenticatedError, UnavailableError
 
 CONTENT_TYPE = b"application/problem+json"
 _LOG = logging.getLogger("lakelet.service.rest")
@@ -51,9 +50,11 @@ def problem_of(error: BaseException, request_id: str) -> tuple[int, Headers, byt
     for name in ("line", "column"):
         if isinstance(getattr(error, name, None), int):
             document[name] = getattr(error, name)
+    if isinstance(error, UnavailableError) and error.nothing_done:
+        document["nothing_done"] = True
     headers: Headers = [(b"content-type", CONTENT_TYPE)]
-    if isinstance(error, OverloadedError):
-        headers.append((b"retry-after", str(math.ceil(error.retry_after_seconds)).encode()))
+    if isinstance(error, OverloadedError | UnavailableError):
+        headers.append((b"retry-after", str(retry_after_seconds(error)).encode()))
     if isinstance(error, UnauthenticatedError):
         headers.append((b"www-authenticate", b'Bearer realm="lakelet"'))
     return codes.http_status, headers, msgspec.json.encode(document)
