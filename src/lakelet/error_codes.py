@@ -22,6 +22,7 @@ for clients retry those automatically.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from lakelet.errors import (
@@ -42,6 +43,7 @@ from lakelet.errors import (
 )
 
 _FAILED = 1
+_UNAVAILABLE_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +77,10 @@ def codes_of(error: BaseException | type[BaseException]) -> ErrorCodes:
     """The codes of an error's kind, the most specific one; those of InternalError for any other exception."""
     kind = error if isinstance(error, type) else type(error)
     return next((ERROR_CODES[one] for one in kind.__mro__ if one in ERROR_CODES), ERROR_CODES[InternalError])
+
+
+def retry_after_seconds(error: OverloadedError | UnavailableError) -> int:
+    """When a request that failed by an error may be sent again, in whole seconds. That it may does not say that nothing of it was
+    done."""
+    seconds = error.retry_after_seconds
+    return _UNAVAILABLE_SECONDS if seconds is None else math.ceil(seconds)

@@ -48,11 +48,12 @@ class CorruptionError(LakeletError):
 
 
 class UnavailableError(LakeletError):
-    """A store or service failed to answer; for a write the outcome is unknown, unless it says when to come back: then nothing was
-    done."""
+    """A store or service failed to answer; for a write the outcome is unknown, unless it says that nothing was done, or when
+    to come back, which says the same."""
 
-    def __init__(self, *arguments: object, retry_after_seconds: float | None = None) -> None:
-        super().__init__(*arguments)
+    def __init__(self, *args: object, nothing_done: bool = False, retry_after_seconds: float | None = None) -> None:
+        super().__init__(*args)
+        self.nothing_done = nothing_done or retry_after_seconds is not None
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -55,21 +55,50 @@ class AsyncClient:
         """Where the service is."""
         return self._client.address
 
-    async def write(self, table: str, id: str, timestamp: object, payload: Mapping[str, Any]) -> WriteAnswer:
+    async def write(
+        self,
+        table: str,
+        id: str,
+        timestamp: object,
+        payload: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+    ) -> WriteAnswer:
         """Write one record; it is durable and visible to queries when this returns."""
-        return await self._run(self._client.write, table, id, timestamp, payload)
+        return await self._run(self._client.write, table, id, timestamp, payload, idempotency_key=idempotency_key)
 
     async def write_many(
-        self, table: str, rows: object, *, partial: bool = False, batch_rows: int = _BATCH_ROWS
+        self,
+        table: str,
+        rows: object,
+        *,
+        partial: bool = False,
+        batch_rows: int = _BATCH_ROWS,
+        idempotency_key: str | None = None,
     ) -> WriteAnswer:
         """Write records, Arrow data or a frame in batches; `rows` is read in another thread."""
-        return await self._run(self._client.write_many, table, rows, partial=partial, batch_rows=batch_rows)
+        return await self._run(
+            self._client.write_many,
+            table,
+            rows,
+            partial=partial,
+            batch_rows=batch_rows,
+            idempotency_key=idempotency_key,
+        )
 
     async def write_batches(
-        self, table: str, rows: object, *, partial: bool = False, batch_rows: int = _BATCH_ROWS
+        self,
+        table: str,
+        rows: object,
+        *,
+        partial: bool = False,
+        batch_rows: int = _BATCH_ROWS,
+        idempotency_key: str | None = None,
     ) -> AsyncIterator[WriteAnswer]:
         """`write_many`, with the answer to each batch as it is written."""
-        answers = self._client.write_batches(table, rows, partial=partial, batch_rows=batch_rows)
+        answers = self._client.write_batches(
+            table, rows, partial=partial, batch_rows=batch_rows, idempotency_key=idempotency_key
+        )
         while (answer := await self._run(next, answers, None)) is not None:
             yield answer
 

@@ -32,6 +32,7 @@ from lakelet.ids import Ids, RandomIds
 DEFAULT_ADDRESS = "http://127.0.0.1:8080"
 _JSON = "application/json"
 _BATCH_ROWS = 10_000
+_LONGEST_KEY = 255
 # A query has its own limit of time in the service; the answer comes a little later.
 _QUERY_GRACE_SECONDS = 10.0
 
@@ -67,7 +68,8 @@ class Client:
         self._timeout = timeout_seconds
         tls = TlsChoice(ca_file, certificate_file, key_file)
         self._connections = _opened(Address.parse(address), headers, timeout_seconds, tls, clock)
-        self._requests = RepeatedRequests(self._connections, repeats or RepeatPolicy(), clock, ids or RandomIds())
+        self._ids = ids or RandomIds()
+        self._requests = RepeatedRequests(self._connections, repeats or RepeatPolicy(), clock, self._ids)
 
     @property
     def address(self) -> str:
@@ -76,23 +78,43 @@ class Client:
 
     # ------------------------------------------------------------------ rows
 
-    def write(self, table: str, id: str, timestamp: object, payload: Mapping[str, Any]) -> WriteAnswer:
+    def write(
+        self,
+        table: str,
+        id: str,
+        timestamp: object,
+        payload: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+    ) -> WriteAnswer:
         """Write one record; it is durable and visible to queries when this returns. `timestamp` is a datetime with a zone, or
-        RFC 3339."""
+        RFC 3339. Under an idempotency key of the caller a write that is repeated within a day is written once; without one it has
+        a key of its own, so that it can be sent again."""
         body = {"table": table, "id": id, "timestamp": timestamp_text(timestamp), "payload": payload}
-        return decoded(self._send("POST", "/v1/data", body), write_answer)
+        return self._write("/v1/data", _JSON, json_body(body), idempotency_key)
 
     def write_many(
-        self, table: str, rows: object, *, partial: bool = False, batch_rows: int = _BATCH_ROWS
+        self,
+        table: str,
+        rows: object,
+        *,
+        partial: bool = False,
+        batch_rows: int = _BATCH_ROWS,
+        idempotency_key: str | None = None,
     ) -> WriteAnswer:
         """Write records: mappings of `id`, `timestamp` and `payload`, Arrow data, or a pandas or polars frame.
 
         They are sent in batches, each of which is written whole or not at all; an error says how many records the batches before
-        have written. With `partial` invalid records are reported, and the others of their batch written.
+        have written. With `partial` invalid records are reported, and the others of their batch written. Under an idempotency key
+        of the caller the batches have the keys `KEY-0`, `KEY-1` and so on: the same rows in batches of the same size, repeated
+        within a day, are written once.
         """
         written, rest_values, refused = 0, 0, list[RefusedRecord]()
         try:
-            for one in self.write_batches(table, rows, partial=partial, batch_rows=batch_rows):
+            answers = self.write_batches(
+                table, rows, partial=partial, batch_rows=batch_rows, idempotency_key=idempotency_key
+            )
+            for one in answers:
                 written += one.written
                 rest_values += one.rest_values
                 refused.extend(one.refused)
@@ -103,15 +125,20 @@ class Client:
         return WriteAnswer(written, rest_values, tuple(refused))
 
     def write_batches(
-        self, table: str, rows: object, *, partial: bool = False, batch_rows: int = _BATCH_ROWS
+        self,
+        table: str,
+        rows: object,
+        *,
+        partial: bool = False,
+        batch_rows: int = _BATCH_ROWS,
+        idempotency_key: str | None = None,
     ) -> Iterator[WriteAnswer]:
         """`write_many`, with the answer to each batch as it is written."""
         query = urlencode({"table": table, "partial": str(partial).lower()})
         sent = 0
-        for batch in batches_of(rows, batch_rows):
-            headers = {"content-type": batch.media_type}
-            request = HttpRequest("POST", f"/v1/data/batch?{query}", batch.body, headers)
-            answer = decoded(self._requests.send(request), write_answer)
+        for number, batch in enumerate(batches_of(rows, batch_rows)):
+            key = None if idempotency_key is None else f"{idempotency_key}-{number}"
+            answer = self._write(f"/v1/data/batch?{query}", batch.media_type, batch.body, key)
             refused = tuple(RefusedRecord(sent + one.place, one.reason) for one in answer.refused)
             sent += batch.records
             yield WriteAnswer(answer.written, answer.rest_values, refused)
@@ -232,6 +259,14 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _write(self, path: str, media_type: str, body: bytes, key: str | None) -> WriteAnswer:
+        """Send a write under a key, its own where none is given: so it is written once, however often it is sent."""
+        key = self._ids.uuid() if key is None else key
+        if not 0 < len(key) <= _LONGEST_KEY or any(not "!" <= letter <= "~" for letter in key):
+            raise InvalidError(f"idempotency_key: expected 1 to {_LONGEST_KEY} visible ASCII characters, found {key!r}")
+        headers = {"content-type": media_type, "idempotency-key": key}
+        return decoded(self._requests.send(HttpRequest("POST", path, body, headers, keyed=True)), write_answer)
 
     def _send(
         self, method: str, path: str, body: Mapping[str, object] | None = None, *, repeatable: bool = False

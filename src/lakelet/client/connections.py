@@ -39,13 +39,15 @@ class UnansweredError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request. One that is `repeatable` may be done twice without harm."""
+    """A request. One that is `repeatable` may be done twice without harm; one that is `keyed` has an idempotency key, by which
+    the service recognises it: it may be sent twice."""
 
     method: str
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = False
+    keyed: bool = False
     timeout_seconds: float | None = None
 
 

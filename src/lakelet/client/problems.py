@@ -43,11 +43,14 @@ def error_of(answer: HttpAnswer, retry_after: float | None) -> LakeletError:
     return error
 
 
-def is_refusal(answer: HttpAnswer, error: LakeletError, retry_after: float | None) -> bool:
+def is_refusal(answer: HttpAnswer, error: LakeletError) -> bool:
     """Whether the service itself says that nothing of the request was done and that it may come again."""
-    if _problem(answer) is None:
+    document = _problem(answer)
+    if document is None:
         return False
-    return isinstance(error, OverloadedError) or (isinstance(error, UnavailableError) and retry_after is not None)
+    return isinstance(error, OverloadedError) or (
+        isinstance(error, UnavailableError) and document.get("nothing_done") is True
+    )
 
 
 def retry_after_of(answer: HttpAnswer, clock: Clock) -> float | None:

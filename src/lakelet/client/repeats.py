@@ -1,14 +1,15 @@
 """Send a request again where that cannot do it twice.
 
-    what happened                                     reads, queries     changes
-    no connection, or it broke before the last byte   sent again         sent again
-    429, or a 503 that says when to come back         sent again         sent again
-    another 503, 502 or 504                           sent again         CommitUnknownError
-    the connection broke before the answer            sent again         CommitUnknownError
-    no answer in time                                 UnavailableError   CommitUnknownError
+    what happened                                     reads, queries     writes with a key    other changes
+    no connection, or it broke before the last byte   sent again         sent again           sent again
+    429, or a 503 that says that nothing was done     sent again         sent again           sent again
+    another 503, 502 or 504                           sent again         sent again           CommitUnknownError
+    the connection broke before the answer            sent again         sent again           CommitUnknownError
+    no answer in time                                 UnavailableError   CommitUnknownError   CommitUnknownError
 
-A request that took too long is not sent again: the service may still be busy with the first one. Waits double from one time to
-the next, with jitter; Retry-After makes them longer, and one beyond the longest wait is an error at once.
+A write that was sent again and failed in the end is a CommitUnknownError, too, if one of its attempts may have been written. A
+request that took too long is not sent again: the service may still be busy with the first one. Waits double from one time to the
+next, with jitter; Retry-After makes them longer, and one beyond the longest wait is an error at once.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class _Failure:
     error: LakeletError
     repeatable: bool
     retry_after: float | None = None
+    may_be_done: bool = False
 
 
 class RepeatedRequests:
@@ -62,14 +64,15 @@ class RepeatedRequests:
 
     def send(self, request: HttpRequest) -> HttpAnswer:
         """The answer of a request that succeeded; the error of any other."""
-        attempt = 1
+        attempt, may_be_done = 1, False
         while True:
             outcome = self._attempt(request)
             if isinstance(outcome, HttpAnswer):
                 return outcome
+            may_be_done = may_be_done or outcome.may_be_done
             wait = self._policy.wait_seconds(attempt, outcome.retry_after, self._ids.jitter())
             if wait is None or not outcome.repeatable:
-                raise outcome.error
+                raise unknown_outcome(outcome.error) if may_be_done else outcome.error
             self._clock.sleep(wait)
             attempt += 1
 
@@ -82,15 +85,20 @@ class RepeatedRequests:
         except UnansweredError as error:
             if request.repeatable:
                 return _Failure(UnavailableError(f"{where}: {error}"), repeatable=not error.timed_out)
+            if request.keyed:
+                unanswered = UnavailableError(f"{where}: {error}")
+                return _Failure(unanswered, repeatable=not error.timed_out, may_be_done=True)
             return _Failure(unknown_outcome(f"{where}: {error}"), repeatable=False)
         if 200 <= answer.status < 300:
             return answer
         retry_after = retry_after_of(answer, self._clock)
         failed = error_of(answer, retry_after)
-        if is_refusal(answer, failed, retry_after):
+        if is_refusal(answer, failed):
             return _Failure(failed, repeatable=True, retry_after=retry_after)
         if request.repeatable and isinstance(failed, UnavailableError | OverloadedError):
             return _Failure(failed, repeatable=True, retry_after=retry_after)
+        if request.keyed and isinstance(failed, UnavailableError | OverloadedError):
+            return _Failure(failed, repeatable=True, retry_after=retry_after, may_be_done=True)
         if isinstance(failed, UnavailableError):
             failed = unknown_outcome(failed)
         return _Failure(failed, repeatable=False)

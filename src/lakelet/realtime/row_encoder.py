@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, TooLargeError
 from lakelet.format.partition_folders import PartitionFolders
 from lakelet.format.rows.binary_row_columns import encode_rows
 from lakelet.format.rows.few_rows import MOST_ROWS
@@ -144,7 +144,7 @@ class RowEncoder:
 
     def _check_size(self, greatest: int) -> None:
         if greatest > self._most_bytes:
-            raise InvalidError(
+            raise TooLargeError(
                 f"a row takes {greatest} bytes, more than a memtable holds; expected at most {self._most_bytes} (option "
                 "'memtable.size')"
             )

@@ -114,6 +114,14 @@ class RowWriter:
             if self._log.write(replace(encoded, write_keys=tuple(keys)) if keys else encoded, encoder.schema):
                 return
 
+    def check_rows(self, data: Any) -> None:
+        """Check rows as `put_together` does, and put none."""
+        self._log.check_usable()
+        encoder = self._encoder()
+        if self._few_rows(encoder, data) is None:
+            for piece in encoder.batches(data):
+                encoder.encode(piece)
+
     def find_key(self, name: bytes) -> WalKey | None:
         """The write of this name, if it was made within the last day; None where there is none."""
         self._log.check_usable()

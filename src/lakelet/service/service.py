@@ -25,7 +25,9 @@ from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import InvalidError, NotFoundError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
 from lakelet.service.ingest.ingest import Ingest
+from lakelet.service.ingest.request_keys import unit_key
 from lakelet.service.ingest.table_ingest import TableIngest
+from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
 from lakelet.service.settings import ServiceSettings
@@ -179,16 +181,16 @@ class Service:
         """Write one record here, for a caller by name who has the right to."""
         self._check_running()
         await self.know(request.table)
-        _check_no_key(request.idempotency_key)
-        return await self.ingest.write(request.table, [request.record])
+        unit = WriteUnit([request.record], unit_key(caller, request.idempotency_key))
+        return await self.ingest.write(request.table, unit)
 
     async def write_batch(self, request: BatchRequest, caller: Caller) -> WriteResult:
         """Write records of one table, all or none; with `partial` those that are valid."""
         caller.check(WRITE, request.table)
         self._check_running()
         await self.know(request.table)
-        _check_no_key(request.idempotency_key)
-        return await self._in_order(request.table, lambda: self.ingest.write_batch(request))
+        key = unit_key(caller.name, request.idempotency_key)
+        return await self._in_order(request.table, lambda: self.ingest.write_batch(request, key))
 
     async def get_rows(self, request: RowRequest, caller: Caller) -> list[dict[str, Any]]:
         """The records of an id as JSON values, those that are buffered included."""
@@ -460,8 +462,8 @@ class Service:
 
     def _check_running(self) -> None:
         if self._stopping or not self._started:
-            told = "the service is stopping" if self._stopping else "the service is starting"
-            raise UnavailableError(told, retry_after_seconds=1.0)
+            state = "stopping" if self._stopping else "starting"
+            raise UnavailableError(f"the service is {state}", nothing_done=True)
 
     def _existing_backups(self) -> ServedBackups:
         if self.backups is None:
@@ -550,11 +552,3 @@ class Service:
 
     def _buffered(self) -> int:
         return sum(opened.buffered_records for opened in self.tables.all())
-
-
-def _check_no_key(key: str | None) -> None:
-    """InvalidError for an idempotency key: keys are not kept yet, and a client that relies on one would write rows twice."""
-    if key is not None:
-        raise InvalidError(
-            "idempotency_key: expected none, for keys are not kept yet: a repeated request writes its rows again"
-        )

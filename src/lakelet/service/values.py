@@ -30,12 +30,19 @@ class Record(msgspec.Struct, frozen=True):
     payload: Mapping[str, Any]
 
 
+class RequestKey(msgspec.Struct, frozen=True):
+    """An idempotency key, and a digest of the request that it came with."""
+
+    key: str
+    fingerprint: bytes
+
+
 class WriteRequest(msgspec.Struct, frozen=True):
     """Write one record into a table."""
 
     table: str
     record: Record
-    idempotency_key: str | None = None
+    idempotency_key: RequestKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class BatchRequest:
     table: str
     records: Sequence[Record | Mapping[str, Any]] | pa.Table | JsonLines
     partial: bool = False
-    idempotency_key: str | None = None
+    idempotency_key: RequestKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,8 @@ class RefusedRecord:
 
 
 class WriteResult(msgspec.Struct, frozen=True):
-    """What a write has done: records that are durable, values that went to `payload_rest`, and records that were refused."""
+    """What a write has done: records that are durable, values that went to `payload_rest`, and records that were refused; with
+    `repeated`, what the first request under its idempotency key has done."""
 
     written: int
     rest_values: int = 0
@@ -78,8 +86,6 @@ class WriteResult(msgspec.Struct, frozen=True):
     @property
     def message(self) -> str:
         """The result in words."""
-        if self.repeated:
-            return "written before under this idempotency key"
         words = ["1 record written" if self.written == 1 else f"{self.written} records written"]
         if self.rest_values:
             words.append(f"{self.rest_values} values that fit no column are in payload_rest")

@@ -24,7 +24,8 @@ HEALTHY = Answer(document={"status": "ok", "details": {}})
 GATEWAY = Answer(502, body=b"<html>bad gateway</html>", headers={"content-type": "text/html"})
 BUSY = problem("overloaded", 429, headers={"retry-after": "2"})
 DOWN = problem("unavailable", 503)
-BACK_SOON = problem("unavailable", 503, headers={"retry-after": "1"})
+BACK_SOON = problem("unavailable", 503, nothing_done=True, headers={"retry-after": "1"})
+LATER = problem("unavailable", 503, headers={"retry-after": "1"})
 
 
 class Waits(MovingClock):
@@ -60,9 +61,11 @@ READS: list[tuple[Callable[[Client], object], Answer]] = [
     (lambda client: client.list_tables(), Answer(document={"tables": []})),
     (lambda client: client.health(), HEALTHY),
 ]
-CHANGES: list[tuple[Callable[[Client], object], Answer]] = [
+WRITES: list[tuple[Callable[[Client], object], Answer]] = [
     (write, WRITTEN),
     (lambda client: client.write_many("t", [{"id": "a", "timestamp": "2026-01-31T10:00:00Z", "payload": {}}]), WRITTEN),
+]
+CHANGES: list[tuple[Callable[[Client], object], Answer]] = [
     (lambda client: client.delete("t", "a"), DELETED),
     (lambda client: client.drop_table("t", if_exists=True), Answer(document={"files_deleted": 0})),
 ]
@@ -77,7 +80,7 @@ def test_a_read_is_sent_again(call: Callable[[Client], object], answer: Answer, 
 
 
 @pytest.mark.parametrize("fault", [BUSY, BACK_SOON])
-@pytest.mark.parametrize(("call", "answer"), CHANGES)
+@pytest.mark.parametrize(("call", "answer"), [*WRITES, *CHANGES])
 def test_a_change_that_was_refused_is_sent_again(
     call: Callable[[Client], object], answer: Answer, fault: Answer
 ) -> None:
@@ -87,7 +90,49 @@ def test_a_change_that_was_refused_is_sent_again(
     assert server.seen[0].body == server.seen[1].body
 
 
-@pytest.mark.parametrize("fault", [CUT, GATEWAY, DOWN, Answer(length=100, closes=True)])
+LIMITED = Answer(429, body=b"slow down", headers={"content-type": "text/plain"})
+
+
+@pytest.mark.parametrize("fault", [CUT, GATEWAY, DOWN, LATER, LIMITED, Answer(length=100, closes=True)])
+@pytest.mark.parametrize(("call", "answer"), WRITES)
+def test_a_write_is_sent_again_under_its_key(
+    call: Callable[[Client], object], answer: Answer, fault: Answer | str
+) -> None:
+    with scripted(fault, fault, answer) as server, client_of(server.address) as client:
+        call(client)
+    keys = {seen.headers["idempotency-key"] for seen in server.seen}
+    assert (len(server.seen), len(keys)) == (3, 1)
+    assert len({seen.body for seen in server.seen}) == 1
+
+
+@pytest.mark.parametrize(
+    "last", [DOWN, BUSY, BACK_SOON, CUT, problem("invalid", 400), problem("permission-denied", 403)]
+)
+def test_a_write_that_failed_after_an_attempt_without_answer_is_unknown(last: Answer | str) -> None:
+    with (
+        scripted(CUT, *[last] * 9) as server,
+        client_of(server.address, repeats=RepeatPolicy(attempts=3)) as client,
+        pytest.raises(CommitUnknownError, match="unknown"),
+    ):
+        write(client)
+
+
+def test_writes_have_keys_of_their_own_or_those_of_the_caller() -> None:
+    rows = [{"id": f"{number}", "timestamp": "2026-01-31T10:00:00Z", "payload": {}} for number in range(3)]
+    with scripted(*[WRITTEN] * 9) as server, Client(server.address) as client:
+        write(client)
+        write(client)
+        client.write_many("t", rows, batch_rows=1)
+        client.write("t", "a", "2026-01-31T10:00:00Z", {}, idempotency_key="mine")
+        client.write_many("t", rows, batch_rows=2, idempotency_key="mine")
+        with pytest.raises(InvalidError, match="visible ASCII"):
+            client.write("t", "a", "2026-01-31T10:00:00Z", {}, idempotency_key="two words")
+    keys = [seen.headers["idempotency-key"] for seen in server.seen]
+    assert len(set(keys[:5])) == 5
+    assert keys[5:] == ["mine", "mine-0", "mine-1"]
+
+
+@pytest.mark.parametrize("fault", [CUT, GATEWAY, DOWN, LATER, Answer(length=100, closes=True)])
 @pytest.mark.parametrize(("call", "answer"), CHANGES)
 def test_a_change_that_may_be_done_is_sent_once(
     call: Callable[[Client], object], answer: Answer, fault: Answer | str
@@ -178,7 +223,6 @@ def test_backoff_stays_in_bounds(attempt: int) -> None:
 
 
 def test_a_proxy_that_limits_rates_is_no_refusal_of_the_service() -> None:
-    limited = Answer(429, body=b"slow down", headers={"content-type": "text/plain"})
-    with scripted(limited, WRITTEN) as server, client_of(server.address) as client, pytest.raises(OverloadedError):
-        write(client)
+    with scripted(LIMITED, DELETED) as server, client_of(server.address) as client, pytest.raises(OverloadedError):
+        client.delete("t", "a")
     assert len(server.seen) == 1

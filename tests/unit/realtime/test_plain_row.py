@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, TooLargeError
 from lakelet.realtime.row_encoder import RowEncoder
 from tests.unit.realtime.written_table import WrittenTable
 
@@ -121,7 +121,7 @@ def test_partitions_are_checked_by_the_columns(tmp_path: Path) -> None:
 def test_a_plain_row_that_is_too_large_is_refused(tmp_path: Path) -> None:
     written = WrittenTable(tmp_path)
     with written.writer({"memtable.size": "1 kb"}) as writer:
-        with pytest.raises(InvalidError, match="more than a memtable holds"):
+        with pytest.raises(TooLargeError, match="more than a memtable holds"):
             writer.put({"id": 1, "v": "x" * 2000, "x": 1.0})
         writer.put({"id": 1, "v": "x", "x": 1.0})
     assert written.rows() == [(1, "x", 1.0)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelet.errors import InvalidError
+from lakelet.errors import InvalidError, TooLargeError
 from lakelet.format.wal.wal_record import DELETE, PUT
 from lakelet.realtime.row_encoder import RowEncoder
 from tests.unit.realtime.written_table import COLUMNS, WrittenTable
@@ -30,7 +30,7 @@ def test_a_row_larger_than_a_memtable_is_refused(tmp_path: Path, count: int) -> 
     table = WrittenTable(tmp_path).table
     encoder = RowEncoder(table.home, table.schema, 500)
     rows = pa.record_batch({"id": list(range(count)), "v": ["a" * 600] * count, "x": [0.5] * count})
-    with pytest.raises(InvalidError, match=r"more than a memtable holds; expected at most 500"):
+    with pytest.raises(TooLargeError, match=r"more than a memtable holds; expected at most 500"):
         encoder.encode(encoder.cast(rows))
 
 

@@ -12,7 +12,7 @@ import msgspec
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.protos.message_types import message_class
 from lakelet.service.access.caller import WRITE
-from lakelet.service.grpc.olap_edge import record_of_message
+from lakelet.service.grpc.olap_edge import message_key, record_of_message
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.grpc.struct_values import params_of
 from lakelet.service.ingest.arrow_records import decode_arrow
@@ -24,6 +24,7 @@ from lakelet.service.values import (
     JsonLines,
     Record,
     RefusedRecord,
+    RequestKey,
     RowRequest,
     WriteResult,
 )
@@ -42,16 +43,20 @@ class LakeletEdge:
         self._queries = queries
 
     async def write_batch(self, message: Any, call: Call) -> Any:
-        """Write a batch."""
-        return _answer(await self._write(message, call))
+        """Write a batch; its key is in the message or in the metadata."""
+        return _answer(await self._write(message, call, call.idempotency_key))
 
     async def write_stream(self, messages: AsyncIterator[Any], call: Call) -> Any:
         """Write a batch for each message; places of refused records are counted over all of them."""
+        if call.idempotency_key is not None:
+            raise InvalidError(
+                "idempotency-key: a stream has a key in each of its messages, expected none in the metadata"
+            )
         written = rest = given = 0
         refused: list[RefusedRecord] = []
         async for message in messages:
             try:
-                done = await self._write(message, call)
+                done = await self._write(message, call, None)
             except LakeletError as error:
                 # The client has to know what it need not send again.
                 error.trailing = (("lakelet-written", str(written)),)  # type: ignore[attr-defined]
@@ -101,9 +106,9 @@ class LakeletEdge:
         info = await self._service.alter_table(request, call.caller)
         return message_class("lakelet.v1.AlterTableResponse")(message=f"table {info.name!r} altered")
 
-    async def _write(self, message: Any, call: Call) -> WriteResult:
+    async def _write(self, message: Any, call: Call, given_key: str | None) -> WriteResult:
         call.caller.check(WRITE, message.table)
-        key = message.idempotency_key or None
+        key = _key(message, given_key)
         if sum(map(bool, (message.records, message.arrow, message.ndjson))) > 1:
             raise InvalidError("expected records, Arrow or lines of JSON, found several of them")
         if message.arrow or message.ndjson:
@@ -130,6 +135,19 @@ def _params(message: Any) -> Any:
         return _PARAMS.decode(message.params_json)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InvalidError(f"params_json: {error}") from None
+
+
+def _key(message: Any, given: str | None) -> RequestKey | None:
+    """The key of a batch: two requests are the same if their messages are, whichever way the key came."""
+    own = message.idempotency_key or None
+    if own is None:
+        return message_key(message, given)
+    if given is not None and given != own:
+        raise InvalidError(f"idempotency_key: {own!r} in the message, {given!r} in the metadata: expected one of them")
+    bare = type(message)()
+    bare.CopyFrom(message)
+    bare.ClearField("idempotency_key")
+    return message_key(bare, own)
 
 
 def _records(message: Any) -> tuple[list[Record], list[int], list[RefusedRecord]]:

@@ -8,6 +8,7 @@ from lakelet.protos.message_types import message_class
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.grpc.struct_values import payload_of, timestamp_us_of
 from lakelet.service.ingest.record import check_id
+from lakelet.service.ingest.request_keys import request_key
 from lakelet.service.running_queries import RunningQueries
 from lakelet.service.service import Service
 from lakelet.service.values import (
@@ -15,6 +16,7 @@ from lakelet.service.values import (
     CreateTableRequest,
     DropTableRequest,
     Record,
+    RequestKey,
     TableConfig,
     TableInfo,
     WriteRequest,
@@ -28,6 +30,13 @@ def record_of_message(message: Any) -> Record:
     return Record(check_id(message.id), timestamp_us_of(message, "timestamp"), payload_of(message.payload))
 
 
+def message_key(message: Any, key: str | None) -> RequestKey | None:
+    """The idempotency key of a message, None where it has none."""
+    if key is None:
+        return None
+    return request_key(key, message.DESCRIPTOR.full_name.encode(), message.SerializeToString(deterministic=True))
+
+
 class OlapEdge:
     """The methods of the service, by the names of their RPCs. Those in `open_methods` need no key."""
 
@@ -39,7 +48,8 @@ class OlapEdge:
 
     async def write(self, message: Any, call: Call) -> Any:
         """Write one record."""
-        done = await self._service.write(WriteRequest(message.table, record_of_message(message)), call.caller)
+        key = message_key(message, call.idempotency_key)
+        done = await self._service.write(WriteRequest(message.table, record_of_message(message), key), call.caller)
         return _message("WriteResponse", success=True, message=done.message)
 
     async def query(self, message: Any, call: Call) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import Any, Protocol, Self
 import grpc
 
 from lakelet.clock import SystemClock
-from lakelet.error_codes import codes_of
+from lakelet.error_codes import codes_of, retry_after_seconds
 from lakelet.errors import OverloadedError, UnavailableError
 from lakelet.ids import RandomIds
 from lakelet.service.access.audit_log import AuditedRequest, AuditLog
@@ -52,10 +51,11 @@ class Callers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call: its caller, the id of the request, and metadata that the answer ends with."""
+    """A call: its caller, the id of the request, the metadata `idempotency-key`, and metadata that the answer ends with."""
 
     caller: Caller
     request_id: str
+    idempotency_key: str | None = None
     trailing: list[tuple[str, str]] = field(default_factory=list)
 
     def warn(self, warnings: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ def unary(access: Callers, method: Unary, *, is_open: bool = False) -> Callable[
                 caller = audited.caller = _caller(access, context, is_open=is_open)
                 if not is_open:
                     request = _admitted(access.limits, caller, request)
-                call = Call(caller, audited.request_id)
+                call = Call(caller, audited.request_id, _metadata(context).get("idempotency-key"))
                 answer = await method(request, call)
                 if call.trailing:
                     context.set_trailing_metadata(tuple(call.trailing))
@@ -183,8 +183,12 @@ async def _abort(context: Any, error: Exception, request_id: str) -> None:
     for name in ("line", "column"):
         if isinstance(getattr(error, name, None), int):
             trailing.append((f"lakelet-{name}", str(getattr(error, name))))
-    if isinstance(error, OverloadedError | UnavailableError) and error.retry_after_seconds is not None:
-        trailing.append(("retry-after", str(math.ceil(error.retry_after_seconds))))
-        # By this one the retry policies of gRPC clients wait.
-        trailing.append(("grpc-retry-pushback-ms", str(math.ceil(error.retry_after_seconds * 1000))))
+    if isinstance(error, OverloadedError | UnavailableError):
+        seconds = retry_after_seconds(error)
+        trailing.append(("retry-after", str(seconds)))
+        if isinstance(error, OverloadedError) or error.nothing_done:
+            # By this one the retry policies of gRPC clients wait.
+            trailing.append(("grpc-retry-pushback-ms", str(seconds * 1000)))
+    if isinstance(error, UnavailableError) and error.nothing_done:
+        trailing.append(("lakelet-nothing-done", "true"))
     await context.abort(grpc.StatusCode[codes.grpc_status], detail, tuple(trailing))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-
-import pyarrow as pa
 
 from lakelet.clock import Clock
 from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.errors import LakeletError, UnavailableError
 from lakelet.service.ingest.batch_records import batch_records
 from lakelet.service.ingest.ingest_lane import IngestLane
+from lakelet.service.ingest.request_keys import UnitKey
 from lakelet.service.ingest.table_ingest import TableIngest
+from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.settings import ServiceSettings
 from lakelet.service.tables.registry import TableRegistry
-from lakelet.service.values import BatchRequest, Record, WriteResult
+from lakelet.service.values import BatchRequest, WriteResult
 
 _LOG = logging.getLogger(__name__)
 _WRITE_THREADS = 8
@@ -68,32 +68,34 @@ class Ingest:
         """Records of all tables that are neither written nor refused."""
         return sum(lane.records_waiting for lane in self._lanes.values())
 
-    async def write(self, table: str, records: Sequence[Record] | pa.Table) -> WriteResult:
+    async def write(self, table: str, unit: WriteUnit) -> WriteResult:
         """Write validated records of one table, all or none."""
-        rest = await self.lane(table).submit(records) if len(records) else 0
-        self.records_written += len(records)
-        self.rest_values += rest
-        return WriteResult(len(records), rest)
+        if not len(unit.records) and unit.key is None:
+            return unit.result(0)
+        result = await self.lane(table).submit_unit(unit)
+        if not result.repeated:
+            self.records_written += result.written
+            self.rest_values += result.rest_values
+        return result
 
-    async def write_batch(self, request: BatchRequest) -> WriteResult:
+    async def write_batch(self, request: BatchRequest, key: UnitKey | None) -> WriteResult:
         """Validate the records of a batch and write them; with `partial` those that are valid."""
         # Asked first: an unknown table is told before its records are.
         opened = self._tables.open(request.table)
         loop = asyncio.get_running_loop()
         records, refused = await loop.run_in_executor(self._writers, batch_records, opened, request)
-        written = await self.write(request.table, records)
-        return WriteResult(written.written, written.rest_values, refused)
+        return await self.write(request.table, WriteUnit(records, key, refused, request.partial))
 
     def lane(self, table: str) -> IngestLane:
         """The lane of a table, made for its first request."""
         if self._stopped:
-            raise UnavailableError("the service is stopping", retry_after_seconds=1.0)
+            raise UnavailableError("the service is stopping", nothing_done=True)
         opened = self._tables.open(table)
         found = self._lanes.get(table)
         if found is None or found.ingest.opened is not opened:
             most = self._settings.most_waiting_records
             found = self._lanes[table] = IngestLane(
-                TableIngest(opened, self._order), self._writers, most, self._written
+                TableIngest(opened, self._clock, self._order), self._writers, most, self._written
             )
         return found
 

@@ -18,20 +18,23 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelet.errors import InvalidError, OverloadedError, TooLargeError
-from lakelet.service.ingest.arrow_records import records_of_arrow
 from lakelet.service.ingest.table_ingest import TableIngest
-from lakelet.service.values import Record
+from lakelet.service.ingest.write_unit import WriteUnit
+from lakelet.service.values import Record, WriteResult
 
 # A group larger than this is written in turns, so that the first of its requests do not wait for the last.
 _GROUP_RECORDS = 20_000
 
 
-@dataclass(slots=True, eq=False)
-class _Unit:
-    """The records of one request, all of which are written or none; or its rows in Arrow."""
+_Outcome = WriteResult | BaseException
 
-    records: Sequence[Record] | pa.Table
-    answer: asyncio.Future[int]
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A request that waits for its write."""
+
+    unit: WriteUnit
+    answer: asyncio.Future[WriteResult]
 
 
 class IngestLane:
@@ -44,7 +47,9 @@ class IngestLane:
         self._threads = threads
         self._most_waiting = most_waiting
         self._written = written
-        self._waiting: list[_Unit] = []
+        self._waiting: list[_Waiting] = []
+        # Done when the request of that name is written or refused.
+        self._in_flight: dict[bytes, asyncio.Future[None]] = {}
         self._records_waiting = 0
         self._busy = False
         self._idle = asyncio.Event()
@@ -57,13 +62,23 @@ class IngestLane:
 
     async def submit(self, records: Sequence[Record] | pa.Table) -> int:
         """Write records and return when they are durable; how many values went to `payload_rest`."""
+        return (await self.submit_unit(WriteUnit(records))).rest_values
+
+    async def submit_unit(self, unit: WriteUnit) -> WriteResult:
+        """Write the records of a request and return when they are durable. A request under the key of one that is being written
+        waits for that one: it is answered like it, or written if the other was not."""
+        loop, records, key = asyncio.get_running_loop(), unit.records, unit.key
+        while key is not None and key.name in self._in_flight:
+            await asyncio.shield(self._in_flight[key.name])
         if self._records_waiting and self._records_waiting + len(records) > self._most_waiting:
             raise OverloadedError(
                 f"table {self.ingest.opened.name!r}: {self._records_waiting} records wait to be written, at most "
                 f"{self._most_waiting} may"
             )
-        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Unit(records, answer))
+        answer: asyncio.Future[WriteResult] = loop.create_future()
+        if key is not None:
+            self._in_flight[key.name] = loop.create_future()
+        self._waiting.append(_Waiting(unit, answer))
         self._records_waiting += len(records)
         self._start_soon()
         return await answer
@@ -83,62 +98,84 @@ class IngestLane:
     def _start(self) -> None:
         """Hand the next group to a thread."""
         count, taken = 0, 0
-        for unit in self._waiting:
-            if taken and count + len(unit.records) > _GROUP_RECORDS:
+        for one in self._waiting:
+            if taken and count + len(one.unit.records) > _GROUP_RECORDS:
                 break
-            count += len(unit.records)
+            count += len(one.unit.records)
             taken += 1
         group, self._waiting = self._waiting[:taken], self._waiting[taken:]
         loop = asyncio.get_running_loop()
         self._threads.submit(self._run, group, loop)
 
-    def _run(self, group: list[_Unit], loop: asyncio.AbstractEventLoop) -> None:
+    def _run(self, group: list[_Waiting], loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: write a group and have its requests answered."""
-        outcomes = self._outcomes(group)
+        outcomes = self._outcomes([one.unit for one in group])
         loop.call_soon_threadsafe(self._finish, group, outcomes)
 
-    def _outcomes(self, group: Sequence[_Unit]) -> list[int | BaseException]:
-        """What became of each request. Those with Arrow rows are written one by one, all others together."""
-        if not any(isinstance(unit.records, pa.Table) for unit in group):
+    def _outcomes(self, group: Sequence[WriteUnit]) -> list[_Outcome]:
+        """What became of each request. Those with a known key are answered as before, those with Arrow rows are written one by
+        one, all others together."""
+        if not any(unit.key is not None or isinstance(unit.records, pa.Table) for unit in group):
             return self._record_outcomes(group)
-        known = {id(unit): self._one_outcome(unit) for unit in group if isinstance(unit.records, pa.Table)}
-        others = [unit for unit in group if id(unit) not in known]
-        known.update(zip(map(id, others), self._record_outcomes(others), strict=True))
-        return [known[id(unit)] for unit in group]
+        found = {id(unit): known for unit in group if (known := self._known(unit)) is not None}
+        for unit in group:
+            if id(unit) not in found and isinstance(unit.records, pa.Table):
+                found[id(unit)] = self._arrow_outcome(unit)
+        others = [unit for unit in group if id(unit) not in found]
+        found.update(zip(map(id, others), self._record_outcomes(others), strict=True))
+        return [found[id(unit)] for unit in group]
 
-    def _one_outcome(self, unit: _Unit) -> int | BaseException:
-        """Write Arrow rows as they are if they fit, else as records."""
+    def _known(self, unit: WriteUnit) -> _Outcome | None:
+        """The outcome of a request whose key is known, None for any other."""
         try:
-            if self.ingest.write_fitting(unit.records):
-                return 0
-            (rest,) = self.ingest.write([list(records_of_arrow(unit.records))])
-            return rest
+            return None if unit.key is None else self.ingest.first_answer(unit.key)
         except Exception as error:
             return error
 
-    def _record_outcomes(self, group: Sequence[_Unit]) -> list[int | BaseException]:
+    def _arrow_outcome(self, unit: WriteUnit) -> _Outcome:
+        """Write Arrow rows as they are if they fit, else as records."""
+        try:
+            if self.ingest.write_fitting(unit.records, unit):
+                return unit.result(0)
+        except Exception as error:
+            return error
+        return self._record_outcomes([unit])[0]
+
+    def _record_outcomes(self, group: Sequence[WriteUnit]) -> list[_Outcome]:
         if not group:
             return []
         try:
-            return list(self.ingest.write([unit.records for unit in group]))
+            counts = self.ingest.write(group)
+            return [unit.result(rest) for unit, rest in zip(group, counts, strict=True)]
         except (InvalidError, TooLargeError) as error:
             if len(group) == 1:
-                return [error]
+                return [self._partial_outcome(group[0], error) if group[0].partial else error]
             # One request must not fail for the fault of another, nor because together they are too large.
             return [outcome for unit in group for outcome in self._record_outcomes([unit])]
         except Exception as error:
             return [error] * len(group)
 
-    def _finish(self, group: Sequence[_Unit], outcomes: Sequence[int | BaseException]) -> None:
-        for unit, outcome in zip(group, outcomes, strict=True):
-            self._records_waiting -= len(unit.records)
+    def _partial_outcome(self, unit: WriteUnit, error: Exception) -> _Outcome:
+        """Write the records of a partial batch that can be written, and report the others."""
+        try:
+            reasons = self.ingest.refusals(unit.given_records)
+        except Exception as failed:
+            return failed
+        # Without a record that is to blame, it is the batch: it is too large.
+        return self._record_outcomes([unit.without(reasons)])[0] if reasons else error
+
+    def _finish(self, group: Sequence[_Waiting], outcomes: Sequence[_Outcome]) -> None:
+        for one, outcome in zip(group, outcomes, strict=True):
+            self._records_waiting -= len(one.unit.records)
+            if one.unit.key is not None:
+                self._in_flight.pop(one.unit.key.name).set_result(None)
             # The request may have been given up meanwhile.
-            if unit.answer.done():
+            if one.answer.done():
                 continue
             if isinstance(outcome, BaseException):
-                unit.answer.set_exception(outcome)
+                one.answer.set_exception(outcome)
             else:
-                unit.answer.set_result(outcome)
+                one.answer.set_result(outcome)
         self._busy = False
         if self._waiting:
             self._start_soon()

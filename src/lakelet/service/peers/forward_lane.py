@@ -121,7 +121,8 @@ class ForwardLane:
                 timestamp_us=unit.request.record.timestamp_us,
                 payload=msgspec.json.encode(unit.request.record.payload),
                 caller=unit.caller,
-                idempotency_key=unit.request.idempotency_key or "",
+                idempotency_key=key.key if (key := unit.request.idempotency_key) else "",
+                fingerprint=key.fingerprint if key else b"",
             )
             for unit in group
         ]

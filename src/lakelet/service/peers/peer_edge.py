@@ -16,7 +16,7 @@ from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.peers.forward_lane import NOT_TAKEN
 from lakelet.service.peers.pinned_rows import messages_of
 from lakelet.service.service import Service
-from lakelet.service.values import Record, WriteRequest, WriteResult
+from lakelet.service.values import Record, RequestKey, WriteRequest, WriteResult
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,7 +54,8 @@ class PeerEdge:
             raise _NotTakenError
         payload = msgspec.json.decode(message.payload)
         record = Record(message.id, message.timestamp_us, payload)
-        request = WriteRequest(message.table, record, message.idempotency_key or None)
+        key = RequestKey(message.idempotency_key, message.fingerprint) if message.idempotency_key else None
+        request = WriteRequest(message.table, record, key)
         return await self._service.write_owned(request, message.caller)
 
     async def exchange_clocks(self, message: Any, _: Call) -> Any:

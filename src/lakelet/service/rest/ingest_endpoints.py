@@ -13,11 +13,12 @@ from lakelet.errors import InvalidError
 from lakelet.service.access.caller import WRITE, Caller
 from lakelet.service.ingest.arrow_records import decode_arrow
 from lakelet.service.ingest.record import check_id
+from lakelet.service.ingest.request_keys import request_key
 from lakelet.service.rest.bodies import RecordBody, WriteBody
 from lakelet.service.rest.request_body import AUDITED_TABLE, Receive, Scope, decode_json, header, read_body
 from lakelet.service.service import Service
 from lakelet.service.timestamps import parse_timestamp
-from lakelet.service.values import BatchRequest, JsonLines, Record, WriteRequest, WriteResult
+from lakelet.service.values import BatchRequest, JsonLines, Record, RequestKey, WriteRequest, WriteResult
 
 _WRITE = msgspec.json.Decoder(WriteBody)
 _RECORDS = msgspec.json.Decoder(list[RecordBody])
@@ -28,10 +29,12 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
 async def write_one(service: Service, scope: Scope, receive: Receive, caller: Caller) -> bytes:
     """Write the record of a request; the body of the answer."""
-    body = decode_json(await read_body(scope, receive, service.settings.most_body_bytes), _WRITE)
+    content = await read_body(scope, receive, service.settings.most_body_bytes)
+    body = decode_json(content, _WRITE)
     scope[AUDITED_TABLE] = body.table
     record = Record(check_id(body.id), parse_timestamp(body.timestamp), body.payload)
-    return encoded_result(await service.write(WriteRequest(body.table, record), caller))
+    key = _key(scope, b"record", content)
+    return encoded_result(await service.write(WriteRequest(body.table, record, key), caller))
 
 
 async def write_batch(service: Service, scope: Scope, receive: Receive, caller: Caller) -> bytes:
@@ -47,19 +50,28 @@ async def write_batch(service: Service, scope: Scope, receive: Receive, caller: 
     body = await read_body(scope, receive, service.settings.most_body_bytes)
     kind = (header(scope, b"content-type") or _JSON).split(";", 1)[0].strip().lower()
     records = _records(kind, body, partial=partial)
-    return encoded_result(await service.write_batch(BatchRequest(table, records, partial), caller))
+    key = _key(scope, b"partial" if partial else b"whole", kind.encode(), body)
+    return encoded_result(await service.write_batch(BatchRequest(table, records, partial, key), caller))
 
 
 def encoded_result(result: WriteResult) -> bytes:
     """The answer to a write."""
-    if result.written == 1 and not result.rest_values and not result.refused:
+    if result.written == 1 and not result.rest_values and not result.refused and not result.repeated:
         return b'{"success":true,"message":"1 record written","written":1}'
     answer: dict[str, object] = {"success": True, "message": result.message, "written": result.written}
     if result.rest_values:
         answer["rest_values"] = result.rest_values
     if result.refused:
         answer["refused"] = [{"place": one.place, "reason": one.reason} for one in result.refused]
+    if result.repeated:
+        answer["repeated"] = True
     return msgspec.json.encode(answer)
+
+
+def _key(scope: Scope, *parts: bytes) -> RequestKey | None:
+    """The idempotency key of a request, None where it has none."""
+    found = header(scope, b"idempotency-key")
+    return None if found is None else request_key(found, *parts)
 
 
 def _records(kind: str, body: bytes, *, partial: bool) -> Sequence[Any] | pa.Table | JsonLines:

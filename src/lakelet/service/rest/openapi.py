@@ -69,19 +69,20 @@ def _paths() -> dict[str, Any]:
     table, name = _parameter("table", "path", _NAME), _parameter("table_name", "path", _NAME)
     row = [table, _parameter("id", "path", _ID)]
     by_query = [table, _parameter("id", "query", _ID, required=True)]
+    key = _parameter("Idempotency-Key", "header", {"type": "string", "pattern": "^[!-~]{1,255}$"})
     batch = {
         "application/json": {"schema": {"type": "array", "items": _ref("RecordBody")}},
         "application/x-ndjson": {"schema": _TEXT},
         _ARROW: {"schema": {"type": "string", "format": "binary"}},
     }
     return {
-        "/v1/data": {"post": _operation("Write one record", "Written", body="WriteBody")},
+        "/v1/data": {"post": _operation("Write one record", "Written", [key], body="WriteBody")},
         "/v1/data/batch": {
             "post": {
                 **_operation(
                     "Write records of one table, all or none",
                     "Written",
-                    [_parameter("table", "query", _NAME, required=True), _parameter("partial", "query", _FLAG)],
+                    [_parameter("table", "query", _NAME, required=True), _parameter("partial", "query", _FLAG), key],
                 ),
                 "requestBody": {"required": True, "content": batch},
             }
@@ -220,7 +221,16 @@ def _answers() -> dict[str, Any]:
     node = _object({"id": _TEXT, "address": _TEXT, "status": _TEXT, "last_heartbeat": _TEXT})
     return {
         "Written": _object(
-            {**_DONE, "written": _NUMBER, "rest_values": _NUMBER, "refused": refused}, "rest_values", "refused"
+            {
+                **_DONE,
+                "written": _NUMBER,
+                "rest_values": _NUMBER,
+                "refused": refused,
+                "repeated": {"type": "boolean", "description": "Written before under this idempotency key."},
+            },
+            "rest_values",
+            "refused",
+            "repeated",
         ),
         "Records": _object({"records": _list(record), "total": _NUMBER}),
         "Deleted": _object({**_DONE, "deleted": _NUMBER}),

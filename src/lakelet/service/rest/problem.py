@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
 
 import msgspec
 
-from lakelet.error_codes import codes_of
+from lakelet.error_codes import codes_of, retry_after_seconds
 from lakelet.errors import OverloadedError, UnauthenticatedError, UnavailableError
 from lakelet.service.error_detail import error_detail
 
@@ -46,9 +45,11 @@ def problem_of(error: BaseException, request_id: str) -> tuple[int, Headers, byt
     for name in ("line", "column"):
         if isinstance(getattr(error, name, None), int):
             document[name] = getattr(error, name)
+    if isinstance(error, UnavailableError) and error.nothing_done:
+        document["nothing_done"] = True
     headers: Headers = [(b"content-type", CONTENT_TYPE)]
-    if isinstance(error, OverloadedError | UnavailableError) and error.retry_after_seconds is not None:
-        headers.append((b"retry-after", str(math.ceil(error.retry_after_seconds)).encode()))
+    if isinstance(error, OverloadedError | UnavailableError):
+        headers.append((b"retry-after", str(retry_after_seconds(error)).encode()))
     if isinstance(error, UnauthenticatedError):
         headers.append((b"www-authenticate", b'Bearer realm="lakelet"'))
     return codes.http_status, headers, msgspec.json.encode(document)

@@ -91,6 +91,11 @@ class _Edge:
 
     async def delete_rows(self, request: Request) -> Response:
         asked = _row_request(request)
+        if "idempotency-key" in request.headers:
+            # Taken and not kept, it would let a client that relies on it delete what others have written since.
+            raise InvalidError(
+                "Idempotency-Key: expected none, for a deletion has no key; look before you send it again"
+            )
         deleted = await self._service.delete_rows(asked, _caller(request))
         return _json({"success": True, "message": f"{deleted} records deleted", "deleted": deleted})
 

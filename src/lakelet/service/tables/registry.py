@@ -82,7 +82,9 @@ class TableRegistry:
         found = self._tables.get(name)
         if found is None:
             if name in self._left_out:
-                raise UnavailableError(f"table {name!r} could not be opened when the service started; its log says why")
+                raise UnavailableError(
+                    f"table {name!r} could not be opened when the service started; its log says why", nothing_done=True
+                )
             raise NotFoundError(f"table {name!r} is not served here")
         return found
 

@@ -201,16 +201,52 @@ def test_a_struct_is_what_json_says(payload: dict[str, Any]) -> None:
     assert params_of(struct_pb2.Value(struct_value=struct)) == payload
 
 
-def test_an_idempotency_key_is_refused_while_none_are_kept(compiled: Compiled, tmp_path: Path) -> None:
-    """Taken and not kept, it would let a client that relies on it write its rows twice."""
-
+def test_a_batch_that_is_repeated_under_its_key_is_written_once(compiled: Compiled, tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as (service, channel):
             await _created(service)
+            write = compiled.call(channel, "WriteBatch")
+            first = await write(_batch(compiled, "a", "", "b", partial=True, idempotency_key="k"))
+            again = await write(_batch(compiled, "a", "", "b", partial=True, idempotency_key="k"))
+            by_metadata = await write(
+                _batch(compiled, "a", "", "b", partial=True), metadata=(("idempotency-key", "k"),)
+            )
+            for one, repeated in ((first, False), (again, True), (by_metadata, True)):
+                assert (one.written, [place.place for place in one.refused]) == (2, [1])
+                assert (one.repeated_request, one.message) == (repeated, "2 records written, 1 refused")
+            streamed = await compiled.call(channel, "WriteStream")(
+                iter([_batch(compiled, "c", idempotency_key="s"), _batch(compiled, "c", idempotency_key="s")])
+            )
+            assert streamed.written == 2
+            found = await _rows(compiled, channel, "SELECT id FROM users ORDER BY id")
+            assert found.column("id").to_pylist() == ["a", "b", "c"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("method", "fields", "metadata", "code"),
+    [
+        ("WriteBatch", {"idempotency_key": "k"}, None, grpc.StatusCode.ALREADY_EXISTS),
+        ("WriteBatch", {"idempotency_key": "k"}, "other", grpc.StatusCode.INVALID_ARGUMENT),
+        ("WriteBatch", {"idempotency_key": "a b"}, None, grpc.StatusCode.INVALID_ARGUMENT),
+        ("WriteBatch", {}, "x" * 256, grpc.StatusCode.INVALID_ARGUMENT),
+        ("WriteStream", {}, "k", grpc.StatusCode.INVALID_ARGUMENT),
+    ],
+)
+def test_a_key_that_cannot_be_used_writes_nothing(
+    compiled: Compiled, tmp_path: Path, method: str, fields: dict[str, str], metadata: str | None, code: grpc.StatusCode
+) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as (service, channel):
+            await _created(service)
+            await compiled.call(channel, "WriteBatch")(_batch(compiled, "a", idempotency_key="k"))
+            given = () if metadata is None else (("idempotency-key", metadata),)
+            message = _batch(compiled, "b", **fields)
+            call = compiled.call(channel, method)
             with pytest.raises(grpc.aio.AioRpcError) as raised:
-                await compiled.call(channel, "WriteBatch")(_batch(compiled, "a", idempotency_key="k"))
-            assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-            assert "idempotency_key" in (raised.value.details() or "")
-            assert (await _rows(compiled, channel, "SELECT id FROM users")).num_rows == 0
+                await call(iter([message]) if method == "WriteStream" else message, metadata=given)
+            assert raised.value.code() is code
+            assert (await _rows(compiled, channel, "SELECT id FROM users")).column("id").to_pylist() == ["a"]
 
     asyncio.run(run())

@@ -10,7 +10,7 @@ import pytest
 import lakelet
 from lakelet.errors import OverloadedError
 from lakelet.service.values import Record
-from tests.unit.service.served_lake import ServedLake
+from tests.unit.service.served_lake import MORNING, ServedLake
 
 HARD = [
     {"name": "张三", "age": 25, "city": "北京"},
@@ -175,3 +175,60 @@ def test_an_old_record_is_not_removed_by_the_commit_that_writes_it(tmp_path: Pat
             served.write("t", {"a": number}, id=f"k{number}", timestamp=moment)
             served.flush("t")
         assert served.rows("SELECT count(*) AS n FROM t WHERE timestamp >= '2023-10-01'") == [{"n": 2}]
+
+
+LARGE = {"id": "large", "timestamp": MORNING, "payload": {"x": "y" * 3000}}
+
+
+@pytest.mark.parametrize("count", [1, 3, 40], ids=["one", "few", "many"])
+def test_more_than_a_memtable_holds_is_too_large_however_few_records_it_is(tmp_path: Path, count: int) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", properties={"memtable.size": "2 kb"})
+        records = [{**LARGE, "payload": {"x": "y" * (3000 if count == 1 else 1000)}} for _ in range(count)]
+        requests = [("/v1/data/batch?table=t", records)]
+        if count == 1:
+            requests.append(("/v1/data", {"table": "t", **LARGE}))
+        for path, body in requests:
+            answer = served.request("POST", path, json=body)
+            assert (answer.status_code, answer.json()["code"]) == (413, "too-large"), answer.text
+        assert served.records("t", "large") == []
+        assert served.write("t", {"x": 1})["written"] == 1
+
+
+def test_a_partial_batch_reports_each_record_that_cannot_be_written(tmp_path: Path) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", properties={"memtable.size": "2 kb"})
+        good = {"timestamp": MORNING, "payload": {"n": 1, "new": "x"}}
+        records = [{"id": "a", **good}, {"id": ""}, LARGE, 7, {"id": "b", **good}, LARGE]
+        answer = served.request("POST", "/v1/data/batch?table=t&partial=true", json=records)
+        assert answer.status_code == 200, answer.text
+        assert (answer.json()["written"], [one["place"] for one in answer.json()["refused"]]) == (2, [1, 2, 3, 5])
+        assert "more than a memtable holds" in answer.json()["refused"][1]["reason"]
+        whole = served.request("POST", "/v1/data/batch?table=t", json=[{"id": "c", **good}, LARGE])
+        assert whole.status_code == 413
+        served.flush("t")
+        assert served.rows("SELECT id FROM t ORDER BY id") == [{"id": "a"}, {"id": "b"}]
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_partial_batch_for_an_attached_table_reports_what_does_not_fit(tmp_path: Path, key: str | None) -> None:
+    with ServedLake(tmp_path) as served:
+        columns = [("id", "STRING NOT NULL"), ("timestamp", "TIMESTAMP(6) WITH LOCAL TIME ZONE"), ("n", "INT")]
+        served.lake.create_table("default.own", columns)
+        served.create("t", properties={"attach": "own"})
+        payloads: list[Any] = [{"n": 1}, {"n": "text"}, {"other": 2}, {"n": 3}]
+        records = [
+            {"id": f"k{place}", "timestamp": MORNING, "payload": payload} for place, payload in enumerate(payloads)
+        ]
+        records.insert(1, {"id": "no record"})
+        headers = {} if key is None else {"Idempotency-Key": key}
+        answers = [
+            served.request("POST", "/v1/data/batch?table=t&partial=true", json=records, headers=headers).json()
+            for _ in range(1 if key is None else 2)
+        ]
+        for answer in answers:
+            assert (answer["written"], [one["place"] for one in answer["refused"]]) == (2, [1, 2, 3])
+            assert "payload.n does not fit" in answer["refused"][1]["reason"]
+        assert answers[0]["refused"] == answers[-1]["refused"]
+        served.flush("t")
+        assert served.rows("SELECT id FROM own ORDER BY id") == [{"id": "k0"}, {"id": "k3"}]

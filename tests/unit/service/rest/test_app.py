@@ -351,3 +351,25 @@ def test_a_request_keeps_its_own_id(tmp_path: Path) -> None:
         assert given.headers["x-request-id"] == "mine-7"
         made = served.request("GET", "/v1/tables", headers={"x-request-id": "no\tid"})
         assert made.headers["x-request-id"] != "no\tid"
+
+
+def test_a_service_that_cannot_answer_now_says_when_and_whether_it_did_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t")
+        record = {"table": "t", **RECORD}
+
+        def failed(*_: object) -> None:
+            raise UnavailableError("the log could not be synced")
+
+        monkeypatch.setattr(served.service.ingest.lane("t").ingest, "_put", failed)
+        unknown = served.request("POST", "/v1/data", json=record)
+        monkeypatch.undo()
+        monkeypatch.setattr(served.service, "_stopping", True)
+        refused = served.request("POST", "/v1/data", json=record)
+        monkeypatch.undo()
+    for answer, nothing_done in ((unknown, None), (refused, True)):
+        assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+        assert answer.headers["retry-after"] == "1"
+        assert answer.json().get("nothing_done") is nothing_done
