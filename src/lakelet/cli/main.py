@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from lakelet.cli.commands import backup, cache, cdc, data, demo, look, pipeline, query, remote, service, upkeep
+from lakelet.cli.commands import backup, cache, cdc, cluster, data, demo, look, pipeline, query, remote, service, upkeep
 from lakelet.cli.failures import BROKEN_PIPE, SENSELESS, silence
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ for _panel, _listed in _PANELS.items():
 app.add_typer(pipeline.app, name="pipeline", rich_help_panel="Ask and change")
 app.add_typer(cdc.app, name="cdc", rich_help_panel="Ask and change")
 app.add_typer(backup.app, name="backup", rich_help_panel="Serve")
+app.add_typer(cluster.app, name="cluster", rich_help_panel="Serve")
 app.add_typer(service.keys, name="keys", rich_help_panel="Serve")
 app.add_typer(remote.app, name="remote", rich_help_panel="Serve")
 app.add_typer(cache.app, name="cache", rich_help_panel="Look")

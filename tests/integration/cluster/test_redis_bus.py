@@ -40,10 +40,7 @@ class Member:
 
 @contextmanager
 def bus(service: RedisService, keys: ClusterKeys) -> Iterator[RedisBus]:
-    def client() -> redis_library.Redis:
-        return redis_library.Redis(port=service.port, decode_responses=True, socket_timeout=5)
-
-    made = RedisBus(client, keys, retry_seconds=0.02)
+    made = RedisBus(service.url, keys, retry_seconds=0.02)
     made.start()
     assert made.connected.wait(HANG_SECONDS)
     try:

@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
+import redis
 import redis.asyncio as redis_async
-import redis.asyncio.sentinel as redis_sentinel
+import redis.asyncio.sentinel as redis_async_sentinel
 import redis.exceptions as redis_errors
-from redis.asyncio.retry import Retry
+import redis.sentinel as redis_sentinel
+from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
 
 from lakelet.errors import InvalidError, LakeletError, PermissionDeniedError, UnavailableError
 
@@ -44,45 +47,55 @@ class RedisTimes:
 
 def connect_redis(url: str, times: RedisTimes | None = None) -> redis_async.Redis:
     """A client for the event loop that runs; it connects at its first command. InvalidError for a URL that is none."""
-    times = times or RedisTimes()
+    found: redis_async.Redis = _client(
+        url, times or RedisTimes(), redis_async.Redis, redis_async_sentinel.Sentinel, AsyncRetry
+    )
+    return found
+
+
+def connect_redis_blocking(url: str, times: RedisTimes | None = None) -> redis.Redis:
+    """A client for threads."""
+    found: redis.Redis = _client(url, times or RedisTimes(), redis.Redis, redis_sentinel.Sentinel, Retry)
+    return found
+
+
+def _client(url: str, times: RedisTimes, plain: Any, sentinel: Any, retry: Any) -> Any:
     parts = _split(url)
     settings: dict[str, Any] = {
         "decode_responses": True,
         "socket_timeout": times.answer_seconds,
         "socket_connect_timeout": times.connect_seconds,
         "health_check_interval": 30,
-        "retry": Retry(_BACK_OFF, times.repeats),
+        "retry": retry(_BACK_OFF, times.repeats),
     }
     try:
         if parts.scheme.endswith(_SENTINEL):
-            return _by_sentinel(parts, settings)
-        client = redis_async.Redis.from_url(url, **settings)
+            return _by_sentinel(parts, settings, sentinel)
+        return plain.from_url(url, **settings)
     except (ValueError, TypeError, redis_errors.RedisError) as error:
         raise InvalidError(f"redis {shown_url(url)}: {error}") from None
-    return client
 
 
-def _by_sentinel(parts: SplitResult, settings: dict[str, Any]) -> redis_async.Redis:
+def _by_sentinel(parts: SplitResult, settings: dict[str, Any], sentinels: Any) -> Any:
     login, _, hosts = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
     service, _, db = parts.path.strip("/").partition("/")
     if not service or not hosts:
         raise InvalidError(f"redis: expected {parts.scheme}://host:port/service, found no service or no host")
     query = dict(parse_qsl(parts.query))
-    sentinel = {name: settings[name] for name in ("decode_responses", "socket_timeout", "socket_connect_timeout")}
+    asked = {name: settings[name] for name in ("decode_responses", "socket_timeout", "socket_connect_timeout")}
     if "sentinel_password" in query:
-        sentinel["password"] = query.pop("sentinel_password")
+        asked["password"] = query.pop("sentinel_password")
     if parts.scheme.startswith("rediss"):
-        settings["ssl"] = sentinel["ssl"] = True
+        settings["ssl"] = asked["ssl"] = True
         settings.update(query)
+        asked.update(query)
     elif query:
         raise InvalidError(f"redis: unknown parameter {next(iter(query))!r} of a {parts.scheme} URL")
-    sentinels: Any = redis_sentinel.Sentinel
-    found = sentinels([_host(one) for one in hosts.split(",")], sentinel_kwargs=sentinel)
-    client: redis_async.Redis = found.master_for(
+    found = sentinels([_host(one) for one in hosts.split(",")], sentinel_kwargs=asked)
+    return found.master_for(
         service, db=int(db or 0), username=unquote(user) or None, password=unquote(password) or None, **settings
     )
-    return client
 
 
 def _host(text: str) -> tuple[str, int]:

@@ -4,7 +4,8 @@
 
 Events only name the table; what changed is read from its snapshots. So that any number of commits wait in the space of one
 name, commits of other processes are caught up with the next one, and nothing is lost while Redis is away: the names stay
-dirty, and are tried again at an interval, as are tables that another node was at.
+dirty, and are tried again at an interval, as are tables that another node was at. Once a minute all tables are looked at, which
+rebuilds the keys of a Redis that was flushed.
 """
 
 from __future__ import annotations
@@ -52,12 +53,19 @@ class IndexFeed:
     """Updates the index in the background. Belongs to the event loop that starts it; commits are noticed in any thread."""
 
     def __init__(
-        self, index: RedisTableIndex, open_table: Callable[[str], Table], warehouse: str, *, seconds: float = 5.0
+        self,
+        index: RedisTableIndex,
+        open_table: Callable[[str], Table],
+        warehouse: str,
+        *,
+        seconds: float = 5.0,
+        check_seconds: float = 60.0,
     ) -> None:
         self._index = index
         self._open_table = open_table
         self._warehouse = warehouse
         self._seconds = seconds
+        self._check_seconds = check_seconds
         self._lock = threading.Lock()
         self._dirty: set[str] = set()
         # By which name a table was served when it was last indexed, so that its keys are found when it is not any longer.
@@ -107,10 +115,14 @@ class IndexFeed:
                 await self._wait()
 
     async def _wait(self) -> None:
+        is_idle = not self._dirty
         try:
-            await asyncio.wait_for(self._woken.wait(), self._seconds if self._dirty else None)
+            await asyncio.wait_for(self._woken.wait(), self._check_seconds if is_idle else self._seconds)
         except TimeoutError:
-            return
+            if is_idle:
+                # Keys that Redis lost, and commits of other processes, are noticed here.
+                with self._lock:
+                    self._dirty.update(self._served)
 
     async def flush(self) -> None:
         """Bring all dirty tables up to date; those that fail stay dirty."""

@@ -16,6 +16,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import redis
@@ -25,7 +26,7 @@ from lakelet.cache.bus import InProcessBus, Receiver
 from lakelet.cache.invalidation import Invalidation, InvalidationType
 from lakelet.cache.keys import TableCacheKey
 from lakelet.cluster.cluster_keys import ClusterKeys
-from lakelet.cluster.redis.connection import redis_problem
+from lakelet.cluster.redis.connection import RedisTimes, connect_redis_blocking, redis_problem
 from lakelet.ids import Ids, RandomIds
 
 _LOG = logging.getLogger(__name__)
@@ -35,18 +36,20 @@ _NOBODY = object()
 
 
 class RedisBus:
-    """An `InvalidationBus` between processes. `open_client` makes a client with text answers and short timeouts."""
+    """An `InvalidationBus` between processes; `close` ends its threads."""
 
     def __init__(
         self,
-        open_client: Callable[[], redis.Redis],
+        url: str,
         keys: ClusterKeys | None = None,
         *,
         catalogs: Iterable[str] = ("lakelet",),
+        times: RedisTimes | None = None,
         ids: Ids | None = None,
         retry_seconds: float = 1.0,
     ) -> None:
-        self._open_client = open_client
+        self._url = url
+        self._open_client = partial(connect_redis_blocking, url, times)
         self._channel = (keys or ClusterKeys()).invalidations
         self._catalogs = tuple(catalogs)
         self._retry_seconds = retry_seconds
@@ -54,6 +57,7 @@ class RedisBus:
         self._local = InProcessBus()
         self._waiting: queue.Queue[Invalidation | None] = queue.Queue(_MOST_WAITING)
         self._heard: dict[str, int] = {}
+        self._is_lost = threading.Event()
         self._stopped = threading.Event()
         self.connected = threading.Event()
         self._threads = [
@@ -83,9 +87,8 @@ class RedisBus:
             self._waiting.put_nowait(invalidation)
         except queue.Full:
             # The number of the next message that is sent tells the others that they missed one.
+            self._is_lost.set()
             _LOG.warning("an invalidation of %s was not sent: %d wait for redis", invalidation.table, _MOST_WAITING)
-            with self._waiting.mutex:
-                self._waiting.queue.clear()
 
     def join(self, member: object, receiver: Receiver) -> Callable[[], None]:
         """Receive the invalidations that others send, until the function returned is called."""
@@ -100,14 +103,15 @@ class RedisBus:
             invalidation = self._waiting.get()
             if invalidation is None:
                 break
-            number += 1
+            number += 2 if self._is_lost.is_set() else 1
+            self._is_lost.clear()
             try:
                 client = client or self._open_client()
                 client.publish(self._channel, self._encoded(invalidation, number))
             except _FAILURES as error:
                 # Not sent again: the gap in the numbers says more than this message does.
-                number += 1
-                _LOG.warning("an invalidation was not sent: %s", redis_problem(error, self._channel))
+                self._is_lost.set()
+                _LOG.warning("an invalidation was not sent: %s", redis_problem(error, self._url))
         if client is not None:
             client.close()
 
@@ -123,14 +127,15 @@ class RedisBus:
             try:
                 self._receive()
             except _FAILURES as error:
-                _LOG.warning("invalidations of other nodes are not received: %s", error)
+                _LOG.warning("invalidations of other nodes are not received: %s", redis_problem(error, self._url))
             self.connected.clear()
             self._stopped.wait(self._retry_seconds)
 
     def _receive(self) -> None:
         client = self._open_client()
         try:
-            pubsub: Any = client.pubsub(ignore_subscribe_messages=False)
+            subscriber: Any = client
+            pubsub = subscriber.pubsub(ignore_subscribe_messages=False)
             pubsub.subscribe(self._channel)
             while not self._stopped.is_set():
                 message = pubsub.get_message(timeout=0.2)

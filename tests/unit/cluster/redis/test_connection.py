@@ -4,7 +4,13 @@ from typing import Any
 import pytest
 import redis.exceptions as redis_errors
 
-from lakelet.cluster.redis.connection import connect_redis, redis_error, redis_problem, shown_url
+from lakelet.cluster.redis.connection import (
+    connect_redis,
+    connect_redis_blocking,
+    redis_error,
+    redis_problem,
+    shown_url,
+)
 from lakelet.errors import InvalidError, PermissionDeniedError, UnavailableError
 
 
@@ -38,6 +44,8 @@ def test_sentinels_are_asked_for_the_primary() -> None:
         assert hosts == [("one", 26380), ("two", 26379)]
         asked = pool.sentinel_manager.sentinels[0].connection_pool.connection_kwargs
         assert (asked["password"], asked["socket_timeout"]) == ("other", 2.0)
+        threads: Any = connect_redis_blocking("redis+sentinel://one/main").connection_pool
+        assert threads.service_name == "main"
 
     asyncio.run(run())
 
