@@ -16,4 +16,4 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" and SEED is None el
 
 pytest.register_assert_rewrite("tests.unit.storage.contract")
 
-pytest_plugins = ["tests.services.fixtures", "tests.tiers.schedule", "tests.tiers.selection"]
+pytest_plugins = ["tests.services.fixtures", "tests.tiers.collector", "tests.tiers.schedule", "tests.tiers.selection"]

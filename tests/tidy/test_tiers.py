@@ -73,6 +73,8 @@ def taken(module: Path, *arguments: str) -> tuple[str, ...]:
         "-p",
         "no:cacheprovider",
         "-p",
+        "no:unraisableexception",
+        "-p",
         "tests.tiers.selection",
         "--import-mode=importlib",
     ]
