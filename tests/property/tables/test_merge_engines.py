@@ -25,7 +25,7 @@ FORMATS = ("parquet", "parquet", "orc", "avro", "sst")
 
 @pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
 def test_a_table_holds_what_the_model_folds(engine: str) -> None:
-    for seed in range(FIRST_SEED, FIRST_SEED + examples(60)):
+    for seed in range(FIRST_SEED, FIRST_SEED + examples(24)):
         table = EngineTable(seed, engine)
         with tempfile.TemporaryDirectory() as folder:
             lake = Lake(LocalStore(folder) if seed % 2 else MemoryStore())

@@ -12,8 +12,9 @@ that compute (`ufunc.reduceat` over `starts`); `pick` fetches one value for each
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ class KeyGroups:
     order: Places
     starts: Places
     _gathered: dict[str, pa.Array] = field(default_factory=dict, compare=False)
+    _of_source: dict[object, NDArray[np.generic]] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -65,8 +67,17 @@ class KeyGroups:
         column = self.source.column(name)
         if not column.null_count:
             return np.ones(len(self.order), np.bool_)
-        flags: Mask = pc.is_valid(column).to_numpy(zero_copy_only=False)[self.order]
+        flags: Mask = self.of_source(("valid", name), lambda: pc.is_valid(column).to_numpy(zero_copy_only=False))[
+            self.order
+        ]
         return flags
+
+    def of_source(self, name: object, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """An array with an element for each row of the source, made once for all parts that share it."""
+        found = self._of_source.get(name)
+        if found is None:
+            found = self._of_source[name] = make()
+        return found
 
     def last_places(self, flags: Mask) -> Places:
         """Of each key the last place that is flagged, -1 where none is."""
@@ -91,8 +102,9 @@ def key_groups(rows: pa.Table, order: Places, starts: Places, batch_rows: int) -
     cuts = _cuts(starts, len(order), batch_rows)
     if fits_one_piece(rows):
         source = pa.concat_batches(rows.to_batches()) if rows.num_rows else rows.schema.empty_table().to_batches()[0]
+        shared: dict[object, NDArray[np.generic]] = {}
         for begin, end, first, last in cuts:
-            yield KeyGroups(source, order[begin:end], starts[first:last] - begin)
+            yield KeyGroups(source, order[begin:end], starts[first:last] - begin, _of_source=shared)
         return
     for begin, end, first, last in cuts:
         part = pa.Table.from_batches(rows_in_order(rows, order[begin:end], batch_rows), rows.schema)

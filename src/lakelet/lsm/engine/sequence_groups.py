@@ -67,10 +67,12 @@ def group_actions(
 ) -> GroupActions:
     """Decide for all rows."""
     rows, width = len(groups.order), len(sequence_groups)
+    if not width and groups.retracts() is None:
+        return GroupActions((), np.full(rows, ADD, np.uint8), np.zeros(len(groups), np.int8))
     ranks = np.zeros((width, rows), np.uint64)
     empty = np.ones((width, rows), np.bool_)
     for place, group in enumerate(sequence_groups):
-        ranks[place] = ranked(groups, list(group.sequence))
+        ranks[place] = ranked(groups, group.sequence)
         for name in group.sequence_names:
             empty[place] &= ~groups.valid(name)
     removing = np.array([group.removes_on_delete for group in sequence_groups], np.uint8)

@@ -30,7 +30,7 @@ LAST_VALUE, LAST_NON_NULL, FIRST_VALUE, FIRST_NON_NULL, GREATEST, LEAST = range(
 SUM, PRODUCT = range(2)
 DIVIDED_BY_ZERO, OVERFLOWED = range(2)
 
-SAVED = 60.0
+SAVED = 1000.0
 """Nanoseconds that a byte of actions takes longer in the interpreter, about."""
 
 _PLACES = "Array(int64, 1, 'C', readonly=True)"
@@ -41,13 +41,14 @@ _FEW = 4_000_000_000_000_000_000
 
 
 @compiled_loop(
-    f"void(int64, {_GROUPED}, Array(uint64, 1, 'C', readonly=True), int64[::1])",
+    f"void(int64, {_GROUPED}, Array(uint64, 2, 'C', readonly=True), int64[::1])",
     saved_ns_per_byte=SAVED,
 )
 def select_loop(
-    function: int, starts: Integers, ends: Integers, actions: Actions, valid: Bytes, ranks: Unsigned, found: Integers
+    function: int, starts: Integers, ends: Integers, actions: Actions, valid: Bytes, words: Unsigned, found: Integers
 ) -> None:
-    """Of each key the place whose value is the result, -1 for NULL. Only GREATEST and LEAST look at `ranks`."""
+    """Of each key the place whose value is the result, -1 for NULL. Only GREATEST and LEAST look at `words`, by which values
+    compare."""
     for key in range(starts.shape[0]):
         best = -1
         begun = False
@@ -86,12 +87,29 @@ def select_loop(
             elif own >= 0:
                 if best < 0:
                     best = own
-                elif function == GREATEST:
-                    if ranks[best] < ranks[own]:
-                        best = own
-                elif ranks[own] < ranks[best]:
-                    best = own
+                    continue
+                for word in range(words.shape[1]):
+                    one, other = words[best, word], words[own, word]
+                    if one != other:
+                        if (one < other) == (function == GREATEST):
+                            best = own
+                        break
         found[key] = best
+
+
+@compiled_loop(
+    f"void(boolean, {_PLACES}, {_PLACES}, {_BYTES}, int64[::1])",
+    saved_ns_per_byte=SAVED,
+)
+def present_loop(from_end: bool, starts: Integers, ends: Integers, valid: Bytes, found: Integers) -> None:
+    """Of each key the first or the last place whose value is not NULL, -1 where all are."""
+    for key in range(starts.shape[0]):
+        place, end, step = starts[key], ends[key], 1
+        if from_end:
+            place, end, step = ends[key] - 1, starts[key] - 1, -1
+        while place != end and not valid[place]:
+            place += step
+        found[key] = -1 if place == end else place
 
 
 @compiled_loop(

@@ -10,7 +10,7 @@ A function that Paimon has and that is not here is refused by name: its results 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,15 +28,16 @@ from lakelet.lsm.engine.aggregate.fold_loops import (
     LEAST,
     PRODUCT,
     SUM,
+    present_loop,
     select_loop,
 )
 from lakelet.lsm.engine.aggregate.numbers import computed
-from lakelet.lsm.engine.aggregate.row_actions import Actions, ignoring_retracts, takes_back
+from lakelet.lsm.engine.aggregate.row_actions import ADD, Actions, ignoring_retracts, takes_back
 from lakelet.lsm.engine.key_groups import KeyGroups, Places
-from lakelet.lsm.key_words import Words, encode_versions
+from lakelet.lsm.key_words import Words, encode_keys, encode_versions
 from lakelet.model.types import FLOATS, INTEGERS, Atomic, DataType, Kind
 
-_NO_RANKS = np.empty(0, np.uint64)
+_NO_WORDS = np.empty((0, 1), np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +73,27 @@ def _comparable(data_type: DataType) -> bool:
 
 def _chosen(code: int, *, compares: bool = False) -> Callable[[KeyGroups, ColumnRule, Actions], pa.Array]:
     def fold(groups: KeyGroups, rule: ColumnRule, actions: Actions) -> pa.Array:
-        ranks = ranked(groups, [(rule.column, rule.type)]) if compares else _NO_RANKS
+        if not compares and bool((actions == ADD).all()):
+            return groups.pick(rule.column, _ends(code, groups, rule.column))
+        words = _words(groups, rule) if compares else _NO_WORDS
         places = np.empty(len(groups), np.int64)
         valid = groups.valid(rule.column).view(np.uint8)
         loop = select_loop.for_bytes_or_interpreted(len(actions))
-        loop(code, groups.starts, groups.ends, actions, valid, ranks, places)
+        loop(code, groups.starts, groups.ends, actions, valid, words, places)
         return groups.pick(rule.column, places)
 
     return fold
+
+
+def _ends(code: int, groups: KeyGroups, column: str) -> Places:
+    """The places of the first or the last values, where all rows add one."""
+    is_last = code in (LAST_VALUE, LAST_NON_NULL)
+    if code in (LAST_VALUE, FIRST_VALUE) or not groups.source.column(column).null_count:
+        return groups.ends - 1 if is_last else groups.starts
+    places = np.empty(len(groups), np.int64)
+    loop = present_loop.for_bytes_or_interpreted(len(groups.order))
+    loop(is_last, groups.starts, groups.ends, groups.valid(column).view(np.uint8), places)
+    return places
 
 
 def _computed(code: int) -> Callable[[KeyGroups, ColumnRule, Actions], pa.Array]:
@@ -161,22 +175,44 @@ def not_retracted(rule: ColumnRule) -> InvalidError:
     )
 
 
-def ranked(groups: KeyGroups, columns: list[tuple[str, DataType]]) -> NDArray[np.uint64]:
-    """Numbers that compare like the values of some columns together, key by key; NULL is least."""
-    source = [groups.source.column(name) for name, _ in columns]
-    (words,) = encode_versions([source], [data_type for _, data_type in columns], descending=False)
-    numbers = words[:, 0] if words.shape[1] == 1 else _dense(words, groups.order)
-    return np.ascontiguousarray(numbers[groups.order])
+def _words(groups: KeyGroups, rule: ColumnRule) -> Words:
+    """Words by which the values of a column compare, key by key; those of NULLs mean nothing."""
+
+    def make() -> Words:
+        return encode_keys([[_without_nulls(groups.source.column(rule.column))]], [rule.type])[0]
+
+    return np.ascontiguousarray(groups.of_source(("words", rule.column), make)[groups.order])
 
 
-def _dense(words: Words, rows: Places) -> NDArray[np.uint64]:
-    """The place of each row among all, equal ones together; of rows that are not asked for anything."""
-    part = words[rows]
-    order = np.lexsort(part.T[::-1])
-    ordered = part[order]
-    steps = np.ones(len(rows), np.uint64)
-    if len(rows):
-        steps[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    numbers = np.zeros(len(words), np.uint64)
-    numbers[rows[order]] = np.cumsum(steps, dtype=np.uint64)
+def ranked(groups: KeyGroups, columns: Sequence[tuple[str, DataType]]) -> NDArray[np.uint64]:
+    """Numbers that compare like the values of some columns together, key by key; NULL is least, rows of NULLs mean nothing."""
+
+    def make() -> NDArray[np.uint64]:
+        source = [groups.source.column(name) for name, _ in columns]
+        types = [data_type for _, data_type in columns]
+        if len(columns) == 1:
+            (words,) = encode_keys([[_without_nulls(source[0])]], types)
+        else:
+            (words,) = encode_versions([source], types, descending=False)
+        return words[:, 0] if words.shape[1] == 1 else _dense(words)
+
+    name = ("ranks", tuple(name for name, _ in columns))
+    return np.ascontiguousarray(groups.of_source(name, make)[groups.order])
+
+
+def _without_nulls(column: pa.Array) -> pa.Array:
+    """The column with whatever lies below its NULLs."""
+    if not column.null_count:
+        return column
+    return pa.Array.from_buffers(column.type, len(column), [None, *column.buffers()[1:]], offset=column.offset)
+
+
+def _dense(words: Words) -> NDArray[np.uint64]:
+    """The place of each row among all, equal ones together."""
+    order = np.lexsort(words.T[::-1])
+    ordered = words[order]
+    steps = np.ones(len(words), np.uint64)
+    steps[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    numbers = np.empty(len(words), np.uint64)
+    numbers[order] = np.cumsum(steps, dtype=np.uint64)
     return numbers
