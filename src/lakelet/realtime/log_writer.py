@@ -198,7 +198,9 @@ class LogWriter:
             self._waiting[0].wake()
         else:
             self._busy = False
-            self._memtables.changed.notify_all()
+            if self._closed:
+                # Only `refuse` waits for it. Threads that flush wait for the same condition, and would be woken by every put.
+                self._memtables.changed.notify_all()
 
     def _run(self, batch: Sequence[_Work]) -> None:
         group: list[_Work] = []

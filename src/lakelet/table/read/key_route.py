@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,10 @@ class KeyRoute:
         if self.encode_many is None or set(map(type, keys)) != {dict}:
             return None
         name = self.single[0]
-        values = [key.get(name) for key in keys]
+        try:
+            values = list(map(itemgetter(name), keys))
+        except KeyError:
+            return None
         encoded = self.encode_many(values)
         return None if encoded is None else (self.every[0], encoded, {name: values})
 

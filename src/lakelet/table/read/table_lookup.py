@@ -9,7 +9,7 @@ with orders.lookup() as lookup:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from lakelet.commit.metadata.schemas import SchemaVersions
 from lakelet.errors import InvalidError
 from lakelet.lsm.key_bytes import encode_key_bytes
+from lakelet.lsm.plain_key import PlainKey
 from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
 from lakelet.model.types import BINARIES, MAX_LENGTH, STRINGS, Atomic, DataType, Kind
@@ -51,6 +52,10 @@ class _Pinned:
     # By their columns; None is all of them.
     readers: dict[tuple[str, ...] | None, ServingReader] = field(default_factory=dict)
     byte_readers: dict[str | None, ServingReader] = field(default_factory=dict)
+    # Where one file has the rows of all keys, and keys have one column: that, its encoder, and what finds rows.
+    direct: dict[None, tuple[str, PlainKey, Callable[[bytes], dict[str, Any] | None]]] = field(default_factory=dict)
+    # The same for bytes of a column: what finds them, and the column's place.
+    direct_bytes: dict[str | None, tuple[Callable[[bytes, int], bytes | None], int]] = field(default_factory=dict)
 
 
 class TableLookup:
@@ -89,13 +94,24 @@ class TableLookup:
 
     def get(self, key: Mapping[str, object], columns: Sequence[str] | None = None) -> dict[str, Any] | None:
         """The row with this primary key as a dict, None where there is none."""
+        pinned = self._pinned or self._open
+        direct = pinned.direct.get(None)
+        if direct is not None and columns is None and type(key) is dict and len(key) == 1:
+            name, encode, find = direct
+            plain = encode(key.get(name))
+            if plain is not None:
+                return find(plain)
         if type(key) is not dict and not isinstance(key, Mapping):
             raise InvalidError(f"key: expected a mapping of column to value, found {type(key).__name__}")
-        pinned = self._pinned or self._open
         reader = (pinned.readers.get(None) if columns is None else None) or self._reader(pinned, columns)
         routed = None if pinned.route is None else pinned.route.find(key)
         if routed is not None:
             encoded, splits = routed
+            route = pinned.route
+            if columns is None and route is not None and route.single is not None and splits is route.every:
+                lone = reader.lone(splits)
+                if lone is not None:
+                    pinned.direct[None] = (*route.single, lone.find_row)
             return reader.find(splits, encoded)
         keys = key_table([dict(key)], pinned.schema)
         if pinned.live is None:
@@ -110,12 +126,18 @@ class TableLookup:
         it is text. Without `column` the value is the only other column of the table.
         """
         pinned = self._pinned or self._open
+        direct = pinned.direct_bytes.get(column)
+        if direct is not None and type(key) is bytes:
+            return direct[0](key, direct[1])
         reader = pinned.byte_readers.get(column) or self._byte_reader(pinned, column)
         if type(key) is not bytes:
             raise InvalidError(f"key: expected bytes, found {type(key).__name__}")
         route = pinned.route
         if route is None:
             return None
+        lone = None if route.every is None else reader.lone(route.every)
+        if lone is not None:
+            pinned.direct_bytes[column] = (lone.find_bytes, reader.first_place)
         return reader.find_bytes(route.every or route.find_bytes(key), key)
 
     def get_many(self, keys: Any, columns: Sequence[str] | None = None) -> list[dict[str, Any] | None]:
