@@ -40,6 +40,8 @@ class Ingest:
         self._stopped = False
         # Called on the event loop with a table whose rows have been committed.
         self.when_flushed: Callable[[TableIngest], None] | None = None
+        # Why the last write or flush of a table failed, where it did.
+        self.failing: dict[str, str] = {}
         # Totals for the metrics.
         self.records_written = 0
         self.rest_values = 0
@@ -66,7 +68,13 @@ class Ingest:
 
     async def write(self, table: str, records: Sequence[Record] | pa.Table) -> WriteResult:
         """Write validated records of one table, all or none."""
-        rest = await self.lane(table).submit(records) if len(records) else 0
+        lane = self.lane(table)
+        try:
+            rest = await lane.submit(records) if len(records) else 0
+        except UnavailableError as error:
+            self.failing[table] = str(error)
+            raise
+        self.failing.pop(table, None)
         self.records_written += len(records)
         self.rest_values += rest
         return WriteResult(len(records), rest)
@@ -97,6 +105,7 @@ class Ingest:
         if lane is not None:
             await lane.drained()
         self._first_unflushed.pop(table, None)
+        self.failing.pop(table, None)
 
     # ------------------------------------------------------------------ flushes
 
@@ -137,10 +146,12 @@ class Ingest:
         error = None if flush.cancelled() else flush.exception()
         if error is None:
             self.flushes += 1
+            self.failing.pop(name, None)
             if self.when_flushed is not None:
                 self.when_flushed(lane.ingest)
         else:
             self.failed_flushes += 1
+            self.failing[name] = str(error)
             # The writer itself goes on trying; the next look asks it again.
             _LOG.warning("table %s: rows are in the log, their commit failed: %s", name, error)
             self._first_unflushed.setdefault(name, self._clock.monotonic())
