@@ -1,12 +1,13 @@
 """Create and remove the files of a table: its first schema and its identity, and its whole folder.
 
-Snapshots are removed first and schemas last, so that an interrupted drop leaves an empty table, which can be dropped again, and
-never one with files missing.
+Snapshots are removed first and schemas last, the newest of them at the end, so that an interrupted drop leaves an empty table,
+which can be dropped again, and never one with files missing or with options of another time.
 """
 
 from __future__ import annotations
 
 from lakelet.commit.metadata.schemas import create_first_schema
+from lakelet.commit.metadata.version_ids import schema_ids
 from lakelet.errors import InvalidError
 from lakelet.events import TableCreated, TableDropped, publish, uncertain
 from lakelet.format.metadata.table_metadata import TableMetadata, encode_metadata
@@ -39,5 +40,8 @@ def remove_table(home: TableHome) -> None:
             for folder in store.list_folder(paths.root).folders:
                 if folder != paths.schema_folder:
                     store.delete_folder(folder)
+            # The newest goes last: what it says of the table must not be taken back by an older one.
+            older = sorted(schema_ids(home))[:-1]
+            store.delete([paths.schema(number) for number in older])
         store.delete_folder(paths.root)
     publish(TableDropped(home.table_name, MAIN_BRANCH))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 
 from lakelet.errors import UnavailableError
 from lakelet.storage.disk.system_errors import SystemErrors
@@ -34,9 +35,15 @@ class WalFile:
                 os.ftruncate(self._descriptor, self.size)
             self._has_tail = True
             at, view = self.size, memoryview(data)
-            while view:
-                written = os.pwrite(self._descriptor, view, at)
-                at, view = at + written, view[written:]
+            try:
+                while view:
+                    written = os.pwrite(self._descriptor, view, at)
+                    at, view = at + written, view[written:]
+            except OSError:
+                # On a full disk others need the room; where this fails the next append does it.
+                with suppress(OSError):
+                    os.ftruncate(self._descriptor, self.size)
+                raise
         self.size, self._has_tail = at, False
 
     def sync(self) -> None:

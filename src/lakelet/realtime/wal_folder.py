@@ -6,6 +6,10 @@
                                                 wal-N.tmp     a log that is being created
                                                 wal-N.log.damaged   a log that was set aside; nobody reads it
                                                 keys.db       names of writes whose log is deleted (`key_file`)
+                                                RESERVE       some kilobytes that are given up where the disk is full
+
+A flush frees its log, and needs the next one before: on a disk that is full to the last byte of logs nothing could ever be freed.
+So the reserve is given up for the next log, and taken again when a log is deleted.
 
 The system releases the lock when its process dies. After a flush the newest log stays, with a header and no rows: it says which
 commit user and which number come next, so that numbers rise for as long as the folder exists.
@@ -18,7 +22,7 @@ import os
 import re
 from contextlib import suppress
 
-from lakelet.errors import ConflictError, CorruptionError, InvalidError
+from lakelet.errors import ConflictError, CorruptionError, InvalidError, UnavailableError
 from lakelet.format.wal.wal_log import WalContents, WalHeader, encode_wal_header, read_intact, read_wal, read_wal_header
 from lakelet.realtime.key_file import KeyFile
 from lakelet.realtime.wal_file import WalFile
@@ -26,6 +30,8 @@ from lakelet.storage.disk.system_errors import SystemErrors
 
 _NAME = re.compile(r"wal-([0-9]{1,19})\.log")
 _LOCK = "LOCK"
+_RESERVE = "RESERVE"
+_RESERVE_BYTES = 1 << 15
 _PRIVATE = 0o600
 _HEADER_BYTES = 1 << 16
 
@@ -44,6 +50,7 @@ class WalFolder:
             if name.startswith("wal-") and name.endswith(".tmp"):
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(path, name))
+        self._reserve()
 
     def numbers(self) -> list[int]:
         """The sequence numbers of the logs, ascending."""
@@ -94,6 +101,14 @@ class WalFolder:
 
     def create(self, header: WalHeader) -> WalFile:
         """A new log. Its header is durable before its name appears."""
+        try:
+            return self._create(header)
+        except UnavailableError:
+            if not self._give_up_reserve():
+                raise
+            return self._create(header)
+
+    def _create(self, header: WalHeader) -> WalFile:
         path, data = self.log_path(header.sequence_number), encode_wal_header(header)
         temporary = f"{path.removesuffix('.log')}.tmp"
         with SystemErrors(path):
@@ -116,6 +131,7 @@ class WalFolder:
         """Delete a log whose rows are committed."""
         with SystemErrors(self.log_path(number)), suppress(FileNotFoundError):
             os.unlink(self.log_path(number))
+        self._reserve()
 
     def close(self) -> None:
         """Release the lock; once is enough."""
@@ -123,6 +139,26 @@ class WalFolder:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def _reserve(self) -> None:
+        """Take the reserve, unless it is there; a disk that has no room for it now may have some later."""
+        path = os.path.join(self.path, _RESERVE)
+        if os.path.lexists(path):
+            return
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, _PRIVATE)
+            try:
+                os.write(descriptor, bytes(_RESERVE_BYTES))
+            finally:
+                os.close(descriptor)
+
+    def _give_up_reserve(self) -> bool:
+        """Make room for the next log; whether there was a reserve."""
+        try:
+            os.unlink(os.path.join(self.path, _RESERVE))
+        except OSError:
+            return False
+        return True
 
     def _locked(self) -> int:
         path = os.path.join(self.path, _LOCK)
@@ -137,8 +173,10 @@ class WalFolder:
                 f"{self.path} is in use by another writer of this table (process {holder or 'unknown'}): close it, or give this "
                 "one a wal_folder of its own"
             ) from error
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        # Who holds it is told to people alone; on a full disk nobody is.
+        with suppress(OSError):
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, str(os.getpid()).encode(), 0)
         return lock
 
     def _check(self, header: WalHeader, number: int, path: str) -> None:

@@ -339,6 +339,7 @@ class Service:
             f"store.{opened.name}": why for opened in self.tables.all() if (why := opened.store_silence) is not None
         }
         failing.update(silent)
+        failing.update({f"rows.{name}": error for name, error in self.ingest.failing.items()})
         # Requests for other tables are answered as ever.
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
         if self._members is not None and (problem := self._members.problem()) is not None:

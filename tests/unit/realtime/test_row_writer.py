@@ -190,7 +190,7 @@ def test_rows_of_a_killed_writer_are_committed_once(written: WrittenTable) -> No
     with written.writer() as writer:
         assert [log.outcome for log in writer.recovered] == ["empty"]
     assert written.table.latest_snapshot() == before
-    assert written.log_names() == ["LOCK", "TABLE", "wal-3.log"]
+    assert written.log_names() == ["LOCK", "RESERVE", "TABLE", "wal-3.log"]
 
 
 def test_a_crash_between_commit_and_deletion_applies_nothing_twice(
@@ -201,7 +201,7 @@ def test_a_crash_between_commit_and_deletion_applies_nothing_twice(
         patch.setattr("lakelet.realtime.wal_folder.WalFolder.remove", lambda *_: None)
         with written.writer() as writer:
             writer.put_many([row(1), row(1)])
-    assert written.log_names() == ["LOCK", "TABLE", "wal-1.log", "wal-2.log"]
+    assert written.log_names() == ["LOCK", "RESERVE", "TABLE", "wal-1.log", "wal-2.log"]
     with written.writer() as writer:
         assert [log.outcome for log in writer.recovered] == ["committed before", "empty"]
         assert writer.scan().count() == 2

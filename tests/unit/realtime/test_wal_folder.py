@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.errors import ConflictError, CorruptionError, InvalidError
+from lakelet.errors import ConflictError, CorruptionError, InvalidError, UnavailableError
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.realtime.settings import wal_path
 from lakelet.realtime.wal_folder import WalFolder, log_numbers
+from tests.unit.realtime.small_disk import SmallDisk
 
 SECOND = """
 import sys
@@ -32,6 +33,28 @@ def test_a_second_process_is_told_who_has_the_folder(tmp_path: Path) -> None:
         WalFolder(folder.path, "t")
     folder.close()
     WalFolder(folder.path, "t").close()
+
+
+def test_the_next_log_is_made_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "logs"
+    folder = WalFolder(str(path), "t")
+    log = folder.create(WalHeader("t", 0, 1, "u"))
+    disk = SmallDisk(path, 100_000, monkeypatch)
+    with pytest.raises(UnavailableError, match="No space left"):
+        log.append(bytes(200_000))
+    log.append(bytes(disk.size - disk.used))
+    assert disk.used == disk.size
+    folder.create(WalHeader("t", 0, 2, "u")).close()
+    # What the first one gave up is gone, until a log is deleted.
+    filled = disk.size - disk.used
+    log.append(bytes(filled))
+    with pytest.raises(UnavailableError, match="No space left"):
+        folder.create(WalHeader("t", 0, 3, "u"))
+    log.close()
+    folder.remove(1)
+    assert (path / "RESERVE").stat().st_size > 0
+    folder.close()
+    assert log_numbers(str(path)) == [2]
 
 
 def test_logs_are_private_and_found_by_number(tmp_path: Path) -> None:
@@ -62,7 +85,7 @@ def test_logs_that_were_never_finished_are_removed(tmp_path: Path) -> None:
     (tmp_path / "wal-3.tmp").write_bytes(b"LW")
     (tmp_path / "other.tmp").write_bytes(b"")
     WalFolder(str(tmp_path), "t").close()
-    assert sorted(os.listdir(tmp_path)) == ["LOCK", "other.tmp"]
+    assert sorted(os.listdir(tmp_path)) == ["LOCK", "RESERVE", "other.tmp"]
 
 
 def test_logs_are_in_the_users_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:

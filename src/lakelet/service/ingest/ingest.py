@@ -44,6 +44,8 @@ class Ingest:
         self._stopped = False
         # Called on the event loop with a table whose rows have been committed.
         self.when_flushed: Callable[[TableIngest], None] | None = None
+        # Why the last write or flush of a table failed, where it did.
+        self.failing: dict[str, str] = {}
         # Totals for the metrics.
         self.records_written = 0
         self.rest_values = 0
@@ -72,7 +74,13 @@ class Ingest:
         """Write validated records of one table, all or none."""
         if not len(unit.records) and unit.key is None:
             return unit.result(0)
-        result = await self.lane(table).submit_unit(unit)
+        lane = self.lane(table)
+        try:
+            result = await lane.submit_unit(unit)
+        except UnavailableError as error:
+            self.failing[table] = str(error)
+            raise
+        self.failing.pop(table, None)
         if not result.repeated:
             self.records_written += result.written
             self.rest_values += result.rest_values
@@ -105,6 +113,7 @@ class Ingest:
         if lane is not None:
             await lane.drained()
         self._first_unflushed.pop(table, None)
+        self.failing.pop(table, None)
 
     # ------------------------------------------------------------------ flushes
 
@@ -145,10 +154,12 @@ class Ingest:
         error = None if flush.cancelled() else flush.exception()
         if error is None:
             self.flushes += 1
+            self.failing.pop(name, None)
             if self.when_flushed is not None:
                 self.when_flushed(lane.ingest)
         else:
             self.failed_flushes += 1
+            self.failing[name] = str(error)
             # The writer itself goes on trying; the next look asks it again.
             _LOG.warning("table %s: rows are in the log, their commit failed: %s", name, error)
             self._first_unflushed.setdefault(name, self._clock.monotonic())

@@ -18,8 +18,9 @@ class ReadableTables:
     caller: Caller
 
     def names(self) -> list[str]:
-        """Their names."""
-        return [name for name in self.registry.names() if self.caller.may(READ, name)]
+        """Their names, with those that could not be opened at the start: opening such a one is an UnavailableError."""
+        names = {*self.registry.names(), *self.registry.left_out()}
+        return [name for name in sorted(names) if self.caller.may(READ, name)]
 
     def open(self, name: str) -> OpenTable:
         """One of them, by its exact name; NotFoundError where there is none."""

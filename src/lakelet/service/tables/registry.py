@@ -353,10 +353,20 @@ class TableRegistry:
 
     def _delete(self, opened: OpenTable) -> int:
         """Delete the files of a table and its logs; how many data files there were."""
-        deleted, logs = len(opened.table.files()), opened.wal_path
+        deleted = _file_count(opened)
+        # Logs first: with the table nobody would know them any more. One that has lost its identity has lost them before.
+        with suppress(NotFoundError):
+            shutil.rmtree(opened.wal_path, ignore_errors=True)
         self._lake.drop_table(opened.table.name, if_exists=True)
-        shutil.rmtree(logs, ignore_errors=True)
         return deleted
+
+
+def _file_count(opened: OpenTable) -> int:
+    """The data files of a table; 0 where an interrupted deletion has left too little of it to tell."""
+    try:
+        return len(opened.table.files())
+    except LakeletError:
+        return 0
 
 
 def _close_for_deletion(opened: OpenTable) -> None:

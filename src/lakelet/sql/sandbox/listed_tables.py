@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from lakelet.catalog.names import DEFAULT_DATABASE
+from lakelet.errors import UnavailableError
 from lakelet.sql.sandbox.sandbox_table import SandboxTables
 
 SCHEMA = "information_schema"
@@ -28,11 +29,19 @@ def _tables(tables: SandboxTables) -> pa.Table:
     return pa.table(columns)
 
 
+def _columns_of(tables: SandboxTables, name: str) -> Sequence[tuple[str, str]]:
+    """The columns of a table; none of one that cannot be opened now."""
+    try:
+        return tables.open(name).columns
+    except UnavailableError:
+        return ()
+
+
 def _columns(tables: SandboxTables) -> pa.Table:
     rows = [
         (name, column, place, kind)
         for name in sorted(tables.names())
-        for place, (column, kind) in enumerate(tables.open(name).columns, 1)
+        for place, (column, kind) in enumerate(_columns_of(tables, name), 1)
     ]
     same = {"table_catalog": _CATALOG, "table_schema": DEFAULT_DATABASE}
     columns = {name: pa.array([value] * len(rows), _TEXT) for name, value in same.items()}

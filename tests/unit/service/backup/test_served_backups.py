@@ -248,6 +248,10 @@ def test_a_table_that_was_left_out_is_recovered_while_others_are_served(tmp_path
         schema.write_text("{ broken")
     with BackedUpService(tmp_path) as served:
         assert served.request("GET", "/v1/tables/kept").status_code == 503
+        queried = served.request("POST", "/v1/query", json={"sql": "SELECT * FROM kept"})
+        assert (queried.status_code, queried.json()["code"]) == (503, "unavailable")
+        listed = served.request("POST", "/v1/query", json={"sql": "SELECT column_name FROM information_schema.columns"})
+        assert listed.json()["result_json"] == "[]"
         served.post("/v1/backup/recover", table="kept")
         assert served.payloads("kept", "a") == [{"n": 1}]
         assert served.request("GET", "/v1/health").json()["details"].keys() & {"table.kept"} == set()

@@ -12,6 +12,7 @@ import zstandard
 
 from lakelet.errors import CommitUnknownError, InternalError, UnavailableError
 from lakelet.service.tables import served_table
+from tests.unit.realtime.small_disk import SmallDisk
 from tests.unit.service.served_lake import MORNING, ServedLake
 
 RECORD = {"id": "a", "timestamp": MORNING, "payload": {"x": 1}}
@@ -325,6 +326,32 @@ def test_full_memtables_refuse_a_record_and_say_when_to_come_back(
             with suppress(UnavailableError):
                 served.flush("T")
         assert sorted(row["id"] for row in served.rows("SELECT id FROM `T`")) == ["first", *taken]
+
+
+def test_a_full_disk_refuses_rows_until_a_flush_frees_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("T")
+        served.write("T", {"text": "x"}, id="first")
+        with monkeypatch.context() as patch:
+            disk = SmallDisk(tmp_path / "wal", 200_000, patch)
+            taken = ["first"]
+            while True:
+                body = {"table": "T", "id": f"i{len(taken)}", "timestamp": MORNING, "payload": {"text": "x" * 20_000}}
+                answer = served.request("POST", "/v1/data", json=body)
+                if answer.status_code != 200:
+                    break
+                taken.append(body["id"])
+            assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+            health = served.request("GET", "/v1/health").json()
+            assert health["status"] == "degraded"
+            assert "No space left" in health["details"]["rows.T"]
+            # Another table, or whatever else is on the disk, has taken the rest.
+            (tmp_path / "wal" / "other").write_bytes(bytes(disk.size - disk.used))
+            served.flush("T")
+            taken.append(served.write("T", {"text": "y"}, id="last") and "last")
+            served.flush("T")
+        assert served.request("GET", "/v1/health").json()["status"] == "ok"
+        assert sorted(row["id"] for row in served.rows("SELECT id FROM `T`")) == sorted(taken)
 
 
 def test_metrics_are_the_text_that_prometheus_reads(tmp_path: Path) -> None:
