@@ -88,4 +88,6 @@ def _sentence(comparison: str, ours: Measured, peer: Measured, key: str) -> str:
 
 
 def _ms(seconds: float) -> str:
+    if seconds < 0.001:
+        return f"{seconds * 1000:.4f}"
     return f"{seconds * 1000:.1f}" if seconds < 0.1 else f"{seconds * 1000:.0f}"

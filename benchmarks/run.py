@@ -48,6 +48,10 @@ from benchmarks.metadata.measure_metadata import measure_avro, measure_commits, 
 from benchmarks.results_page import PAGE, put_section
 from benchmarks.retention.measure_retention import measure_expiry, measure_orphans
 from benchmarks.rounds import REPOSITORY, ContenderError
+from benchmarks.service.measure_batches import measure_batches
+from benchmarks.service.measure_query import measure_query
+from benchmarks.service.measure_single_write import measure_single_write
+from benchmarks.service.measure_start import measure_start
 from benchmarks.spark.measure_cdc import measure_cdc
 from benchmarks.spark.measure_iceberg_spark import measure_iceberg_spark
 from benchmarks.spark.measure_spark import measure_spark_read, measure_spark_upsert, measure_spark_write
@@ -95,6 +99,10 @@ BENCHMARKS: dict[str, Callable[[Scale], list[Result]]] = {
     "cdc": measure_cdc,
     "sql": measure_sql,
     "cli_start": measure_cli_start,
+    "service_write": measure_single_write,
+    "service_batches": measure_batches,
+    "service_query": measure_query,
+    "service_start": measure_start,
 }
 _PACKAGES = ("pyarrow", "numpy", "numba", "pyiceberg", "deltalake", "fastavro", "pyspark")
 RESULTS = Path(__file__).parent / "results"

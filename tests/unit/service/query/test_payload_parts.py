@@ -60,6 +60,7 @@ def _payload(number: int, *, grown: bool) -> dict[str, Any]:
     return made if grown else {name: value for name, value in made.items() if name != "name"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "sql",
     [

@@ -1,0 +1,1 @@
+"""Measures `lakelet serve`."""

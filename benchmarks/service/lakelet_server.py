@@ -1,0 +1,46 @@
+"""`lakelet serve` as a process that is measured: `python lakelet_server.py KIND FOLDER` prints its port and serves until SIGTERM.
+
+lakelet      REST alone
+with_grpc    REST and gRPC
+parse_only   rows that are decoded and checked are answered, and go nowhere
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from lakelet.service.ingest.ingest import Ingest
+from lakelet.service.server import serve
+from lakelet.service.settings import ServiceSettings
+from lakelet.service.values import WriteResult
+
+
+async def _write_nothing(self: Ingest, table: str, records: Any, *_: object, **__: object) -> WriteResult:
+    self.lane(table)
+    return WriteResult(len(records), 0)
+
+
+def _tell(text: str) -> None:
+    if text.startswith("REST"):
+        print(text.rsplit(":", 1)[1], flush=True)
+
+
+if __name__ == "__main__":
+    kind, folder = sys.argv[1], Path(sys.argv[2])
+    if kind == "parse_only":
+        Ingest.write = _write_nothing  # type: ignore[method-assign]
+    serve(
+        ServiceSettings(
+            warehouse=str(folder / "lake"),
+            wal_folder=str(folder / "wal"),
+            port=0,
+            grpc_port=0 if kind == "with_grpc" else None,
+            log_level="warning",
+        ),
+        {},
+        _tell,
+    )
+    os._exit(0)
