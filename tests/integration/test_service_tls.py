@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from lakelet.client import Client, RepeatPolicy
-from lakelet.errors import UnavailableError
+from lakelet.errors import UnauthenticatedError, UnavailableError
 from lakelet.protos.message_types import OLAP, message_class
 from tests.integration.test_service_process import serving
 from tests.services.certificates import Authority, Certificate
@@ -44,7 +44,8 @@ def test_both_servers_ask_for_a_certificate_of_the_ca_and_follow_new_files(tmp_p
     shutil.copy(server.path, live.path)
     shutil.copy(server.key, live.key)
     flags = ("--tls-certificate", str(live.path), "--tls-key", str(live.key), "--tls-client-ca", str(authority.path))
-    with serving(tmp_path, *flags) as served:
+    audit = tmp_path / "audit"
+    with serving(tmp_path, *flags, "--audit-file", str(audit)) as served:
         assert served.address.startswith("https://")
         files = {"certificate_file": str(client.path), "key_file": str(client.key)}
         with Client(served.address, ca_file=str(authority.path), **files) as known:
@@ -76,10 +77,13 @@ def test_both_servers_ask_for_a_certificate_of_the_ca_and_follow_new_files(tmp_p
 
         shutil.copy(renewed.path, live.path)
         shutil.copy(renewed.key, live.key)
+        assert '"action": "create_table"' in audit.read_text()
+        audit.rename(tmp_path / "audit.1")
         served.process.send_signal(signal.SIGHUP)
         wanted = ssl.PEM_cert_to_DER_cert(renewed.path.read_text()[renewed.path.read_text().index("-----BEGIN") :])
         while not shown_without_client(served.address, wanted):
             assert served.process.poll() is None
+        assert audit.exists()
         assert rpc_status(rpc, authority, client) == "ok"
 
 
@@ -90,6 +94,24 @@ def shown_without_client(address: str, wanted: bytes) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with socket.create_connection((host, int(port))) as plain, context.wrap_socket(plain) as one:
         return one.getpeercert(binary_form=True) == wanted
+
+
+def test_an_address_that_others_reach_needs_keys_and_is_warned_of_without_tls(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "lakelet", "serve", "--warehouse", str(tmp_path / "warehouse"), "--port", "0"]
+    refused = subprocess.run(
+        [*command, "--host", "0.0.0.0", "--no-keys"],
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_SECONDS,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "API keys can be off only on a loopback address" in refused.stderr
+    with serving(tmp_path, "--host", "0.0.0.0") as served:
+        address = served.address.replace("0.0.0.0", "127.0.0.1")
+        with Client(address) as nobody, pytest.raises(UnauthenticatedError):
+            nobody.list_tables()
+    assert "no TLS: rows and API keys travel over the network as they are" in (tmp_path / "log").read_text()
 
 
 def test_wrong_files_are_told_before_anything_listens(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class GrpcConnections:
 
 
 class _Call:
-    """One request of HTTP, taken apart, and the RPCs that answer it."""
+    """One request of HTTP, parsed, and the RPCs that answer it."""
 
     def __init__(self, channel: Any, request: HttpRequest, key: str | None, timeout: float) -> None:
         split = urlsplit(request.path)

@@ -42,7 +42,8 @@ def test_every_kind_comes_back(kind: type[LakeletError]) -> None:
     answer = sent(kind("table 'ü' is odd"))
     found = error_of(answer, retry_after_of(answer, MovingClock()))
     assert type(found) is kind
-    assert kind is InternalError or str(found) == "table 'ü' is odd"
+    # What fails in the service is told by its kind alone.
+    assert answer.status >= 500 or str(found) == "table 'ü' is odd"
     assert found.__dict__["request_id"] == "r-1"
 
 

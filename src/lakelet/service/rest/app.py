@@ -87,7 +87,7 @@ class RestApp:
         finally:
             self.metrics.running -= 1
             seconds = self._service.clock.monotonic() - started
-            is_row, audit = endpoint_is_row(path), self._access.audit
+            is_row, audit = method == "POST" and endpoint_is_row(path), self._access.audit
             self._note(scope, method, answer, seconds, is_row=is_row)
             if audit is not None and not (is_row and audit.write(caller, scope.get(AUDITED_TABLE), answer.result)):
                 audit.request(_audited(scope, caller, answer, seconds))

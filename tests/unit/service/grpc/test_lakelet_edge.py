@@ -18,7 +18,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import lakelet.service.grpc as package
+import lakelet.protos as package
 from lakelet.protos.message_types import LAKELET, OLAP
 from lakelet.service.access.caller import ANYBODY
 from lakelet.service.grpc.struct_values import params_of, payload_of
@@ -26,7 +26,7 @@ from lakelet.service.service import Service
 from lakelet.service.values import CreateTableRequest
 from tests.unit.service.grpc.running_service import Compiled, compiled_client, running
 
-PROTO = Path(package.__file__).parent / "protos" / "lakelet" / "v1" / "lakelet.proto"
+PROTO = Path(package.__file__).parent / "lakelet" / "v1" / "lakelet.proto"
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_a_batch_is_whole_or_partial(compiled: Compiled, tmp_path: Path) -> None
             wrong.partial = True
             done = await write(wrong)
             assert (done.written, [one.place for one in done.refused]) == (1, [1, 2])
-            with pytest.raises(grpc.aio.AioRpcError, match="found both"):
+            with pytest.raises(grpc.aio.AioRpcError, match="found several"):
                 await write(_batch(compiled, "a", arrow=b"x"))
             with pytest.raises(grpc.aio.AioRpcError, match="does not decode"):
                 await write(compiled.message("WriteBatchRequest")(table="users", arrow=b"no stream"))
@@ -158,6 +158,40 @@ def test_a_query_ends_when_it_is_cancelled(compiled: Compiled, tmp_path: Path) -
                 await reading
             with pytest.raises(grpc.aio.AioRpcError, match="longer than"):
                 await _rows(compiled, channel, endless, timeout_seconds=0.1)
+
+    asyncio.run(run())
+
+
+def test_lines_of_json_and_parameters_are_exact(compiled: Compiled, tmp_path: Path) -> None:
+    big = 2**60 + 1
+    lines = f'{{"id": "a", "timestamp": "2026-01-31T10:00:00Z", "payload": {{"n": {big}}}}}'.encode()
+
+    async def run() -> None:
+        async with running(tmp_path) as (service, channel):
+            await _created(service)
+            write = compiled.call(channel, "WriteBatch")
+            request = compiled.message("WriteBatchRequest")
+            assert (await write(request(table="users", ndjson=lines))).written == 1
+            with pytest.raises(grpc.aio.AioRpcError, match="found several of them"):
+                await write(request(table="users", ndjson=lines, arrow=b"x"))
+            sql = "SELECT n FROM users WHERE n = $n"
+            found = await _rows(compiled, channel, sql, params_json=f'{{"n": {big}}}')
+            assert found.to_pylist() == [{"n": big}]
+            for wrong in ("{", "1", '"x"', "[" * 100_000):
+                with pytest.raises(grpc.aio.AioRpcError, match="params_json") as refused:
+                    await _rows(compiled, channel, sql, params_json=wrong)
+                assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+            rows = compiled.message("RowsRequest")(table="users", id="a")
+            stored = await compiled.call(channel, "GetRows")(rows)
+            assert json.loads(stored.records_json)[0]["payload"] == {"n": big}
+            altered = compiled.message("AlterTableRequest")(table_name="users", retention_days=0, status="archived")
+            await compiled.call(channel, "AlterTable")(altered)
+            with pytest.raises(grpc.aio.AioRpcError, match="archived"):
+                await compiled.call(channel, "DeleteRows")(rows)
+            again = compiled.message("AlterTableRequest")(table_name="users", status="active")
+            await compiled.call(channel, "AlterTable")(again)
+            assert (await compiled.call(channel, "DeleteRows")(rows)).deleted == 1
+            assert (await compiled.call(channel, "GetRows")(rows)).records_json == "[]"
 
     asyncio.run(run())
 

@@ -61,9 +61,9 @@ def test_the_proto_is_that_of_the_design(compiled: Compiled) -> None:
 
 
 def test_the_compiled_descriptors_are_those_of_the_protos(tmp_path: Path) -> None:
-    import lakelet.service.grpc as package
+    import lakelet.protos as package
 
-    protos = Path(package.__file__).parent / "protos"
+    protos = Path(package.__file__).parent
     for name in ("olap/v1/olap", "lakelet/v1/lakelet"):
         from grpc_tools import protoc
 
