@@ -38,6 +38,9 @@ class ServiceSettings:
     require_keys: bool | None = _setting(
         None, "Whether requests need an API key; by default unless the address is a loopback."
     )
+    callbacks: str | None = _setting(
+        None, "Classes to call for each commit, such as shop.hooks:Audit, separated by commas."
+    )
     most_body_bytes: int = _setting(32 << 20, "The largest body of a request.", least=1024, most=1 << 30)
     most_waiting_records: int = _setting(
         100_000, "Records of a table that may wait for the log before requests are refused.", least=1, most=10**8
