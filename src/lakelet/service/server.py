@@ -28,6 +28,7 @@ from lakelet.service.access.audit_log import AuditLog
 from lakelet.service.access.key_store import KeyStore, first_admin_key, keys_path
 from lakelet.service.access.rate_limits import RateLimit, RateLimits
 from lakelet.service.grpc.grpc_server import GrpcServer
+from lakelet.service.ingest.flush_callbacks import loaded_callbacks
 from lakelet.service.log_lines import log_as_json
 from lakelet.service.rest.app import RestApp
 from lakelet.service.running_queries import RunningQueries
@@ -66,7 +67,8 @@ async def _serve(
     listener = _listener(settings.host, settings.port)
     settings = replace(settings, port=listener.getsockname()[1])
     open_backup = None if settings.backup is None else partial(connect, settings.backup, dict(backup_options))
-    service = Service(lake, settings, open_backup=open_backup)
+    callbacks = loaded_callbacks(settings.callbacks)
+    service = Service(lake, settings, open_backup=open_backup, callbacks=callbacks)
     queries = RunningQueries(service)
     server = _RestServer(RestApp(service, access, queries), settings, tls)
     loop = asyncio.get_running_loop()

@@ -13,7 +13,7 @@ import asyncio
 import fnmatch
 import logging
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,8 +22,9 @@ from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
 from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.commit.metadata.table_identity import table_identity
-from lakelet.errors import InvalidError, NotFoundError, OverloadedError, UnavailableError
+from lakelet.errors import InvalidError, LakeletError, NotFoundError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
+from lakelet.service.ingest.flush_callbacks import FlushCallback, FlushCallbacks
 from lakelet.service.ingest.ingest import Ingest
 from lakelet.service.ingest.request_keys import unit_key
 from lakelet.service.ingest.table_ingest import TableIngest
@@ -86,6 +87,7 @@ class Service:
         clock: Clock | None = None,
         *,
         open_backup: Callable[[], Lake] | None = None,
+        callbacks: Mapping[str, FlushCallback] | None = None,
     ) -> None:
         self.lake = lake
         self.settings = settings
@@ -102,7 +104,8 @@ class Service:
             from lakelet.service.backup.served_backups import ServedBackups  # noqa: PLC0415 - others do without what it loads.
 
             self.backups = ServedBackups(lake, open_backup, self.tables, settings.wal_folder, self.clock)
-            self.ingest.when_flushed = self._flushed
+        self.callbacks = FlushCallbacks(callbacks or {})
+        self.ingest.when_flushed = self._flushed
         # Queries have threads of their own: those that wait for their turn hold up no rows, nor results that are being read.
         self._query_threads = ThreadPoolExecutor(settings.query_running * _QUERY_THREADS, "lakelet-query")
         self.starting_queries = 0
@@ -128,6 +131,8 @@ class Service:
         if self.backups is not None:
             await self._in_thread(self.backups.finish_restorations)
         await self._in_thread(self.tables.load)
+        if self.callbacks:
+            await self._in_thread(self._catch_up)
         self.ingest.start()
         self.retention.start()
         if self.backups is not None:
@@ -155,6 +160,8 @@ class Service:
             return
         self._stopping = True
         await self.commit_all()
+        if self.callbacks:
+            await self._in_thread(self._catch_up)
         if self.backups is not None:
             await self._in_thread(self.backups.stop)
         if self._engine is not None:
@@ -472,9 +479,21 @@ class Service:
         return self.backups
 
     def _flushed(self, ingest: TableIngest) -> None:
-        """After a commit: have the table copied, if it is to be. Called on the event loop, which waits for no store."""
+        """After a commit: have callbacks called, and the table copied, if it is to be. Called on the event loop, which waits for
+        neither."""
+        if self.callbacks:
+            self._threads.submit(self.callbacks.run, ingest.opened)
         if ingest.config.backup_enabled:
             self._have_copied(ingest.opened)
+
+    def _catch_up(self) -> None:
+        """Call callbacks for the snapshots that they missed."""
+        for opened in self.tables.all():
+            try:
+                self.callbacks.begin(opened)
+                self.callbacks.run(opened)
+            except LakeletError as error:
+                _LOG.warning("table %s: its callbacks could not be called: %s", opened.name, error)
 
     def _have_copied(self, opened: OpenTable) -> None:
         if self.backups is not None:
@@ -508,6 +527,9 @@ class Service:
 
     def _create(self, request: CreateTableRequest) -> tuple[TableInfo, bool]:
         opened, is_new = self.tables.create(request)
+        if is_new:
+            # Before any row: a crash after the first flush must not make its snapshot look older than the callback.
+            self.callbacks.begin(opened)
         return self._info(opened), is_new
 
     def _list(self, pattern: str, caller: Caller) -> list[DescribedTable]:

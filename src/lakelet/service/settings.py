@@ -52,6 +52,9 @@ class ServiceSettings:
     require_keys: bool | None = _setting(
         None, "Whether requests need an API key; by default unless the address is a loopback."
     )
+    callbacks: str | None = _setting(
+        None, "Classes to call for each commit, such as shop.hooks:Audit, separated by commas."
+    )
     tls_certificate: str | None = _setting(
         None,
         "A PEM file with the certificate of the server, and those between it and its CA; with it both servers speak TLS.",

@@ -158,8 +158,9 @@ class TableInfo:
 
 @dataclass(frozen=True, slots=True)
 class TableStats:
-    """Statistics of a table from its metadata; buffered records are counted in `record_count`. Times are RFC 3339 in UTC, empty
-    for a table without rows."""
+    """Statistics of a table from its metadata; buffered records are counted in `record_count`. Where that is not exact it is an
+    upper bound: files of a table with a primary key hold replaced and deleted rows until they are compacted. Times are RFC 3339
+    in UTC, empty for a table without rows."""
 
     record_count: int
     file_count: int
@@ -167,6 +168,7 @@ class TableStats:
     oldest_record: str
     newest_record: str
     buffered_records: int = 0
+    record_count_is_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)

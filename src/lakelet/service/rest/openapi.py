@@ -206,7 +206,9 @@ def _answers() -> dict[str, Any]:
     counts = {"record_count": _NUMBER, "file_count": _NUMBER, "size_bytes": _NUMBER}
     info = _object({**named, "config": config, **status})
     record = _object({"id": _TEXT, "timestamp": {"type": ["string", "null"]}, "payload": {"type": "object"}})
-    stats = _object({**counts, "oldest_record": _TEXT, "newest_record": _TEXT, "buffered_records": _NUMBER})
+    exact = {"type": "boolean", "description": "Whether record_count is exact; else it is an upper bound."}
+    times = {"oldest_record": _TEXT, "newest_record": _TEXT}
+    stats = _object({**counts, **times, "buffered_records": _NUMBER, "record_count_is_exact": exact})
     refused = _list(_object({"place": _NUMBER, "reason": _TEXT}))
     backup = _object(
         {

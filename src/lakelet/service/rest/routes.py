@@ -347,4 +347,5 @@ def _stats(stats: TableStats) -> dict[str, object]:
         "oldest_record": stats.oldest_record,
         "newest_record": stats.newest_record,
         "buffered_records": stats.buffered_records,
+        "record_count_is_exact": stats.record_count_is_exact,
     }

@@ -10,7 +10,9 @@ from lakelet.commit.metadata.schemas import read_schema
 from lakelet.errors import LakeletError
 from lakelet.format.rows.binary_row import decode_row
 from lakelet.model.data_file import DataFile
+from lakelet.model.schema import TableSchema
 from lakelet.model.snapshot import Snapshot
+from lakelet.options import DELETION_VECTORS_ENABLED, TableOptions
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_layout import TIMESTAMP
 from lakelet.service.timestamps import moment_us, timestamp_text
@@ -65,6 +67,7 @@ class StoredStatsCache:
             oldest_record="" if stored.oldest_us is None else timestamp_text(stored.oldest_us),
             newest_record="" if stored.newest_us is None else timestamp_text(stored.newest_us),
             buffered_records=buffered,
+            record_count_is_exact=_counts_rows(opened.schema),
         )
 
     def last_write(self, opened: OpenTable) -> str:
@@ -76,6 +79,11 @@ class StoredStatsCache:
         """Drop what is known of a table."""
         with self._lock:
             self._known.pop(name, None)
+
+
+def _counts_rows(schema: TableSchema) -> bool:
+    """Whether files hold no rows that are replaced or deleted."""
+    return not schema.primary_keys and not TableOptions(schema.options).get(DELETION_VECTORS_ENABLED)
 
 
 def _stats_of(opened: OpenTable, snapshot: Snapshot) -> StoredStats:

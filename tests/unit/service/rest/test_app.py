@@ -400,3 +400,19 @@ def test_a_service_that_cannot_answer_now_says_when_and_whether_it_did_anything(
         assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
         assert answer.headers["retry-after"] == "1"
         assert answer.json().get("nothing_done") is nothing_done
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_exact"), [({}, True), ({"primary_key": "id"}, False), ({"primary_key": "id, timestamp"}, False)]
+)
+def test_statistics_say_whether_the_count_is_exact(tmp_path: Path, properties: dict[str, str], is_exact: bool) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", properties=properties)
+        for _ in range(2):
+            served.write("t", {"x": 1})
+            served.flush("t")
+        served.write("t", {"x": 1})
+        stats = served.request("GET", "/v1/tables/t").json()["stats"]
+        assert stats["record_count_is_exact"] is is_exact
+        (counted,) = query(served, "SELECT count(*) AS n FROM t")
+        assert (stats["record_count"], counted["n"]) == (3, 3 if is_exact else 1)
