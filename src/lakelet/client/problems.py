@@ -17,6 +17,7 @@ from lakelet.errors import (
     InternalError,
     InvalidError,
     LakeletError,
+    OutcomeUnknownError,
     OverloadedError,
     UnavailableError,
 )
@@ -24,7 +25,9 @@ from lakelet.errors import (
 _KINDS: dict[str, type[LakeletError]] = {codes.code: kind for kind, codes in ERROR_CODES.items()}
 _AMBIGUOUS = frozenset((409, 500))
 _STATUS_KINDS: dict[int, type[LakeletError]] = {
-    codes.http_status: kind for kind, codes in ERROR_CODES.items() if codes.http_status not in _AMBIGUOUS
+    codes.http_status: kind
+    for kind, codes in ERROR_CODES.items()
+    if codes.http_status not in _AMBIGUOUS and kind is not OutcomeUnknownError
 }
 _GATEWAY = frozenset((502, 503, 504))
 _SHOWN_BODY = 200

@@ -9,6 +9,7 @@ from lakelet.errors import InvalidError
 
 DAY_US = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LEAST_US, _MOST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 _MICROSECOND = timedelta(microseconds=1)
 # Digits beyond the sixth may be zeros: they say nothing finer than a microsecond.
 _FORM = re.compile(r"(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,6})?)(\d*)([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -26,9 +27,13 @@ def parse_timestamp(text: object) -> int:
         raise InvalidError(f"timestamp: expected microseconds at the finest, found {_shown(text)}")
     try:
         since = datetime.fromisoformat(f"{found[1]}{found[3]}".upper() if finer else found[0].upper()) - _EPOCH
-        return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     except (ValueError, OverflowError) as error:
         raise InvalidError(f"timestamp: {_shown(text)} is no point in time: {error}") from None
+    moment = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    if not _LEAST_US <= moment <= _MOST_US:
+        # Its own zone has a year for it, UTC has none.
+        raise InvalidError(f"timestamp: expected the years 1 to 9999 in UTC, found {_shown(text)}")
+    return moment
 
 
 def moment_us(moment: datetime) -> int:

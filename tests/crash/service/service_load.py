@@ -3,8 +3,9 @@
     plan ── requests in random order ── some threads, each with connections of its own ── ledger: sent, acknowledged
 
 A request that was not answered is sent again to a table with a primary key, where that changes nothing. To an append table it is
-not: its rows may be there once or not at all, and other rows are sent in their place. Refusals (429, 503 with Retry-After) have
-done nothing: they are sent again. Each thread has keys of its own, so that it knows which value of a key is the newest.
+not: its rows may be there once or not at all, and other rows are sent in their place. Refusals (429, 503 with `nothing_done`)
+have done nothing: they are sent again. An answer with a warning may lack the rows of a node that is away: nobody looks at it.
+Each thread has keys of its own, so that it knows which value of a key is the newest.
 """
 
 from __future__ import annotations
@@ -154,8 +155,10 @@ class Connections:
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise UnansweredError from error
-        if answer.status in (429, 503) and answer.headers["retry-after"] is not None:
+        if answer.status == 429 or (answer.status == 503 and json.loads(data).get("nothing_done")):
             raise RefusedError(answer.status)
+        if answer.status == 503:
+            raise UnansweredError(data)
         assert answer.status in (200, 201), data
         return data
 
@@ -171,8 +174,10 @@ class Connections:
             )(request, timeout=PATIENCE_SECONDS)
         except grpc.RpcError as error:
             told = dict(error.trailing_metadata() or ())
-            if "retry-after" in told:
+            if "lakelet-nothing-done" in told or told.get("lakelet-code") == "overloaded":
                 raise RefusedError(error.code()) from error
+            if error.code() is grpc.StatusCode.UNAVAILABLE and "lakelet-code" in told:
+                raise UnansweredError(error.details()) from error
             # The service answers no other error: these are of the connection.
             if "lakelet-code" in told:
                 raise
@@ -239,6 +244,7 @@ class Load:
         threads: int,
         chance: random.Random,
         reads: bool = True,
+        name: str = "t",
     ) -> None:
         self._server = server
         self._ledger = ledger
@@ -250,7 +256,7 @@ class Load:
         self._up = threading.Event()
         self.problems: list[BaseException] = []
         self._threads = [
-            threading.Thread(target=self._run, args=(f"t{number}", random.Random(chance.random())))
+            threading.Thread(target=self._run, args=(f"{name}{number}", random.Random(chance.random())))
             for number in range(threads)
         ]
         self._reader = threading.Thread(target=self._read)
@@ -368,6 +374,8 @@ def counted(connections: Connections) -> dict[str, tuple[int, int]]:
         f"SELECT '{one}' AS t, count(*) AS n, count(DISTINCT id) AS d FROM {one}" for one in TABLES
     )
     answer = json.loads(connections.post("/v1/query", json.dumps({"sql": sql}).encode()))
+    if answer.get("warnings"):
+        raise RefusedError(answer["warnings"])
     return {row["t"]: (row["n"], row["d"]) for row in json.loads(answer["result_json"])}
 
 

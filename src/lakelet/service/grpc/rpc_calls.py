@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -188,7 +189,8 @@ async def _abort(context: Any, error: Exception, request_id: str) -> None:
         trailing.append(("retry-after", str(seconds)))
         if isinstance(error, OverloadedError) or error.nothing_done:
             # By this one the retry policies of gRPC clients wait.
-            trailing.append(("grpc-retry-pushback-ms", str(seconds * 1000)))
+            wait = error.retry_after_seconds or seconds
+            trailing.append(("grpc-retry-pushback-ms", str(math.ceil(wait * 1000))))
     if isinstance(error, UnavailableError) and error.nothing_done:
         trailing.append(("lakelet-nothing-done", "true"))
     await context.abort(grpc.StatusCode[codes.grpc_status], detail, tuple(trailing))

@@ -20,6 +20,7 @@ _TITLES = {
     "commit-unknown": "The outcome is unknown",
     "corruption": "Stored data is damaged",
     "unavailable": "Not available now",
+    "outcome-unknown": "The outcome is unknown",
     "overloaded": "Too many requests",
     "too-large": "The request is too large",
     "permission-denied": "Not permitted",
