@@ -67,7 +67,11 @@ def table_record(table: Table, name: str, keys: ClusterKeys, *, with_files: bool
     """The record of a table, without its files where only the rest is wanted."""
     snapshot = table.latest_snapshot()
     options = table.options
-    entries = None if snapshot is None else live_entries(table.home, snapshot_manifests(table.home, snapshot))
+    entries = (
+        None
+        if snapshot is None
+        else live_entries(table.home, snapshot_manifests(table.home, snapshot), columns=_COLUMNS)
+    )
     config = {
         option.removeprefix(_SERVICE).replace("-", "_"): text
         for option, text in options.items()
