@@ -63,30 +63,44 @@ def served_name(table: Table) -> str | None:
     return options.get(SERVICE_NAME.name) or table.name.split(".", 1)[1]
 
 
-def table_record(table: Table, name: str, keys: ClusterKeys, *, with_files: bool = True) -> TableRecord:
-    """The record of a table, without its files where only the rest is wanted."""
+def table_record(
+    table: Table,
+    name: str,
+    keys: ClusterKeys,
+    *,
+    with_files: bool = True,
+    known_stats: Mapping[str, str] | None = None,
+) -> TableRecord:
+    """The record of a table, without its files where only the rest is wanted, and with these statistics of its newest snapshot
+    where they are known."""
     snapshot = table.latest_snapshot()
     options = table.options
-    entries = None if snapshot is None else live_entries(table.home, snapshot_manifests(table.home, snapshot))
+    entries: pa.Table | None = None
+    if snapshot is not None and (with_files or not known_stats):
+        entries = live_entries(table.home, snapshot_manifests(table.home, snapshot), columns=_COLUMNS)
     config = {
         option.removeprefix(_SERVICE).replace("-", "_"): text
         for option, text in options.items()
         if option.startswith(_SERVICE) and option != SERVICE_CREATED_AT.name
     }
-    sizes = None if entries is None else pc.sum(entries.column("_FILE_SIZE")).as_py()
     return TableRecord(
         name,
         config,
-        {
-            "record_count": str((snapshot.total_record_count or 0) if snapshot else 0),
-            "file_count": str(0 if entries is None else entries.num_rows),
-            "size_bytes": str(sizes or 0),
-            INDEXED: snapshot_mark(snapshot),
-        },
+        dict(known_stats) if known_stats else _stats(snapshot, entries),
         options.get(SERVICE_CREATED_AT.name, ""),
         "" if snapshot is None else _shown_time(snapshot.time_ms),
         frozenset() if entries is None or not with_files else _members(table.home, table.schema, name, keys, entries),
     )
+
+
+def _stats(snapshot: Snapshot | None, entries: pa.Table | None) -> dict[str, str]:
+    size = None if entries is None else pc.sum(entries.column("_FILE_SIZE")).as_py()
+    return {
+        "record_count": str((snapshot.total_record_count or 0) if snapshot else 0),
+        "file_count": str(0 if entries is None else entries.num_rows),
+        "size_bytes": str(size or 0),
+        INDEXED: snapshot_mark(snapshot),
+    }
 
 
 def index_change(table: Table, name: str, snapshot: Snapshot, keys: ClusterKeys) -> IndexChange:

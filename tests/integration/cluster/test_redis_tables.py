@@ -105,6 +105,12 @@ def test_commits_compaction_and_a_rebuild_leave_the_same_keys(
             assert found[keys.last_write("events")].endswith("Z")
             assert await redis.index.replace(table_record(table, "events", keys))
             assert stored(server, keys) == found
+            assert await redis.index.update(table, "events")
+            assert stored(server, keys) == found
+            table.set_options({"service.buffer-size": "20"})
+            assert await redis.index.update(table, "events")
+            assert server.hget(keys.table_config("events"), "buffer_size") == "20"
+            assert (await redis.repair(table)).differences == ()
             bucket = sorted(index)[0].split(":")
             assert await redis.index.bucket_files("events", int(bucket[-2]), bucket[-1]) == found[sorted(index)[0]]
             assert await redis.index.remove("events")

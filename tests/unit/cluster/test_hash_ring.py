@@ -6,7 +6,7 @@ from lakelet.cluster.hash_ring import POSITION_BITS, VIRTUAL_NODES, HashRing, ke
 from lakelet.errors import CorruptionError
 
 NODES = st.sets(st.text("abcdefgh0123-_.", min_size=1, max_size=8), min_size=1, max_size=8)
-KEYS = [("t" if number % 2 else "orders", f"id-{number}") for number in range(400)]
+KEYS = [("t" if number % 2 else "orders", f"id-{number}") for number in range(150)]
 
 
 def owners(ring: HashRing) -> list[str | None]:

@@ -119,7 +119,9 @@ class RedisTableIndex:
                 await self._apply(lease, name, "SREM", change.removed)
                 await self._apply(lease, name, "SADD", change.added)
                 await self._run(self._mark, lease, [self._keys.table_stats(name)], [INDEXED, mark])
-            record = await asyncio.to_thread(table_record, table, name, self._keys, with_files=False)
+            # Statistics are those of the snapshot: where that is the same one, no manifest is read.
+            known = None if changes else await self._stats(name)
+            record = await asyncio.to_thread(table_record, table, name, self._keys, with_files=False, known_stats=known)
             # A snapshot that was added meanwhile is not indexed yet.
             seen = changes[-1][0] if changes else str(indexed or "")
             await self._write_description(lease, record, seen)
@@ -162,6 +164,10 @@ class RedisTableIndex:
         await self._delete_keys(lease, record.name, await self._index_keys(record.name))
         await self._apply(lease, record.name, "SADD", record.files)
         await self._write_description(lease, record, record.stats[INDEXED])
+
+    async def _stats(self, name: str) -> dict[str, str]:
+        found = await self._client.hgetall(self._keys.table_stats(name))
+        return {str(field): str(value) for field, value in found.items()}
 
     async def _index_keys(self, name: str) -> list[str]:
         """The index keys of a table, read in pieces."""
