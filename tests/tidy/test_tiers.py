@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.sources import REPOSITORY
-from tests.tiers.cost_table import averages, cost_key, seconds_of
+from tests.tiers.cost_table import cost_key, medians, seconds_of, updated
 from tests.tiers.processor_time import processor_seconds
 from tests.tiers.sample import filled, sampled, stable_order
 from tests.tiers.schedule import dearest_first, work_unit
-from tests.tiers.selection import TimeLimit
+from tests.tiers.selection import CASE_SECONDS, TimeLimit
 from tests.tiers.zone_tests import zone_matters
 
 CASES = {f"{a}-{b}-{c}": {"a": a, "b": b, "c": c} for a, b, c in product(range(4), range(3), range(2))}
@@ -134,6 +134,15 @@ def test_what_check_runs_is_left_out_after_it(module: Path) -> None:
     assert 0 < len([name for name in after if "many" in name]) < 40
 
 
+def test_tidy_tests_are_all_in_check(module: Path) -> None:
+    # Named like one that is recorded as dear.
+    other = module.parents[1] / "tidy" / "test_tidy.py"
+    other.parent.mkdir()
+    other.write_text("import pytest\n@pytest.mark.parametrize('a', range(90))\ndef test_functions_are_short(a): ...\n")
+    assert seconds_of("tests/tidy/test_tidy.py::test_functions_are_short") > CASE_SECONDS
+    assert len(taken(other, "--depth=check")) == 90
+
+
 def test_a_slice_holds_what_make_test_leaves_out_or_draws(module: Path) -> None:
     names = set(taken(module, "--slice=abc"))
     assert names == set(taken(module)) - set(taken(module, "--depth=test")) - {"test_long"} | {
@@ -182,7 +191,9 @@ def test_a_cost_goes_with_the_file_wherever_it_is() -> None:
         json.dumps({"test": f"a/test_x.py::test_{name}", "setup": 0, "call": call, "teardown": 1})
         for name, call in (("y[1]", 1), ("y[2]", 3), ("z", -0.99))
     ]
-    assert averages(lines) == {"test_x::test_y": 3.0}
+    assert medians(lines) == {"test_x::test_y": 3.0, "test_x::test_z": 0.01}
+    table = {"test_w::test_w": 2.0, "test_x::test_y": 9.0, "test_x::test_z": 9.0}
+    assert updated(table, medians(lines)) == {"test_w::test_w": 2.0, "test_x::test_y": 3.0}
 
 
 def test_a_test_that_was_never_measured_costs_what_its_neighbours_cost() -> None:

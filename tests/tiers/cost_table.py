@@ -3,7 +3,7 @@
 The table is keyed by the file's stem and the function's name, so that a file that moves keeps its costs. It is a guide, never a
 judge: a test that is not in it counts as what tests of its folder usually cost.
 
-    python -m tests.tiers.cost_table LINES...    writes the table anew from files of `--costs`
+    python -m tests.tiers.cost_table LINES...    puts the costs in files of `--costs` into the table; others stay
 """
 
 import json
@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path, PurePath
+from statistics import median
 
 TABLE = Path(__file__).with_name("costs.json")
 UNKNOWN_SECONDS = 0.01
@@ -48,19 +49,23 @@ def seconds_of(nodeid: str) -> float:
     return next((usual for folder, usual in USUAL_SECONDS.items() if nodeid.startswith(folder)), UNKNOWN_SECONDS)
 
 
-def averages(lines: Iterable[str]) -> dict[str, float]:
-    """The table of measured lines: the average over the cases of a function, those as cheap as unknown ones left out."""
+def medians(lines: Iterable[str]) -> dict[str, float]:
+    """The table of measured lines: the median over the cases of a function, the first of which may load and compile for all."""
     measured = defaultdict(list)
     for line in lines:
         case = json.loads(line)
         measured[cost_key(case["test"])].append(case["setup"] + case["call"] + case["teardown"])
-    means = {key: round(sum(costs) / len(costs), 2) for key, costs in measured.items()}
-    return {key: mean for key, mean in sorted(means.items()) if mean > UNKNOWN_SECONDS}
+    return {key: round(median(costs), 2) for key, costs in measured.items()}
+
+
+def updated(table: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float]:
+    """The table with new costs in it; functions as cheap as unknown ones are left out."""
+    return {key: cost for key, cost in sorted({**table, **measured}.items()) if cost > UNKNOWN_SECONDS}
 
 
 def main(names: list[str]) -> None:
-    table = averages(line for name in names for line in Path(name).read_text(encoding="utf-8").splitlines())
-    TABLE.write_text(json.dumps(table, indent=0) + "\n", encoding="utf-8")
+    measured = medians(line for name in names for line in Path(name).read_text(encoding="utf-8").splitlines())
+    TABLE.write_text(json.dumps(updated(recorded_costs(), measured), indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,9 @@ class CostRecorder:
         yield from self._measured("teardown")
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        if not self._phases:
+            # The test ran in a worker, which has told its costs.
+            return
         line: dict[str, object] = {"test": nodeid}
         for phase in PHASES:
             processor, wall = self._phases.get(phase, (0.0, 0.0))

@@ -2,7 +2,7 @@
 
 Every test is in one tier:
 
-- *check*: of unit and tidy tests that are cheap, as many cases as fit into what a function may cost; `make check`.
+- *check*: tidy tests, and of unit tests that are cheap as many cases as fit into what a function may cost; `make check`.
 - *test*: everything else but what is deep; `make test` takes it with the first.
 - *deep*: marked `deep`, or one of the cases of a `sampled` test that are not in its sample; `make test-all`, and slices.
   Tests of other engines are sampled without being marked: of a cross product of parameters, every value comes once. So are the
@@ -23,6 +23,8 @@ from tests.tiers.sample import filled, sampled, stable_order
 from tests.tiers.zone_tests import zone_matters
 
 CHECK_FOLDERS = ("tests/unit/", "tests/tidy/")
+# Taken whole by `make check`, whatever they cost.
+WHOLE_FOLDER = "tests/tidy/"
 # Where every case costs a round through another engine, tests with parameters are sampled without being marked.
 SAMPLED_FOLDERS = ("tests/conformance/", "tests/spark/")
 # What the cases of one function may cost together in `make test`; correctness rules and crash tests are whole.
@@ -118,16 +120,16 @@ def _wanted(config: pytest.Config, items: list[pytest.Item]) -> list[Wanted]:
 
 
 def _check(items: list[pytest.Item], deep: set[str]) -> set[str]:
-    """Every cheap function with at least one case."""
+    """Tidy tests, and every cheap function with at least one case."""
     functions = defaultdict(list)
-    for item in items:
-        if (
-            item.nodeid.startswith(CHECK_FOLDERS)
-            and item.nodeid not in deep
-            and seconds_of(item.nodeid) <= CASE_SECONDS
-        ):
-            functions[item.nodeid.partition("[")[0]].append(item.nodeid)
     found = set()
+    for item in items:
+        if item.nodeid in deep or not item.nodeid.startswith(CHECK_FOLDERS):
+            continue
+        if item.nodeid.startswith(WHOLE_FOLDER):
+            found.add(item.nodeid)
+        elif seconds_of(item.nodeid) <= CASE_SECONDS:
+            functions[item.nodeid.partition("[")[0]].append(item.nodeid)
     for cases in functions.values():
         first, *others = stable_order(cases)
         left = FUNCTION_SECONDS - seconds_of(first)

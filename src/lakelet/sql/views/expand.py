@@ -38,6 +38,8 @@ class ViewText:
     # Whether the view is being created, and may name no temporary object of the session.
     is_new: bool = False
     _letters: int = field(init=False, default=0)
+    # Of views inside others, by name and depth: the text, and the letters that it counts with the views in it.
+    _inner: dict[tuple[str, int], tuple[str, int]] = field(init=False, default_factory=dict)
 
     def of(self, view: View, name: str, above: tuple[str, ...] = ()) -> str:
         """The expanded query of a view, over tables only; InvalidError if it does anything else."""
@@ -46,11 +48,7 @@ class ViewText:
         if len(above) >= _MOST_DEEP:
             raise InvalidError(f"view {above[0]!r}: more than {_MOST_DEEP} views inside each other")
         text = self._spelled(view, name, (*above, name))
-        self._letters += len(text)
-        if self._letters > _MOST_LETTERS:
-            raise InvalidError(
-                f"view {(*above, name)[0]!r} is more than {_MOST_LETTERS:,} letters long with the views in it"
-            )
+        self._count(len(text), (*above, name)[0])
         if not above:
             self._parsed(text, name)
         return text
@@ -110,8 +108,25 @@ class ViewText:
         if inner is None:
             names.existing(meant)
             raise InvalidError(f"view {name!r}: {meant.full!r} is neither a table nor a view")
-        text = self.of(names.view(inner), inner.full, above)
+        text = self._inner_text(inner, above)
         return first.start, end, view_source(text, parts[-1], reader)
+
+    def _inner_text(self, view: TableName, above: tuple[str, ...]) -> str:
+        """The expanded query of a view inside others, computed once however often it is named; it counts every time."""
+        known = self._inner.get((view.full, len(above)))
+        if known is None or view.full in above:
+            before = self._letters
+            text = self.of(self.context.names.view(view), view.full, above)
+            self._inner[view.full, len(above)] = text, self._letters - before
+            return text
+        text, letters = known
+        self._count(letters, above[0])
+        return text
+
+    def _count(self, letters: int, name: str) -> None:
+        self._letters += letters
+        if self._letters > _MOST_LETTERS:
+            raise InvalidError(f"view {name!r} is more than {_MOST_LETTERS:,} letters long with the views in it")
 
 
 def view_source(text: str, name: str, reader: WordReader) -> str:

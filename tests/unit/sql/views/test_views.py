@@ -158,6 +158,7 @@ class TestMaking:
             sql.rows(f"CREATE VIEW x{number} AS SELECT * FROM {f'x{number - 1}' if number else 'orders'}")
         sql.rows("CREATE VIEW y AS SELECT * FROM x30")
         sql.fails("CREATE VIEW z AS SELECT * FROM y", "inside each other", "z")
+        sql.fails("CREATE VIEW z AS SELECT a.* FROM x30 AS a, y AS b", "inside each other", "z")
 
     def test_a_text_that_doubles_with_every_view(self, sql: SqlSession) -> None:
         for number in range(30):
