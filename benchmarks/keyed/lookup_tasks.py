@@ -105,6 +105,28 @@ def plyvel_many(folder: str, rows: int) -> dict[str, Any]:
     return _timed_many(lambda keys: [database.get(key.encode()) for key in keys], _chosen(rows))
 
 
+def rocksdb_get(folder: str, rows: int) -> dict[str, Any]:
+    """Single keys by RocksDB."""
+    return _timed(_rocksdb(folder, rows).get, [key.encode() for key in _chosen(rows)])
+
+
+def rocksdb_absent(folder: str, rows: int) -> dict[str, Any]:
+    """Keys that are not there, by RocksDB."""
+    return _timed(_rocksdb(folder, rows).get, [f"{key}x".encode() for key in _chosen(rows)])
+
+
+def lmdb_get(folder: str, rows: int) -> dict[str, Any]:
+    """Single keys by LMDB, in one transaction."""
+    with _lmdb(folder, rows).begin() as transaction:
+        return _timed(transaction.get, [key.encode() for key in _chosen(rows)])
+
+
+def lmdb_absent(folder: str, rows: int) -> dict[str, Any]:
+    """Keys that are not there, by LMDB, in one transaction."""
+    with _lmdb(folder, rows).begin() as transaction:
+        return _timed(transaction.get, [f"{key}x".encode() for key in _chosen(rows)])
+
+
 def _timed(get: Callable[[Any], object], keys: Sequence[Any]) -> dict[str, Any]:
     for key in keys:
         get(key)
@@ -156,6 +178,33 @@ def _leveldb(folder: str, rows: int) -> Any:
     return database
 
 
+def _rocksdb(folder: str, rows: int) -> Any:
+    library: Any = importlib.import_module("rocksdict")
+    options = library.Options(raw_mode=True)
+    options.create_if_missing(True)
+    table = library.BlockBasedOptions()
+    table.set_block_cache(library.Cache(256 << 20))
+    table.set_bloom_filter(10, False)
+    options.set_block_based_table_factory(table)
+    database = library.Rdict(str(Path(folder, "rocksdb")), options)
+    for batch in _batches(rows):
+        for key, value in zip(batch["k"].to_pylist(), batch["v"].to_pylist(), strict=True):
+            database[key.encode()] = value.encode()
+    database.flush()
+    database.compact_range(None, None)
+    return database
+
+
+def _lmdb(folder: str, rows: int) -> Any:
+    library: Any = importlib.import_module("lmdb")
+    database = library.open(str(Path(folder, "lmdb")), map_size=4 << 30, sync=False)
+    for batch in _batches(rows):
+        with database.begin(write=True) as transaction:
+            for key, value in zip(batch["k"].to_pylist(), batch["v"].to_pylist(), strict=True):
+                transaction.put(key.encode(), value.encode(), append=True)
+    return database
+
+
 if __name__ == "__main__":
     serve(
         lookup_get,
@@ -170,4 +219,8 @@ if __name__ == "__main__":
         plyvel_get,
         plyvel_absent,
         plyvel_many,
+        rocksdb_get,
+        rocksdb_absent,
+        lmdb_get,
+        lmdb_absent,
     )

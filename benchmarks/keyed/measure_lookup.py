@@ -1,6 +1,8 @@
-"""Rows served by key: `table.lookup()` beside LevelDB (plyvel), which is as small a store of keys as there is, and `table.get`.
+"""Rows served by key: `table.lookup()` beside LevelDB (plyvel), RocksDB (rocksdict) and LMDB, as far as they are installed, and
+`table.get`.
 
-Keys of 16 bytes, values of 100; everything is warm. LevelDB gives bytes, Lakelet a row as a dict of a dict with the key.
+Keys of 16 bytes, values of 100; everything is warm. The others give bytes, Lakelet bytes, or a row as a dict of a dict with the
+key. LMDB reads mapped pages within one transaction, without a cache of its own.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ _TASKS = (
     "strict_get_groups",
     "strict_many",
 )
-_PEERS = ("plyvel_get", "plyvel_absent", "plyvel_many")
+_PEERS = {
+    "plyvel": ("plyvel_get", "plyvel_absent", "plyvel_many"),
+    "rocksdict": ("rocksdb_get", "rocksdb_absent"),
+    "lmdb": ("lmdb_get", "lmdb_absent"),
+}
 
 
 def measure_lookup(scale: Scale) -> list[Result]:
-    """`table.lookup()`: single keys, absent keys, a thousand at once and a scan, against LevelDB and `table.get`."""
-    has_peer = importlib.util.find_spec("plyvel") is not None
-    names = (*_TASKS, *(_PEERS if has_peer else ()))
+    """`table.lookup()`: single keys, absent keys, a thousand at once, a scan; LevelDB, RocksDB, LMDB, `table.get`."""
+    peers = [name for name in _PEERS if importlib.util.find_spec(name) is not None]
+    names = (*_TASKS, *(task for peer in peers for task in _PEERS[peer]))
     found = best_of(
         scale.rounds, *(Contender(name, lambda number, task=name: _run(scale, task, number)) for name in names)
     )
@@ -42,7 +48,7 @@ def measure_lookup(scale: Scale) -> list[Result]:
         beside("get of a thousand keys by a handle, by the table", found["lookup_many"], found["strict_many"]),
         Result("rows of all keys by a handle", scanned, {}, rate, f"{rate:,.0f} rows/s", "", None),
     ]
-    if has_peer:
+    if "plyvel" in peers:
         results += [
             faster("single keys, LevelDB", get, found["plyvel_get"], 0.5),
             faster("bytes of single keys, LevelDB", found["lookup_bytes"], found["plyvel_get"], 1.0),
@@ -50,6 +56,12 @@ def measure_lookup(scale: Scale) -> list[Result]:
             faster("bytes of absent keys, LevelDB", found["lookup_bytes_absent"], found["plyvel_absent"], 1.0),
             faster("a thousand keys at once, LevelDB one by one", found["lookup_many"], found["plyvel_many"], 1.5),
         ]
+    for peer, shown, task in (("rocksdict", "RocksDB", "rocksdb"), ("lmdb", "LMDB", "lmdb")):
+        if peer in peers:
+            results += [
+                faster(f"bytes of single keys, {shown}", found["lookup_bytes"], found[f"{task}_get"], None),
+                faster(f"bytes of absent keys, {shown}", found["lookup_bytes_absent"], found[f"{task}_absent"], None),
+            ]
     return results
 
 

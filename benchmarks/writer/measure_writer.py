@@ -6,12 +6,15 @@ file and synced, one after the other. All of it is in one process, one after the
 
 from __future__ import annotations
 
-from benchmarks.benchmark import Result, Scale, beside, faster
+from benchmarks.benchmark import Result, Scale, beside, faster, under
 from benchmarks.rounds import Contender, best_of, run_task
 
 ROWS = 1_000_000
 BATCH = 1_000
 SINGLE = 2_000
+STREAMED = 10_000_000
+# Three memtables of 64 MB, what flushes and compactions hold, and the interpreter with its libraries.
+_MOST_MEGABYTES = 1_500
 
 
 def measure_writer(scale: Scale) -> list[Result]:
@@ -26,7 +29,10 @@ def measure_writer(scale: Scale) -> list[Result]:
             Contender(name, lambda number, task=name: _run(scale, task, number))
             for name in ("lakelet_threads", "sqlite_single", "fsync_each")
         ),
+        Contender("lakelet_streamed", lambda number: _run(scale, "lakelet_streamed", number)),
     )
+    streamed = found["lakelet_streamed"]
+    megabytes = streamed["peak_bytes"] / 1e6
     batches, synced, threads = found["lakelet_batches"], found["lakelet_synced"], found["lakelet_threads"]
     return [
         faster("batched puts, SQLite with synchronous=OFF", batches, found["sqlite_batches"], 1.0),
@@ -34,6 +40,14 @@ def measure_writer(scale: Scale) -> list[Result]:
         faster("durable single puts of 8 threads, an fsync for each row", threads, found["fsync_each"], 4.0),
         faster("durable single puts of 8 threads, SQLite's durable inserts", threads, found["sqlite_single"], None),
         beside("batched puts until all is committed, SQLite", batches, found["sqlite_batches"], "closed_seconds"),
+        under(
+            f"memory of {streamed['rows']:,} rows put and committed",
+            streamed,
+            megabytes,
+            _MOST_MEGABYTES,
+            f"{megabytes:,.0f} MB",
+            "MB",
+        ),
     ]
 
 
@@ -41,5 +55,6 @@ def _run(scale: Scale, task: str, number: int) -> dict[str, float]:
     folder = scale.folder / f"{task}-{number}"
     folder.mkdir()
     single = task in ("lakelet_threads", "sqlite_single", "fsync_each")
-    arguments = {"folder": str(folder), "rows": scale.of(SINGLE if single else ROWS)}
+    rows = SINGLE if single else STREAMED if task == "lakelet_streamed" else ROWS
+    arguments = {"folder": str(folder), "rows": scale.of(rows)}
     return run_task("writer/writer_tasks.py", task, arguments if single else {**arguments, "batch": BATCH})

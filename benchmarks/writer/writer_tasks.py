@@ -29,6 +29,18 @@ def lakelet_synced(folder: str, rows: int, batch: int) -> dict[str, Any]:
     return _lakelet(folder, rows, batch, "always")
 
 
+def lakelet_streamed(folder: str, rows: int, batch: int) -> dict[str, Any]:
+    """Batches that are made as they are put, until all rows are committed: memory is the writer's alone."""
+    writer = _writer(folder, "never")
+    value = pa.array(["v" * 100] * batch)
+    with timed() as timer:
+        for begin in range(0, rows, batch):
+            keys = [f"{number:016}" for number in range(begin, begin + batch)]
+            writer.put_many(pa.table({"k": keys, "v": value}))
+        writer.close()
+    return {**timer.taken, "rows": rows}
+
+
 def sqlite_batches(folder: str, rows: int, batch: int) -> dict[str, Any]:
     """The same into SQLite, a transaction for each batch, without a sync."""
     return _sqlite(folder, rows, batch, "OFF")
@@ -132,6 +144,7 @@ if __name__ == "__main__":
         sqlite_batches,
         lakelet_synced,
         sqlite_synced,
+        lakelet_streamed,
         lakelet_threads,
         sqlite_single,
         fsync_each,
