@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,8 @@ INSERT INTO keys (name, time_ms, note) VALUES (?, ?, ?) ON CONFLICT (name) DO UP
 SET number = (SELECT max(number) + 1 FROM keys), time_ms = excluded.time_ms, note = excluded.note
 WHERE excluded.time_ms > keys.time_ms
 """
+_FIND = "SELECT name, time_ms, note FROM keys WHERE name IN ({})"
+_ASKED_TOGETHER = 500
 _FIRST_VALID = "SELECT number FROM keys WHERE time_ms > ? ORDER BY number LIMIT 1"
 
 
@@ -65,15 +67,18 @@ class KeyFile:
                 first = last + 1 if valid is None else valid[0]
                 transaction.execute("DELETE FROM keys WHERE number < ?", (max(first, last - self._most_keys + 1),))
 
-    def find(self, name: bytes, now_ms: int) -> WalKey | None:
-        """A name that is kept and valid."""
+    def find(self, names: Sequence[bytes], now_ms: int) -> dict[bytes, WalKey]:
+        """Those of some names that are kept and valid."""
+        found: list[tuple[bytes, int, bytes]] = []
         with self._lock, self._errors():
             if self._reader is None:
                 if not os.path.exists(self._path):
-                    return None
+                    return {}
                 self._reader = self._connected()
-            found = self._reader.execute("SELECT time_ms, note FROM keys WHERE name = ?", (name,)).fetchone()
-        return None if found is None or not is_valid(found[0], now_ms) else WalKey(name, found[0], found[1])
+            for first in range(0, len(names), _ASKED_TOGETHER):
+                asked = names[first : first + _ASKED_TOGETHER]
+                found += self._reader.execute(_FIND.format(", ".join("?" * len(asked))), asked).fetchall()
+        return {name: WalKey(name, time_ms, note) for name, time_ms, note in found if is_valid(time_ms, now_ms)}
 
     def close(self) -> None:
         """Close the file; once is enough."""

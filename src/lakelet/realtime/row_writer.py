@@ -122,18 +122,16 @@ class RowWriter:
             for piece in encoder.batches(data):
                 encoder.encode(piece)
 
-    def find_key(self, name: bytes) -> WalKey | None:
-        """The write of this name, if it was made within the last day; None where there is none."""
+    def find_keys(self, names: Sequence[bytes]) -> dict[bytes, WalKey]:
+        """The writes of these names that were made within the last day."""
         self._log.check_usable()
-        now = self._home.clock.now_ms()
+        now, found = self._home.clock.now_ms(), dict[bytes, WalKey]()
         with self._memtables.changed:
-            found = next(
-                (one.write_keys[name] for one in reversed(self._memtables.all) if name in one.write_keys), None
-            )
-        if found is not None and is_valid(found.time_ms, now):
-            return found
+            for memtable in self._memtables.all:
+                found.update((name, memtable.write_keys[name]) for name in names if name in memtable.write_keys)
+        found = {name: key for name, key in found.items() if is_valid(key.time_ms, now)}
         # After memory: names are kept in the file before their memtable is gone.
-        return self._folder.keys.find(name, now)
+        return {**self._folder.keys.find([name for name in names if name not in found], now), **found}
 
     def put_if_absent(self, row: Mapping[str, object]) -> bool:
         """Insert a row unless there is one with its key; whether it was inserted. No other call of this writer comes between the

@@ -117,7 +117,7 @@ class IngestLane:
         one, all others together."""
         if not any(unit.key is not None or isinstance(unit.records, pa.Table) for unit in group):
             return self._record_outcomes(group)
-        found = {id(unit): known for unit in group if (known := self._known(unit)) is not None}
+        found = self._known(group)
         for unit in group:
             if id(unit) not in found and isinstance(unit.records, pa.Table):
                 found[id(unit)] = self._arrow_outcome(unit)
@@ -125,12 +125,23 @@ class IngestLane:
         found.update(zip(map(id, others), self._record_outcomes(others), strict=True))
         return [found[id(unit)] for unit in group]
 
-    def _known(self, unit: WriteUnit) -> _Outcome | None:
-        """The outcome of a request whose key is known, None for any other."""
+    def _known(self, group: Sequence[WriteUnit]) -> dict[int, _Outcome]:
+        """The outcomes of requests whose keys are known, by the unit; an error for all with a key where nobody can tell."""
+        keyed = [(unit, unit.key) for unit in group if unit.key is not None]
+        if not keyed:
+            return {}
         try:
-            return None if unit.key is None else self.ingest.first_answer(unit.key)
+            kept = self.ingest.kept_keys([key for _, key in keyed])
         except Exception as error:
-            return error
+            return {id(unit): error for unit, _ in keyed}
+        found: dict[int, _Outcome] = {}
+        for unit, key in keyed:
+            if key.name in kept:
+                try:
+                    found[id(unit)] = key.first_answer(kept[key.name])
+                except Exception as error:
+                    found[id(unit)] = error
+        return found
 
     def _arrow_outcome(self, unit: WriteUnit) -> _Outcome:
         """Write Arrow rows as they are if they fit, else as records."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakelet.clock import Clock
 from lakelet.cluster.hybrid_clock import HybridClock
 from lakelet.errors import ConflictError, InvalidError, TooLargeError, UnavailableError
+from lakelet.format.wal.wal_group import WalKey
 from lakelet.model.schema import TableSchema
 from lakelet.options import MEMTABLE_SIZE, SEQUENCE_FIELD, TableOptions
 from lakelet.service.ingest.fitting_rows import fitting_rows
@@ -23,7 +24,7 @@ from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.tables.served_table import OpenTable, is_attached
 from lakelet.service.tables.table_config import config_of
 from lakelet.service.tables.table_layout import SEQUENCE
-from lakelet.service.values import Record, WriteResult
+from lakelet.service.values import Record
 
 # Another process may alter the table between two looks at it; that it does so again and again is no longer by chance.
 _MOST_LOOKS = 10
@@ -41,10 +42,9 @@ class TableIngest:
         # Deletions of append tables and groups of rows take turns.
         self.turn = threading.Lock()
 
-    def first_answer(self, key: UnitKey) -> WriteResult | None:
-        """The answer to an earlier request under a key, None where there was none; AlreadyExistsError where it was another."""
-        kept = self.opened.open_writer().find_key(key.name)
-        return None if kept is None else key.first_answer(kept)
+    def kept_keys(self, keys: Sequence[UnitKey]) -> dict[bytes, WalKey]:
+        """What the log has kept of earlier requests under these keys, by their names."""
+        return self.opened.open_writer().find_keys([key.name for key in keys])
 
     def write_fitting(self, rows: pa.Table, unit: WriteUnit) -> bool:
         """Write rows with id, timestamp and payload, if they fit the table's columns as they are; whether they did."""
