@@ -24,7 +24,7 @@ class HybridClock:
         self._next = 0
 
     def take(self, count: int = 1) -> int:
-        """The first of so many consecutive numbers that nobody else is given here."""
+        """The first of `count` consecutive numbers that nobody else is given here."""
         now = self._clock.now_ms() << _COUNTER_BITS
         with self._lock:
             first = max(self._next, now)

@@ -15,13 +15,11 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock, SystemClock
 from lakelet.cluster.hybrid_clock import HybridClock
-from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import InvalidError, LakeletError, NotFoundError, OverloadedError, UnavailableError
 from lakelet.service.access.caller import ADMIN, EVERY_TABLE, READ, WRITE, Caller
 from lakelet.service.ingest.flush_callbacks import FlushCallback, FlushCallbacks
@@ -60,21 +58,16 @@ from lakelet.service.values import (
 )
 
 if TYPE_CHECKING:
-    from lakelet.cluster.membership import Membership
-    from lakelet.realtime.read.pinned_memtables import PinnedMemtable
     from lakelet.service.backup.served_backups import ServedBackups
-    from lakelet.service.peers.peers import Peers
+    from lakelet.service.peers.shared_tables import SharedTables
     from lakelet.service.query.query_engine import QueryEngine, QueryRequest
     from lakelet.service.query.query_result import QueryResult
-    from lakelet.service.query.served_table import OtherWriters
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _THREADS = 16
 # Threads for each query that may run, and queries that may run or wait for each: fewer, so that some threads are always free.
 _QUERY_THREADS, _MOST_STARTING = 4, 3
-# How often a node looks for tables that others have created or dropped; one that is asked for is looked for at once.
-_FOLLOW_SECONDS = 5
 
 
 class Service:
@@ -113,32 +106,29 @@ class Service:
         self._engine_made = threading.Lock()
         self._started = False
         self._stopping = False
-        self._members: Membership | None = None
-        self._peers: Peers | None = None
+        # The side that other nodes see; None where there are none.
+        self.shared: SharedTables | None = None
         self._committed = False
-        self._following: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     # ------------------------------------------------------------------ life
 
-    def join(self, members: Membership, peers: Peers) -> None:
-        """Be a node of a cluster, from the start on: `members` are its nodes, `peers` asks those that are not this one."""
-        self._members, self._peers = members, peers
+    def join(self, shared: SharedTables) -> None:
+        """Be a node of a cluster, from the start on."""
+        self.shared = shared
 
     async def start(self) -> None:
         """Load the served tables; rows that a crash left in logs are committed."""
-        self._loop = asyncio.get_running_loop()
         if self.backups is not None:
-            await self._in_thread(self.backups.finish_restorations)
-        await self._in_thread(self.tables.load)
+            await self.in_thread(self.backups.finish_restorations)
+        await self.in_thread(self.tables.load)
         if self.callbacks:
-            await self._in_thread(self._catch_up)
+            await self.in_thread(self._catch_up)
         self.ingest.start()
         self.retention.start()
         if self.backups is not None:
-            await self._in_thread(self.backups.start)
-        if self._peers is not None:
-            self._following = self._loop.create_task(self._follow_tables())
+            await self.in_thread(self.backups.start)
+        if self.shared is not None:
+            self.shared.start()
         self._started = True
 
     async def commit_all(self) -> None:
@@ -147,11 +137,11 @@ class Service:
         if self._committed:
             return
         self._committed = True
-        if self._following is not None:
-            self._following.cancel()
+        if self.shared is not None:
+            self.shared.stop()
         self.retention.stop()
         await self.ingest.stop()
-        for name, error in await self._in_thread(self.tables.close):
+        for name, error in await self.in_thread(self.tables.close):
             _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
 
     async def stop(self) -> None:
@@ -161,11 +151,11 @@ class Service:
         self._stopping = True
         await self.commit_all()
         if self.callbacks:
-            await self._in_thread(self._catch_up)
+            await self.in_thread(self._catch_up)
         if self.backups is not None:
-            await self._in_thread(self.backups.stop)
+            await self.in_thread(self.backups.stop)
         if self._engine is not None:
-            await self._in_thread(self._engine.close)
+            await self.in_thread(self._engine.close)
         self._query_threads.shutdown(wait=False)
         self._threads.shutdown(wait=False)
 
@@ -176,12 +166,8 @@ class Service:
         caller.check(WRITE, request.table)
         self._check_running()
         await self.know(request.table)
-        if self._peers is not None and self._peers.are_there:
-            done = await self._peers.forward(request, caller.name)
-            if done is not None:
-                return done
-            if not self._peers.owns(request):
-                return await self._in_order(request.table, lambda: self.write_owned(request, caller.name))
+        if self.shared is not None:
+            return await self.shared.write(request, caller.name)
         return await self.write_owned(request, caller.name)
 
     async def write_owned(self, request: WriteRequest, caller: str) -> WriteResult:
@@ -197,15 +183,17 @@ class Service:
         self._check_running()
         await self.know(request.table)
         key = unit_key(caller.name, request.idempotency_key)
-        return await self._in_order(request.table, lambda: self.ingest.write_batch(request, key))
+        if self.shared is None:
+            return await self.ingest.write_batch(request, key)
+        return await self.shared.in_order(request.table, lambda: self.ingest.write_batch(request, key))
 
     async def get_rows(self, request: RowRequest, caller: Caller) -> list[dict[str, Any]]:
         """The records of an id as JSON values, those that are buffered included."""
         caller.check(READ, request.table)
         await self.know(request.table)
         opened = self.tables.open(request.table)
-        others = self._other_writers()
-        return await self._in_thread(find_records, opened, request.id, others)
+        others = None if self.shared is None else self.shared.buffers
+        return await self.in_thread(find_records, opened, request.id, others)
 
     async def delete_rows(self, request: RowRequest, caller: Caller) -> int:
         """Delete the records of an id; how many there were."""
@@ -213,14 +201,14 @@ class Service:
         self._check_running()
         await self.know(request.table)
         ingest = self.ingest.lane(request.table).ingest
-        if self._peers is not None:
+        if self.shared is not None:
             # A deletion finds what is committed: rows that other nodes have acknowledged are to go, too.
-            await self._peers.flush(request.table)
+            await self.shared.peers.flush(request.table)
 
         async def delete() -> int:
-            return await self._in_thread(delete_records, ingest, request.id)
+            return await self.in_thread(delete_records, ingest, request.id)
 
-        deleted = await self._in_order(request.table, delete)
+        deleted = await (delete() if self.shared is None else self.shared.in_order(request.table, delete))
         self._flushed(ingest)
         return deleted
 
@@ -253,7 +241,7 @@ class Service:
     async def cancel_query(self, request_id: str) -> None:
         """Interrupt the query of a request, where one runs."""
         if self._engine is not None:
-            await self._in_thread(self._engine.cancel, request_id)
+            await self.in_thread(self._engine.cancel, request_id)
 
     # ------------------------------------------------------------------ tables
 
@@ -262,24 +250,24 @@ class Service:
         caller.check(ADMIN, request.table_name)
         self._check_running()
         await self.know(request.table_name)
-        return await self._in_thread(self._create, request)
+        return await self.in_thread(self._create, request)
 
     async def list_tables(self, pattern: str, caller: Caller) -> list[DescribedTable]:
         """The tables that the caller may read, whose names match a pattern of `*` and `?`; all for an empty one."""
-        return await self._in_thread(self._list, pattern, caller)
+        return await self.in_thread(self._list, pattern, caller)
 
     async def describe_table(self, name: str, caller: Caller) -> DescribedTable:
         """A table with its configuration and statistics."""
         caller.check(READ, name)
         await self.know(name)
-        return await self._in_thread(self._describe, self.tables.open(name))
+        return await self.in_thread(self._describe, self.tables.open(name))
 
     async def alter_table(self, request: AlterTableRequest, caller: Caller) -> TableInfo:
         """Change the configuration or status of a table."""
         caller.check(ADMIN, request.table_name)
         self._check_running()
         await self.know(request.table_name)
-        info = await self._in_thread(lambda: self._info(self.tables.alter(request)))
+        info = await self.in_thread(lambda: self._info(self.tables.alter(request)))
         if info.config.backup_enabled:
             self._have_copied(self.tables.open(request.table_name))
         return info
@@ -290,8 +278,8 @@ class Service:
         self._check_running()
         await self.know(request.table_name)
         await self.ingest.leave(request.table_name)
-        leave = None if self._peers is None else partial(self._leave_elsewhere, request.table_name)
-        answer = await self._in_thread(self.tables.drop, request, leave)
+        leave = None if self.shared is None else self.shared.leaving(request.table_name)
+        answer = await self.in_thread(self.tables.drop, request, leave)
         self.stored_stats.forget(request.table_name)
         return answer
 
@@ -301,19 +289,19 @@ class Service:
         """Copy a table to the backup store, or what of it may hold an id or a day; buffered rows are committed first."""
         caller.check(ADMIN, request.table)
         self._check_running()
-        return await self._in_thread(self._existing_backups().trigger, request)
+        return await self.in_thread(self._existing_backups().trigger, request)
 
     async def recover(self, request: BackupRequest, caller: Caller) -> BackupResult:
         """Restore missing and damaged files of a table from its backup, or the whole of a table that is gone."""
         caller.check(ADMIN, request.table)
         self._check_running()
-        done = await self._in_thread(self._existing_backups().recover, request)
+        done = await self.in_thread(self._existing_backups().recover, request)
         self.stored_stats.forget(request.table)
         return done
 
     async def list_backups(self, caller: Caller) -> list[BackupInfo]:
         """The backups of the tables that the caller may read."""
-        found = await self._in_thread(self._existing_backups().list)
+        found = await self.in_thread(self._existing_backups().list)
         return [
             BackupInfo(
                 name,
@@ -329,7 +317,7 @@ class Service:
     async def verify_backup(self, table: str, caller: Caller) -> BackupCheck:
         """Read all files of a table's backup and compare them with their checksums."""
         caller.check(ADMIN, table)
-        found = await self._in_thread(self._existing_backups().verify, table)
+        found = await self.in_thread(self._existing_backups().verify, table)
         return BackupCheck(found.files, found.bytes, found.problems)
 
     # ------------------------------------------------------------------ the service itself
@@ -349,7 +337,7 @@ class Service:
         failing.update({f"rows.{name}": error for name, error in self.ingest.failing.items()})
         # Requests for other tables are answered as ever.
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
-        if self._members is not None and (problem := self._members.problem()) is not None:
+        if self.shared is not None and (problem := self.shared.members.problem()) is not None:
             details["cluster"] = problem
         if self.backups is not None:
             # Rows are safe where they are: a backup that is late takes no request away.
@@ -376,11 +364,8 @@ class Service:
     async def nodes(self, caller: Caller) -> list[Node]:
         """The nodes of the cluster."""
         caller.check(READ, EVERY_TABLE)
-        if self._members is not None:
-            return [
-                Node(one.id, one.rest_address or one.address, one.status, one.heartbeat_ms * 1000)
-                for one in self._members.nodes()
-            ]
+        if self.shared is not None:
+            return self.shared.nodes()
         settings = self.settings
         status = "stopping" if self._stopping else "active"
         return [Node("local", f"{settings.host}:{settings.port}", status, self.clock.now_ms() * 1000)]
@@ -389,30 +374,14 @@ class Service:
         """How much this node has to do, for other nodes and people."""
         return {"tables": float(len(self.tables.names())), "buffered_records": float(self._buffered())}
 
-    # ------------------------------------------------------------------ what other nodes ask
-
-    async def pin_buffers(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
-        """The identity of a table, and the rows that this node has acknowledged and may not have committed."""
-        if not self._started:
-            # What a crash left in logs is being committed: until then nobody can tell what is missing.
-            raise UnavailableError("the node is starting")
-        return await self._in_thread(self._pin, table)
-
-    async def flush_table(self, table: str) -> None:
-        """Commit what this node has buffered of a table."""
-        opened = self.tables.try_open(table)
-        if opened is not None and opened.writer is not None:
-            await self._in_thread(opened.writer.flush)
-
-    async def leave_table(self, table: str, *, is_deleted: bool) -> None:
-        """Commit what this node has buffered of a table that another node drops, and serve it no more."""
-        await self.ingest.leave(table)
-        await self._in_thread(lambda: self.tables.leave(table, is_deleted=is_deleted))
-        self.stored_stats.forget(table)
-
     # ------------------------------------------------------------------ inside
 
-    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+    async def know(self, table: str) -> None:
+        """Find a table that another node has created meanwhile."""
+        if self.shared is not None:
+            await self.shared.know(table)
+
+    async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
     async def _in_query_thread(self, function: Callable[..., T], *arguments: object) -> T:
@@ -433,24 +402,14 @@ class Service:
         try:
             return await start()
         except NotFoundError:
-            if self._peers is None or not await self._in_thread(self.tables.load_new):
+            if self.shared is None or not await self.shared.load_new():
                 raise
             return await start()
-
-    async def _in_order(self, table: str, write: Callable[[], Awaitable[T]]) -> T:
-        """Write here what other nodes may write, too: of a table with a primary key, the later write is to win everywhere."""
-        opened = self.tables.open(table)
-        if self._peers is None or not self._peers.are_there or not opened.schema.primary_keys:
-            return await write()
-        await self._peers.exchange_clocks()
-        done = await write()
-        await self._peers.exchange_clocks()
-        return done
 
     async def _started_engine(self) -> QueryEngine:
         self._check_running()
         if self._engine is None:
-            return await self._in_thread(self._new_engine)
+            return await self.in_thread(self._new_engine)
         return self._engine
 
     async def _streamed(self, first: bytes, parts: Iterator[bytes]) -> AsyncGenerator[bytes]:
@@ -462,6 +421,11 @@ class Service:
         finally:
             # Closing the generator ends the query, also where the client went away.
             await self._in_query_thread(close_parts, parts)
+
+    @property
+    def has_started(self) -> bool:
+        """Whether what a crash left in logs is committed."""
+        return self._started
 
     @property
     def is_running(self) -> bool:
@@ -504,26 +468,9 @@ class Service:
 
         with self._engine_made:
             if self._engine is None:
-                self._engine = QueryEngine(self.lake, self.tables, self._query_limits(), others=self._other_writers())
+                others = None if self.shared is None else self.shared.buffers
+                self._engine = QueryEngine(self.lake, self.tables, QueryLimits.of(self.settings), others=others)
             return self._engine
-
-    def _other_writers(self) -> OtherWriters | None:
-        if self._peers is None or self._loop is None:
-            return None
-        from lakelet.service.peers.peer_buffers import PeerBuffers  # noqa: PLC0415 - a single node needs none of it.
-
-        return PeerBuffers(self._peers, self._loop, strict=self.settings.query_strict)
-
-    def _query_limits(self) -> QueryLimits:
-        settings = self.settings
-        return QueryLimits(
-            seconds=settings.query_seconds,
-            rows=settings.query_rows,
-            bytes=settings.query_bytes,
-            running=settings.query_running,
-            memory_limit=settings.query_memory or "",
-            slow_seconds=settings.slow_query_seconds,
-        )
 
     def _create(self, request: CreateTableRequest) -> tuple[TableInfo, bool]:
         opened, is_new = self.tables.create(request)
@@ -545,33 +492,6 @@ class Service:
     def _info(self, opened: OpenTable) -> TableInfo:
         last = self.stored_stats.last_write(opened)
         return TableInfo(opened.name, opened.config, opened.created_at, last, opened.status)
-
-    def _pin(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
-        opened = self.tables.try_open(table)
-        writer = None if opened is None else opened.writer
-        if opened is None or writer is None:
-            return "", ()
-        return table_identity(opened.table.home), writer.pin()
-
-    def _leave_elsewhere(self, table: str, is_deleted: bool) -> None:
-        """In a thread: have all other nodes let go of a table."""
-        if self._peers is not None and self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._peers.leave(table, is_deleted=is_deleted), self._loop).result()
-
-    async def know(self, table: str) -> None:
-        """Find a table that another node has created meanwhile."""
-        if self._peers is not None and self.tables.try_open(table) is None:
-            await self._in_thread(self.tables.find, table)
-
-    async def _follow_tables(self) -> None:
-        while True:
-            await asyncio.sleep(_FOLLOW_SECONDS)
-            try:
-                await self._in_thread(self.tables.follow)
-                if self._peers is not None:
-                    await self._peers.exchange_clocks()
-            except Exception as error:
-                _LOG.warning("tables of other nodes cannot be looked for: %s", error)
 
     def _buffered(self) -> int:
         return sum(opened.buffered_records for opened in self.tables.all())

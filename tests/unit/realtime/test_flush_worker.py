@@ -11,7 +11,7 @@ from lakelet.realtime import flush_worker
 from lakelet.table.write import committed_write
 from lakelet.table.write.committed_write import CommittedWrite
 from lakelet.table.write.table_write import TableWrite
-from tests.unit.realtime.written_table import WrittenTable, sorted_rows
+from tests.unit.realtime.written_table import WAIT_SECONDS, WrittenTable, sorted_rows
 
 SMALL = {"memtable.size": "300 b", "memtable.flush-threshold": "0.1", "memtable.max-number": "4"}
 
@@ -134,3 +134,35 @@ def test_elsewhere_a_flush_begins_at_its_turn(
     ids = [one["id"] for one in written.table.scan().to_arrow().to_pylist()]
     assert (ids if not options else sorted(ids)) == list(range(6))
     assert writer.status().failed_flushes == 0
+
+
+def test_a_flush_without_room_holds_up_no_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = WrittenTable(tmp_path, options={"bucket": "2"})
+    begun, go, flush = threading.Event(), threading.Event(), flush_worker.flush_memtable
+
+    def waits(*arguments: object) -> object:
+        begun.set()
+        assert go.wait(WAIT_SECONDS)
+        return flush(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(flush_worker, "flush_memtable", waits)
+    with written.writer({"memtable.wait-timeout": f"{WAIT_SECONDS} s"}) as writer:
+        flushes = []
+        for number in range(3):
+            writer.put(row(number, "a"))
+            flushes.append(threading.Thread(target=writer.flush))
+            flushes[-1].start()
+            if number < 2:
+                with writer._memtables.changed:
+                    assert writer._memtables.changed.wait_for(
+                        lambda wanted=number + 2: len(writer._memtables.all) == wanted, WAIT_SECONDS
+                    )
+        # Three memtables, the third flush waits for room, and the active one takes rows.
+        for number in range(3, 20):
+            writer.put(row(number, "a"))
+        assert begun.wait(WAIT_SECONDS)
+        assert len(writer.status().memtables) == 3
+        go.set()
+        for thread in flushes:
+            thread.join()
+    assert len(written.rows()) == 20

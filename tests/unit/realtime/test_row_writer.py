@@ -125,37 +125,6 @@ def test_without_room_a_put_waits_and_is_refused(written: WrittenTable, monkeypa
     assert written.rows() == [(0, "a", 0.0), (1, "a", 0.5), (2, "a", 1.0)]
 
 
-def test_a_flush_without_room_holds_up_no_put(written: WrittenTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go, flush = threading.Event(), threading.Event(), flush_worker.flush_memtable
-
-    def waits(*arguments: object) -> object:
-        begun.set()
-        assert go.wait(WAIT_SECONDS)
-        return flush(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(flush_worker, "flush_memtable", waits)
-    with written.writer({"memtable.wait-timeout": f"{WAIT_SECONDS} s"}) as writer:
-        flushes = []
-        for number in range(3):
-            writer.put(row(number))
-            flushes.append(threading.Thread(target=writer.flush))
-            flushes[-1].start()
-            if number < 2:
-                with writer._memtables.changed:
-                    assert writer._memtables.changed.wait_for(
-                        lambda wanted=number + 2: len(writer._memtables.all) == wanted, WAIT_SECONDS
-                    )
-        # Three memtables, the third flush waits for room, and the active one takes rows.
-        for number in range(3, 20):
-            writer.put(row(number))
-        assert begun.wait(WAIT_SECONDS)
-        assert len(writer.status().memtables) == 3
-        go.set()
-        for thread in flushes:
-            thread.join()
-    assert len(written.rows()) == 20
-
-
 def test_a_failed_flush_keeps_the_rows_and_is_repeated(written: WrittenTable, monkeypatch: pytest.MonkeyPatch) -> None:
     flush, failures = flush_worker.flush_memtable, [UnavailableError("away"), ValueError("a defect")]
 

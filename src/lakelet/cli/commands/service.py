@@ -14,6 +14,24 @@ KeysFileOption = Annotated[
     str | None,
     typer.Option("--keys-file", metavar="FILE", help="The file of API keys; by default in the warehouse."),
 ]
+MostBodyBytesOption = Annotated[
+    int | None, typer.Option("--most-body-bytes", metavar="N", help="The largest body of a request.")
+]
+DrainSecondsOption = Annotated[
+    int | None, typer.Option("--drain-seconds", metavar="N", help="How long requests may take after SIGTERM.")
+]
+RedisOption = Annotated[
+    str | None,
+    typer.Option("--redis", metavar="URL", help="Be a node of the cluster that this Redis holds together."),
+]
+NodeAddressOption = Annotated[
+    str | None,
+    typer.Option("--node-address", metavar="HOST:PORT", help="By which other nodes reach this one's gRPC."),
+]
+PeerSecretFileOption = Annotated[
+    str | None,
+    typer.Option("--peer-secret-file", metavar="FILE", help="The secret by which nodes know one another."),
+]
 TlsCertificateOption = Annotated[
     str | None, typer.Option("--tls-certificate", metavar="FILE", help="The certificate (PEM); both servers use TLS.")
 ]
@@ -51,18 +69,9 @@ def serve(
     wal_folder: Annotated[
         str | None, typer.Option("--wal-folder", metavar="FOLDER", help="Where write-ahead logs are kept.")
     ] = None,
-    redis: Annotated[
-        str | None,
-        typer.Option("--redis", metavar="URL", help="Be a node of the cluster that this Redis holds together."),
-    ] = None,
-    node_address: Annotated[
-        str | None,
-        typer.Option("--node-address", metavar="HOST:PORT", help="By which other nodes reach this one's gRPC."),
-    ] = None,
-    peer_secret_file: Annotated[
-        str | None,
-        typer.Option("--peer-secret-file", metavar="FILE", help="The secret by which nodes know one another."),
-    ] = None,
+    redis: RedisOption = None,
+    node_address: NodeAddressOption = None,
+    peer_secret_file: PeerSecretFileOption = None,
     backup: Annotated[
         str | None,
         typer.Option(
@@ -86,12 +95,8 @@ def serve(
     tls_key: TlsKeyOption = None,
     tls_client_ca: TlsClientCaOption = None,
     audit_file: AuditFileOption = None,
-    most_body_bytes: Annotated[
-        int | None, typer.Option("--most-body-bytes", metavar="N", help="The largest body of a request.")
-    ] = None,
-    drain_seconds: Annotated[
-        int | None, typer.Option("--drain-seconds", metavar="N", help="How long requests may take after SIGTERM.")
-    ] = None,
+    most_body_bytes: MostBodyBytesOption = None,
+    drain_seconds: DrainSecondsOption = None,
     log_level: Annotated[str | None, typer.Option("--log-level", help="debug, info, warning or error.")] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the settings that would hold, and end.")

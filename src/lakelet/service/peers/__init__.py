@@ -1,1 +1,1 @@
-"""What the nodes of a cluster ask one another: rows that are not committed yet, and to let go of a table."""
+"""What the nodes of a cluster ask one another: rows that are not committed yet, and to serve a table no more."""

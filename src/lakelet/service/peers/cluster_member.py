@@ -20,6 +20,7 @@ from lakelet.realtime.settings import wal_path
 from lakelet.service.access.access import is_loopback
 from lakelet.service.peers.peer_access import PeerAccess, read_secret
 from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
+from lakelet.service.peers.shared_tables import SharedTables
 from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
@@ -64,7 +65,7 @@ class ClusterMember:
         )
         credentials = None if self._tls is None else _credentials(self._tls, settings.peer_ca)
         self._peers = Peers(self._members, self.access, self._service.order, credentials=credentials)
-        self._service.join(self._members, self._peers)
+        self._service.join(SharedTables(self._service, self._members, self._peers))
 
     async def register(self) -> None:
         """Let other nodes know of this one."""

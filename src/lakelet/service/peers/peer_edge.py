@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from lakelet.error_codes import codes_of
-from lakelet.errors import InternalError, LakeletError, OverloadedError
+from lakelet.errors import InternalError, LakeletError, OverloadedError, UnavailableError
 from lakelet.protos.message_types import message_class
 from lakelet.service.grpc.rpc_calls import Call
 from lakelet.service.peers.forward_lane import NOT_TAKEN
 from lakelet.service.peers.pinned_rows import messages_of
+from lakelet.service.peers.shared_tables import SharedTables
 from lakelet.service.service import Service
 from lakelet.service.values import Record, RequestKey, WriteRequest, WriteResult
 
@@ -33,9 +34,15 @@ class PeerEdge:
     def __init__(self, service: Service) -> None:
         self._service = service
 
+    @property
+    def _shared(self) -> SharedTables:
+        if self._service.shared is None:
+            raise UnavailableError("the node is starting")
+        return self._service.shared
+
     async def pin_buffers(self, message: Any, _: Call) -> AsyncIterator[Any]:
         """The rows of a table that are not known to be committed."""
-        identity, pinned = await self._service.pin_buffers(message.table)
+        identity, pinned = await self._shared.pin_buffers(message.table)
         for one in messages_of(identity, pinned):
             yield one
 
@@ -65,12 +72,12 @@ class PeerEdge:
 
     async def flush_table(self, message: Any, _: Call) -> Any:
         """Commit what is buffered of a table."""
-        await self._service.flush_table(message.table)
+        await self._shared.flush_table(message.table)
         return message_class("lakelet.peer.v1.TableResponse")()
 
     async def leave_table(self, message: Any, _: Call) -> Any:
         """Commit what is buffered of a table, and serve it no more."""
-        await self._service.leave_table(message.table, is_deleted=message.is_deleted)
+        await self._shared.leave_table(message.table, is_deleted=message.is_deleted)
         return message_class("lakelet.peer.v1.TableResponse")()
 
 

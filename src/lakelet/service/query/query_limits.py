@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Self
 
 from lakelet.errors import InvalidError
+from lakelet.service.settings import ServiceSettings
 
 
 class QueryLimitError(InvalidError):
@@ -38,6 +40,18 @@ class QueryLimits:
             least = 0 if field.name in ("threads", "wait_seconds", "slow_seconds") else 1e-9
             if not isinstance(value, str) and value < least:
                 raise InvalidError(f"query limit {field.name!r}: expected a number above 0, found {value!r}")
+
+    @classmethod
+    def of(cls, settings: ServiceSettings) -> Self:
+        """The limits that the settings of a process name."""
+        return cls(
+            seconds=settings.query_seconds,
+            rows=settings.query_rows,
+            bytes=settings.query_bytes,
+            running=settings.query_running,
+            memory_limit=settings.query_memory or "",
+            slow_seconds=settings.slow_query_seconds,
+        )
 
     def engine_settings(self) -> dict[str, str]:
         """The settings of DuckDB that hold for all queries together."""

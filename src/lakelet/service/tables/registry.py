@@ -5,7 +5,7 @@
     drop    its rows are committed, its service.* options removed; with cascade: status deleting, then its files
 
 Nothing is remembered beside the warehouse, so that a restart, or another process, finds the same tables. Where several nodes
-serve one warehouse, `find` and `follow` bring in what another node created, and let go of what it dropped.
+serve one warehouse, `find` and `follow` bring in what another node created, and release what it dropped.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class TableRegistry:
             return len(self._tables) > before
 
     def follow(self) -> None:
-        """Serve what other nodes have created or attached, and let go of what they have dropped."""
+        """Serve what other nodes have created or attached, and release what they have dropped."""
         self.load_new()
         for opened in self.all():
             try:
@@ -276,7 +276,7 @@ class TableRegistry:
             return opened
 
     def drop(self, request: DropTableRequest, leave: Callable[[bool], None] | None = None) -> DropTableResult:
-        """Stop serving a table; with `cascade` delete it. `leave` has other nodes let go of it, told whether it is deleted."""
+        """Stop serving a table; with `cascade` delete it. `leave` has other nodes release it, told whether it is deleted."""
         with self._changes:
             opened = self._tables.get(request.table_name)
             if opened is None:

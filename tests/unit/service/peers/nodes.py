@@ -18,6 +18,7 @@ from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.ingest.record import record_of
 from lakelet.service.peers.peer_access import PeerAccess
 from lakelet.service.peers.peers import Peers
+from lakelet.service.peers.shared_tables import SharedTables
 from lakelet.service.query.query_engine import QueryRequest
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
@@ -75,7 +76,7 @@ class Node:
 
     service: Service
     server: GrpcServer
-    peers: Peers
+    shared: SharedTables
 
     async def create(self, name: str, **properties: str) -> None:
         config = TableConfig(properties=properties)
@@ -114,7 +115,8 @@ async def cluster(
             clock = (clocks or {}).get(name) or SystemClock()
             service = Service(connect(known.warehouse), known, clock)
             peers = Peers(members, access, service.order, seconds=60)
-            service.join(members, peers)
+            shared = SharedTables(service, members, peers)
+            service.join(shared)
             server = GrpcServer(service, Access(None), peer_access=access)
             port = await server.start("127.0.0.1", 0)
             town.nodes[name] = ClusterNode(name, f"127.0.0.1:{port}")
@@ -122,5 +124,5 @@ async def cluster(
             stack.push_async_callback(peers.close)
             stack.push_async_callback(server.stop, 0)
             stack.push_async_callback(service.stop)
-            nodes.append(Node(service, server, peers))
+            nodes.append(Node(service, server, shared))
         yield town, nodes

@@ -129,7 +129,7 @@ def test_the_later_write_of_a_key_wins_with_clocks_apart(tmp_path: Path, seed: i
                         found = await node.service.delete_rows(RowRequest("users", ids[0]), ANYBODY)
                         assert found == (expected.pop(ids[0], None) is not None)
                     case "flush":
-                        await node.service.flush_table("users")
+                        await node.shared.flush_table("users")
                     case _:
                         got = json.loads(await node.rows("SELECT id, payload.n AS n FROM users"))
                         assert {row["id"]: row["n"] for row in got} == expected

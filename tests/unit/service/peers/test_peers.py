@@ -28,10 +28,10 @@ def test_rows_of_every_node_are_seen_by_every_node(tmp_path: Path) -> None:
             # Nobody has told the others of the table, nor of its payload.
             await two.write("users", "b", n=2, town="Bonn")
             assert [await _ids(node, "users") for node in nodes] == [["a", "b"]] * 3
-            await one.service.flush_table("users")
+            await one.shared.flush_table("users")
             assert [await _ids(node, "users") for node in nodes] == [["a", "b"]] * 3
             await three.write("users", "c", n=2.5)
-            await two.service.flush_table("users")
+            await two.shared.flush_table("users")
             assert [await _ids(node, "users") for node in nodes] == [["a", "b", "c"]] * 3
             assert json.loads(await one.rows("SELECT sum(payload.n) AS s FROM users")) == [{"s": 5.5}]
             found = await one.service.get_rows(RowRequest("users", "c"), ANYBODY)
@@ -46,7 +46,7 @@ def test_a_row_is_seen_once_at_every_moment_of_a_flush(tmp_path: Path) -> None:
             await one.create("users")
             for number in range(12):
                 await two.write_batch("users", (f"r{number:02}", {"n": number}))
-                flush = asyncio.create_task(two.service.flush_table("users"))
+                flush = asyncio.create_task(two.shared.flush_table("users"))
                 counts = []
                 while not flush.done():
                     counts.append(len(await _ids(one, "users")))

@@ -35,6 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLake]:
             "bare",
         )
         made.add("CREATE TABLE plain (id BIGINT, dt DATE, name STRING)", "plain", hides_day=False)
+        made.lake.sql("INSERT INTO plain VALUES (1, DATE '2024-01-01', 'x')")
         yield made
 
 
@@ -120,7 +121,6 @@ def test_the_day_is_hidden_from_a_star_alone(engine: QueryEngine) -> None:
 
 
 def test_a_table_of_others_shows_its_day(served: ServedLake, engine: QueryEngine) -> None:
-    served.lake.sql("INSERT INTO plain VALUES (1, DATE '2024-01-01', 'x')")
     assert rows(engine, "SELECT * FROM plain WHERE dt = '2024-01-01'") == [{"id": 1, "dt": "2024-01-01", "name": "x"}]
 
 

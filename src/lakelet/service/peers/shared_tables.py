@@ -1,0 +1,144 @@
+"""The tables of a service that other nodes serve, too: what this node asks of them, and what they ask of it.
+
+write   a record goes to the node that owns it; what is ordered here is ordered after all that others have acknowledged
+read    rows that others have buffered; tables that they have created
+drop    they commit their rows first, and serve the table no more
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lakelet.cluster.membership import Membership
+from lakelet.commit.metadata.table_identity import table_identity
+from lakelet.errors import UnavailableError
+from lakelet.realtime.read.pinned_memtables import PinnedMemtable
+from lakelet.service.peers.peer_buffers import PeerBuffers
+from lakelet.service.peers.peers import Peers
+from lakelet.service.values import Node, WriteRequest, WriteResult
+
+if TYPE_CHECKING:
+    from lakelet.service.service import Service
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+# How often a node looks for tables that others have created or dropped; one that is asked for is looked for at once.
+_FOLLOW_SECONDS = 5
+
+
+class SharedTables:
+    """The side of a service that other nodes see; used on its event loop, but for `buffers` and `leave`."""
+
+    def __init__(self, service: Service, members: Membership, peers: Peers) -> None:
+        self._service = service
+        self.members = members
+        self.peers = peers
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._following: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look for the tables of other nodes from now on."""
+        self._loop = asyncio.get_running_loop()
+        self._following = self._loop.create_task(self._follow())
+
+    def stop(self) -> None:
+        """Look for them no more."""
+        if self._following is not None:
+            self._following.cancel()
+
+    def nodes(self) -> list[Node]:
+        """The nodes of the cluster, this one included."""
+        return [
+            Node(one.id, one.rest_address or one.address, one.status, one.heartbeat_ms * 1000)
+            for one in self.members.nodes()
+        ]
+
+    # ------------------------------------------------------------------ what this node asks
+
+    @property
+    def buffers(self) -> PeerBuffers | None:
+        """The rows that other nodes have buffered, for threads; None before the start."""
+        if self._loop is None:
+            return None
+        return PeerBuffers(self.peers, self._loop, strict=self._service.settings.query_strict)
+
+    async def know(self, table: str) -> None:
+        """Find a table that another node has created meanwhile."""
+        if self._service.tables.try_open(table) is None:
+            await self._in_thread(self._service.tables.find, table)
+
+    async def load_new(self) -> bool:
+        """Find all tables that other nodes have created meanwhile; whether there are any."""
+        return await self._in_thread(self._service.tables.load_new)
+
+    async def write(self, request: WriteRequest, caller: str) -> WriteResult:
+        """Have a record written by the node that owns it, or here where that is this one, or cannot be reached."""
+        if self.peers.are_there:
+            done = await self.peers.forward(request, caller)
+            if done is not None:
+                return done
+            if not self.peers.owns(request):
+                return await self.in_order(request.table, lambda: self._service.write_owned(request, caller))
+        return await self._service.write_owned(request, caller)
+
+    async def in_order(self, table: str, write: Callable[[], Awaitable[T]]) -> T:
+        """Write here what other nodes may write, too: of a table with a primary key, the later write is to win everywhere."""
+        opened = self._service.tables.open(table)
+        if not self.peers.are_there or not opened.schema.primary_keys:
+            return await write()
+        await self.peers.exchange_clocks()
+        done = await write()
+        await self.peers.exchange_clocks()
+        return done
+
+    def leaving(self, table: str) -> Callable[[bool], None]:
+        """What has all other nodes serve a table no more, told whether it is deleted; for a thread."""
+        return partial(self._leave, table)
+
+    def _leave(self, table: str, is_deleted: bool) -> None:
+        if self._loop is not None:
+            asyncio.run_coroutine_threadsafe(self.peers.leave(table, is_deleted=is_deleted), self._loop).result()
+
+    # ------------------------------------------------------------------ what other nodes ask
+
+    async def pin_buffers(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
+        """The identity of a table, and the rows that this node has acknowledged and may not have committed."""
+        if not self._service.has_started:
+            # What a crash left in logs is being committed: until then nobody can tell what is missing.
+            raise UnavailableError("the node is starting")
+        return await self._in_thread(self._pin, table)
+
+    async def flush_table(self, table: str) -> None:
+        """Commit what this node has buffered of a table."""
+        opened = self._service.tables.try_open(table)
+        if opened is not None and opened.writer is not None:
+            await self._in_thread(opened.writer.flush)
+
+    async def leave_table(self, table: str, *, is_deleted: bool) -> None:
+        """Commit what this node has buffered of a table that another node drops, and serve it no more."""
+        await self._service.ingest.leave(table)
+        await self._in_thread(partial(self._service.tables.leave, table, is_deleted=is_deleted))
+        self._service.stored_stats.forget(table)
+
+    def _pin(self, table: str) -> tuple[str, tuple[PinnedMemtable, ...]]:
+        opened = self._service.tables.try_open(table)
+        writer = None if opened is None else opened.writer
+        if opened is None or writer is None:
+            return "", ()
+        return table_identity(opened.table.home), writer.pin()
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await self._service.in_thread(function, *arguments)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(_FOLLOW_SECONDS)
+            try:
+                await self._in_thread(self._service.tables.follow)
+                await self.peers.exchange_clocks()
+            except Exception as error:
+                _LOG.warning("tables of other nodes cannot be looked for: %s", error)
