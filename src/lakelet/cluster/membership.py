@@ -47,6 +47,10 @@ class Membership(Protocol):
         """The live node that owns this id of a table; this node where no other can."""
         ...
 
+    def unsettled(self) -> str | None:
+        """Why nodes may be missing in the view, or None: it may be outdated and still have all of them."""
+        ...
+
     def problem(self) -> str | None:
         """Why the view of the cluster may be outdated, or None."""
         ...

@@ -88,8 +88,9 @@ async def _serve(
             if member is not None:
                 # Its address is known only now; until the service has started calls are refused.
                 member.join(port)
-                await service.start()
                 await member.register()
+                await service.start()
+                await member.keep_index()
         if not access.asks_for_keys:
             _LOG.warning("no API keys are asked for: everybody on this machine may read and write")
         if tls is None and not is_loopback(settings.host):

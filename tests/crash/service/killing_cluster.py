@@ -42,6 +42,7 @@ def kill_nodes_and_check(folder: Path, redis: RedisService, *, rows: int, kills:
         ]
         for load in loads:
             load.start()
+            stack.callback(load.end)
         moments = sorted(chance.sample(range(1, sum(load.requests for load in loads) * 9 // 10), kills))
         for number, moment in enumerate(moments):
             ledger.wait_for_requests(moment, lambda: all(load.is_over for load in loads))

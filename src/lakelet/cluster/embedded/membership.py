@@ -46,6 +46,10 @@ class EmbeddedMembership:
         """This node."""
         return self._node
 
+    def unsettled(self) -> str | None:
+        """None."""
+        return None
+
     def problem(self) -> str | None:
         """None."""
         return None

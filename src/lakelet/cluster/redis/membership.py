@@ -115,11 +115,17 @@ class RedisMembership:
         found = self._ring.owner(table, id)
         return self._nodes.get(found, self._node) if found is not None else self._node
 
+    def unsettled(self) -> str | None:
+        """Why nodes may be missing in the view: Redis has not been reached yet, or its keys are new."""
+        if self._epoch == 0:
+            return self._problem or "this node has not registered yet"
+        if self._clock.monotonic() < self._settles_at:
+            return "the cluster's keys are new: other nodes may not have registered yet"
+        return None
+
     def problem(self) -> str | None:
         """Why the view may be outdated: Redis fails, another node has our id, or keys were lost a moment ago."""
-        if self._problem is None and self._clock.monotonic() < self._settles_at:
-            return "the cluster's keys are new: other nodes may not have registered yet"
-        return self._problem
+        return self._problem or self.unsettled()
 
     # ------------------------------------------------------------------ life
 

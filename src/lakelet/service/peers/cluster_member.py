@@ -6,15 +6,22 @@ draining ── all rows committed ── out of the registry ── ports close
 
 from __future__ import annotations
 
+import asyncio
 import os
+from typing import Any
 
 import grpc
 
 from lakelet import __version__
+from lakelet.cluster.cluster_keys import ClusterKeys
 from lakelet.cluster.cluster_node import ClusterNode
 from lakelet.cluster.membership import Membership
 from lakelet.cluster.node_identity import NodeFolder
+from lakelet.cluster.redis.connection import connect_redis
+from lakelet.cluster.redis.index_feed import IndexFeed
+from lakelet.cluster.redis.leases import RedisLeases
 from lakelet.cluster.redis.membership import RedisMembership
+from lakelet.cluster.redis.table_index import RedisTableIndex
 from lakelet.errors import InvalidError
 from lakelet.realtime.settings import wal_path
 from lakelet.service.access.access import is_loopback
@@ -25,11 +32,15 @@ from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
 
+# How long nodes of a new cluster wait for one another, and how often they look.
+_LOOK_SECONDS, _SETTLE_LOOKS = 0.5, 10
+# Longer than two looks of other nodes at the registry are apart.
+_REGISTRY_SECONDS = 5
 _EVERY_ADDRESS = frozenset(("", "0.0.0.0", "::"))
 
 
 class ClusterMember:
-    """A node: `join` before the service starts, `register` once requests can be answered, `leave` before ports are closed."""
+    """A node: `join` and `register` before the service starts, `leave` before ports are closed."""
 
     def __init__(self, service: Service, settings: ServiceSettings, tls: ServerTls | None) -> None:
         if settings.redis is None or settings.grpc_port is None:
@@ -43,6 +54,8 @@ class ClusterMember:
         self._folder = NodeFolder(os.path.dirname(wal_path(settings.wal_folder, "any")))
         self._members: Membership | None = None
         self._peers: Peers | None = None
+        self._client: Any = None
+        self._feed: IndexFeed | None = None
 
     def join(self, grpc_port: int) -> None:
         """Make the service a node, which others reach at this port."""
@@ -68,21 +81,44 @@ class ClusterMember:
         self._service.join(SharedTables(self._service, self._members, self._peers))
 
     async def register(self) -> None:
-        """Let other nodes know of this one."""
-        if self._members is not None:
-            await self._members.start()
+        """Let other nodes know of this one, before it takes any record: whoever does not ask it would miss rows."""
+        if self._members is None or self._peers is None:
+            return
+        await self._members.start()
+        for _ in range(_SETTLE_LOOKS):
+            if self._members.unsettled() is None:
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+            await self._members.refresh()
+        if not await self._peers.announce():
+            # Those that did not answer look at the registry by themselves.
+            await asyncio.sleep(_REGISTRY_SECONDS)
+
+    async def keep_index(self) -> None:
+        """Keep the keys of tables from now on."""
+        if self._members is None or self._settings.redis is None:
+            return
+        keys, lake = ClusterKeys(), self._service.lake
+        self._client = connect_redis(self._settings.redis)
+        leases = RedisLeases(self._client, keys, self._members.node.id)
+        self._feed = IndexFeed(RedisTableIndex(self._client, keys, leases), lake.table, lake.location)
+        await self._feed.start(tuple(opened.table.name for opened in self._service.tables.all()))
 
     async def leave(self) -> None:
         """Commit all rows, then be no longer one of the nodes: whoever finds this one gone misses nothing."""
         if self._members is not None:
             await self._members.set_status("draining")
             await self._service.commit_all()
+            if self._feed is not None:
+                await self._feed.stop()
             await self._members.stop()
 
     async def close(self) -> None:
         """Close connections, and give the folder to another process."""
         if self._peers is not None:
             await self._peers.close()
+        if self._client is not None:
+            await self._client.aclose()
         self._folder.close()
 
 

@@ -22,13 +22,20 @@ class PeerBuffers:
 
     def pinned(self, table: ServedTable, warnings: list[str]) -> Sequence[PinnedMemtable]:
         """The rows of a table that other nodes have acknowledged and may not have committed."""
+        unsettled = self._peers.unsettled()
+        if unsettled is not None:
+            self._tell(
+                f"{unsettled}: rows of table {table.name!r} that they have not committed may be missing", warnings
+            )
         if not self._peers.are_there:
             return ()
         asked = self._peers.pinned(table.name, table_identity(table.table.home))
         found = asyncio.run_coroutine_threadsafe(asked, self._loop).result()
         for one in found.missing:
-            text = f"{one}: rows of table {table.name!r} that it has not committed may be missing"
-            if self._strict:
-                raise UnavailableError(text)
-            warnings.append(text)
+            self._tell(f"{one}: rows of table {table.name!r} that it has not committed may be missing", warnings)
         return found.memtables
+
+    def _tell(self, text: str, warnings: list[str]) -> None:
+        if self._strict:
+            raise UnavailableError(text)
+        warnings.append(text)

@@ -65,6 +65,11 @@ class PeerEdge:
         request = WriteRequest(message.table, record, key)
         return await self._service.write_owned(request, message.caller)
 
+    async def announce(self, message: Any, _: Call) -> Any:
+        """Look at the registry, in which a node is new."""
+        await self._shared.members.refresh()
+        return message_class("lakelet.peer.v1.TableResponse")()
+
     async def exchange_clocks(self, message: Any, _: Call) -> Any:
         """Learn the clock of another node, and tell one's own."""
         self._service.order.observe(message.clock)

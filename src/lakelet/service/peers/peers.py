@@ -83,6 +83,21 @@ class Peers:
         answers, missing = await self._ask_all(ask)
         return PinnedElsewhere(tuple(one for found in answers for one in found), missing)
 
+    def unsettled(self) -> str | None:
+        """Why nodes may be missing among those that are asked; for any thread."""
+        return self._members.unsettled()
+
+    async def announce(self) -> bool:
+        """Have all other nodes know of this one before it takes records; whether all have answered."""
+
+        async def ask(node: ClusterNode) -> None:
+            request = message_class("lakelet.peer.v1.AnnounceRequest")(node=self._members.node.id)
+            call = self._stub(node, "Announce", "TableResponse")
+            await call(request, timeout=self._seconds, metadata=self._metadata())
+
+        _, missing = await self._ask_all(ask)
+        return not missing
+
     def owns(self, request: WriteRequest) -> bool:
         """Whether this node is the one that orders the writes of a record's id."""
         return self._members.owner(request.table, request.record.id).id == self._members.node.id

@@ -32,6 +32,8 @@ class Town:
     nodes: dict[str, ClusterNode] = field(default_factory=dict)
     # What a refresh finds gone.
     gone: set[str] = field(default_factory=set)
+    unsettled: str | None = None
+    refreshes: int = 0
 
 
 class StaticMembership:
@@ -56,6 +58,7 @@ class StaticMembership:
     async def set_status(self, status: Status) -> None: ...
 
     async def refresh(self) -> None:
+        self._town.refreshes += 1
         for id in self._town.gone:
             self._town.nodes.pop(id, None)
 
@@ -65,6 +68,9 @@ class StaticMembership:
     def owner(self, table: str, id: str) -> ClusterNode:
         found = HashRing.of(self._town.nodes).owner(table, id)
         return self._town.nodes[found or self._id]
+
+    def unsettled(self) -> str | None:
+        return self._town.unsettled
 
     def problem(self) -> str | None:
         return None

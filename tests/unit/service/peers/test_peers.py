@@ -116,6 +116,32 @@ def test_a_node_without_an_answer_is_told(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_view_that_may_lack_nodes_is_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path) as (town, (one, _)):
+            await one.create("users")
+            town.unsettled = "the keys are new"
+            request = QueryRequest("SELECT id FROM users")
+            assert json.loads(await one.service.query_json(request, ANYBODY)) == []
+            assert request.warnings[0].startswith("the keys are new")
+            with pytest.raises(UnavailableError, match="the keys are new"):
+                await one.service.get_rows(RowRequest("users", "a"), ANYBODY)
+
+    asyncio.run(run())
+
+
+def test_a_node_is_announced_to_all_others(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cluster(tmp_path, ("one", "two", "three")) as (town, (one, _, three)):
+            before = town.refreshes
+            assert await one.shared.peers.announce()
+            assert town.refreshes == before + 2
+            await three.server.stop(0)
+            assert not await one.shared.peers.announce()
+
+    asyncio.run(run())
+
+
 def test_strict_queries_fail_without_a_node(tmp_path: Path) -> None:
     async def run() -> None:
         async with cluster(tmp_path, query_strict=True) as (_, (one, two)):
