@@ -7,4 +7,4 @@ from tests.services.redis import RedisService
 
 
 def test_killed_nodes_lose_no_acknowledged_row_and_double_none(tmp_path: Path, redis_service: RedisService) -> None:
-    kill_nodes_and_check(tmp_path, redis_service, rows=30_000, kills=3, seed=20260131)
+    kill_nodes_and_check(tmp_path, redis_service, rows=12_000, kills=3, seed=20260131)
