@@ -94,9 +94,12 @@ class VolatileStore(MemoryStore):
                 left = {"lost": before or b"", "empty": b"", "torn": data[: len(data) // 2]}[fate]
                 super().put(path, left)
         self.unsynced.clear()
-        self._folders = set()
-        for path in (*(f"{folder}/" for folder in self._made if folder), *self._objects):
-            self._note_folders(path)
+        kept, self._objects = self._objects, {}
+        self._files, self._folders = {"": set()}, {"": set()}
+        for folder in self._made:
+            self._add_folder(folder)
+        for path, found in kept.items():
+            self._add(path, found)
 
     def _forget(self, folder: str) -> None:
         self.unsynced = {path: old for path, old in self.unsynced.items() if not path.startswith(f"{folder}/")}

@@ -273,6 +273,8 @@ def _failure(error: Any, timeout: float) -> HttpAnswer:
         document: dict[str, object] = {"code": code, "detail": detail, "request_id": trailing.get("x-request-id")}
         places = {name: trailing[f"lakelet-{name}"] for name in ("line", "column") if f"lakelet-{name}" in trailing}
         document |= {name: int(text) for name, text in places.items() if text.isdecimal()}
+        if "lakelet-nothing-done" in trailing:
+            document["nothing_done"] = True
         return HttpAnswer(_STATUSES.get(code, 500), headers, _encoded(document))
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         raise UnansweredError(f"no answer within {timeout:g} seconds", timed_out=True) from error
