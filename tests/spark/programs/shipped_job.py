@@ -27,7 +27,7 @@ def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     murmur._hash_loop.load()
     for _ in batches:
-        kept = murmur._hash_loop._compiled.stats.cache_path
+        kept = murmur._hash_loop.compiled.stats.cache_path
         yield pa.RecordBatch.from_pydict({"lakelet": [os.path.abspath(lakelet.__file__)], "kept": [kept]})
 
 

@@ -20,7 +20,7 @@ from lakelet.format.rows import murmur
 words = numpy.arange(1000, dtype=numpy.uint32)
 found, = murmur.hash_words(words, numpy.array([0]), numpy.array([1000]))
 assert found == murmur.murmur3_32(words.tobytes())
-stats = murmur._hash_loop._compiled.stats
+stats = murmur._hash_loop.compiled.stats
 print(lakelet.__file__, sum(stats.cache_hits.values()), stats.cache_path or "", sep="\\n")
 """
 
