@@ -116,8 +116,8 @@ class RedisTableIndex:
                 await self._replace(lease, await asyncio.to_thread(table_record, table, name, self._keys))
                 return True
             for mark, change in changes:
-                await self._apply(lease, name, "SREM", change.removed)
-                await self._apply(lease, name, "SADD", change.added)
+                await self._write_members(lease, name, "SREM", change.removed)
+                await self._write_members(lease, name, "SADD", change.added)
                 await self._run(self._mark, lease, [self._keys.table_stats(name)], [INDEXED, mark])
             # Statistics are those of the snapshot: where that is the same one, no manifest is read.
             known = None if changes else await self._stats(name)
@@ -162,7 +162,7 @@ class RedisTableIndex:
 
     async def _replace(self, lease: Lease, record: TableRecord) -> None:
         await self._delete_keys(lease, record.name, await self._index_keys(record.name))
-        await self._apply(lease, record.name, "SADD", record.files)
+        await self._write_members(lease, record.name, "SADD", record.files)
         await self._write_description(lease, record, record.stats[INDEXED])
 
     async def _stats(self, name: str) -> dict[str, str]:
@@ -173,7 +173,7 @@ class RedisTableIndex:
         """The index keys of a table, read in pieces."""
         return sorted({str(key) async for key in self._client.sscan_iter(self._keys.index_keys(name), count=_CHUNK)})
 
-    async def _apply(self, lease: Lease, name: str, command: str, members: Iterable[Member]) -> None:
+    async def _write_members(self, lease: Lease, name: str, command: str, members: Iterable[Member]) -> None:
         for chunk in chunks(members, _CHUNK):
             keys = [self._keys.index_keys(name), *(key for key, _ in chunk)]
             await self._run(self._change, lease, keys, [command, *(path for _, path in chunk)])
