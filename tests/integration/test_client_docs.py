@@ -15,7 +15,7 @@ import pytest
 from google.protobuf import json_format
 
 from lakelet.protos.message_types import message_class, service_methods
-from tests.integration.test_service_process import serving
+from tests.services.serving import serving
 from tests.tidy.sources import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "service-clients.md"

@@ -33,8 +33,8 @@ from lakelet.errors import (
     UnavailableError,
 )
 from lakelet.service.access.key_store import KeyStore, keys_path
-from tests.integration.test_service_process import Served, ids_in, serving
 from tests.services.server import free_ports
+from tests.services.serving import Served, ids_in, serving
 
 MORNING = datetime(2026, 1, 31, 10, 0, 0, 1, UTC)
 ODD_IDS = ["/", "a/b", "..", "../t", ".", "a//b", "%2F", "%", "*", ":", "a\nb", "a\n", "\n", " ", "a b", "ü☃𝄞", "?id=x",

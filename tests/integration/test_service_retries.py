@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lakelet.client import Client, RepeatPolicy
-from tests.integration.test_service_process import _PATIENCE_SECONDS, Served, ids_in, serving
 from tests.services.server import free_ports
+from tests.services.serving import PATIENCE_SECONDS as _PATIENCE_SECONDS
+from tests.services.serving import Served, ids_in, serving
 
 _SEED = 20261118
 _ROUNDS = 5

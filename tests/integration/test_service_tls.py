@@ -14,8 +14,8 @@ import pytest
 from lakelet.client import Client, RepeatPolicy
 from lakelet.errors import UnauthenticatedError, UnavailableError
 from lakelet.protos.message_types import OLAP, message_class
-from tests.integration.test_service_process import serving
 from tests.services.certificates import Authority, Certificate
+from tests.services.serving import serving
 
 _PATIENCE_SECONDS = 900
 _ONCE = RepeatPolicy(attempts=1)

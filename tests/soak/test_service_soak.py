@@ -12,7 +12,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.integration.test_service_process import serving
+from tests.services.serving import serving
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(not os.environ.get("LAKELET_SOAK"), reason="only in `make soak`")]
 
