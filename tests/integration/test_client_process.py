@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -230,7 +230,10 @@ def test_both_transports_answer_the_same(served: Served) -> None:
         params = {"n": 2**60 + 1, "big": 2**62 + 3}
         assert http.query(asked, params).to_arrow() == rpc.query(asked, params).to_arrow()
         assert rpc.query(asked, params).rows()[0]["big"] == 2**62 + 3
-        assert http.describe_table("same") == rpc.describe_table("same")
+        described = http.describe_table("same")
+        # The messages of olap.v1 have no field for it.
+        stats = {name: value for name, value in described.stats.items() if name != "record_count_is_exact"}
+        assert replace(described, stats=stats) == rpc.describe_table("same")
         assert http.list_tables("sam*") == rpc.list_tables("sam*")
         altered = rpc.alter_table("same", buffer_size=9, properties={"file.format": "orc"})
         assert altered == http.alter_table("same")
