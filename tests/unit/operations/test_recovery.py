@@ -23,4 +23,4 @@ def test_logs_are_reported_and_committed(tmp_path: Path) -> None:
     (committed,) = recover_rows(written.table, request)
     assert (committed.outcome, committed.snapshot_id) == ("committed", 1)
     assert written.rows() == [(1, "a", 0.5)]
-    assert written.log_names() == ["LOCK", "TABLE", "wal-2.log"]
+    assert written.log_names() == ["LOCK", "RESERVE", "TABLE", "wal-2.log"]
