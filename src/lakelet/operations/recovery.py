@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelet.realtime.open import recover_table
-from lakelet.realtime.recovery import RecoveredLog
+from lakelet.realtime.wal.recovery import RecoveredLog
 from lakelet.table import Table
 
 

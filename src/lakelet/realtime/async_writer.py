@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from lakelet.errors import InvalidError
 from lakelet.realtime.read.writer_scan import WriterScan
-from lakelet.realtime.recovery import RecoveredLog
 from lakelet.realtime.row_writer import RowWriter
+from lakelet.realtime.wal.recovery import RecoveredLog
 from lakelet.realtime.writer_status import WriterStatus
 from lakelet.table.read.condition import Condition
 

@@ -15,10 +15,10 @@ import threading
 
 from lakelet.errors import InternalError, LakeletError, UnavailableError
 from lakelet.realtime.flush import Ahead, flush_memtable
-from lakelet.realtime.log_writer import LogWriter
 from lakelet.realtime.memtable import Memtable, MemtableState
 from lakelet.realtime.memtables import Memtables
-from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.wal.log_writer import LogWriter
+from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)

@@ -9,16 +9,16 @@ from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.model.schema import TableSchema
 from lakelet.realtime.async_writer import AsyncRowWriter
-from lakelet.realtime.log_owner import check_owner, set_owner
 from lakelet.realtime.memtable import Memtable
 from lakelet.realtime.memtables import Memtables
-from lakelet.realtime.recovery import RecoveredLog, recover_logs
 from lakelet.realtime.row_writer import RowWriter
 from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.settings import RowWriterSettings, wal_path
 from lakelet.realtime.supported import check_supported
-from lakelet.realtime.wal_file import WalFile
-from lakelet.realtime.wal_folder import WalFolder, log_numbers
+from lakelet.realtime.wal.log_owner import check_owner, set_owner
+from lakelet.realtime.wal.recovery import RecoveredLog, recover_logs
+from lakelet.realtime.wal.wal_file import WalFile
+from lakelet.realtime.wal.wal_folder import WalFolder, log_numbers
 from lakelet.storage.home import TableHome
 
 

@@ -25,20 +25,20 @@ from lakelet.options import IGNORE_DELETE, TableOptions
 from lakelet.read.evolve import evolve_batch
 from lakelet.realtime.flush import is_in_snapshot
 from lakelet.realtime.flush_worker import FlushWorker
-from lakelet.realtime.key_file import is_valid
-from lakelet.realtime.log_writer import LogWriter
 from lakelet.realtime.memtable import keeps_first
 from lakelet.realtime.memtables import Memtables
 from lakelet.realtime.nested_row import MOST_NESTED_ROWS, NestedRows
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.realtime.read.point_lookup import PointLookup
 from lakelet.realtime.read.writer_scan import MemtableRows, WriterScan
-from lakelet.realtime.recovery import RecoveredLog
 from lakelet.realtime.row_encoder import EncodedRows, RowEncoder, encoded_together
 from lakelet.realtime.settings import RowWriterSettings
 from lakelet.realtime.supported import check_supported
-from lakelet.realtime.wal_file import WalFile
-from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.wal.key_file import is_valid
+from lakelet.realtime.wal.log_writer import LogWriter
+from lakelet.realtime.wal.recovery import RecoveredLog
+from lakelet.realtime.wal.wal_file import WalFile
+from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.realtime.writer_status import MemtableStatus, WriterStatus
 from lakelet.storage.home import TableHome
 from lakelet.table.read.condition import Condition, check_condition, parsed_condition

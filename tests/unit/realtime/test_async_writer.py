@@ -10,7 +10,7 @@ import pytest
 from lakelet.errors import InvalidError
 from lakelet.realtime.async_writer import AsyncRowWriter
 from lakelet.realtime.row_writer import RowWriter
-from lakelet.realtime.wal_file import WalFile
+from lakelet.realtime.wal.wal_file import WalFile
 from tests.unit.realtime.written_table import WrittenTable
 
 

@@ -167,7 +167,7 @@ def test_a_crash_between_commit_and_deletion_applies_nothing_twice(
 ) -> None:
     written = WrittenTable(tmp_path, key=(), options={})
     with monkeypatch.context() as patch:
-        patch.setattr("lakelet.realtime.wal_folder.WalFolder.remove", lambda *_: None)
+        patch.setattr("lakelet.realtime.wal.wal_folder.WalFolder.remove", lambda *_: None)
         with written.writer() as writer:
             writer.put_many([row(1), row(1)])
     assert written.log_names() == ["LOCK", "RESERVE", "TABLE", "wal-1.log", "wal-2.log"]

@@ -67,7 +67,7 @@ def test_it_is_the_plan_of_all_files(lake: Lake, kind: str, seed: int, monkeypat
     continued: list[int] = []
 
     class Counted(ContinuedPlan):
-        def splits(self, pack):  # type: ignore[no-untyped-def] # noqa: ANN
+        def splits(self, pack):  # type: ignore[no-untyped-def]
             continued.append(self.added.num_rows)
             return super().splits(pack)
 

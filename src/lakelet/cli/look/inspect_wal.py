@@ -9,7 +9,7 @@ from lakelet.cli.output.output import Output
 from lakelet.errors import NotFoundError
 from lakelet.format.wal.wal_log import WalContents
 from lakelet.format.wal.wal_record import DELETE, GROUP, KEY, PUT
-from lakelet.realtime.wal_folder import log_numbers, read_log
+from lakelet.realtime.wal.wal_folder import log_numbers, read_log
 
 _SHOWN = 20
 _SHOWN_BYTES = 24

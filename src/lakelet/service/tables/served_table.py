@@ -19,7 +19,7 @@ from lakelet.options import (
     TableOptions,
 )
 from lakelet.realtime.settings import wal_path
-from lakelet.realtime.wal_folder import log_numbers
+from lakelet.realtime.wal.wal_folder import log_numbers
 from lakelet.service.tables.table_config import config_of
 from lakelet.service.tables.table_layout import DAY
 from lakelet.service.values import ACTIVE, DELETING, TableConfig

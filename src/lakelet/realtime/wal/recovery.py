@@ -17,7 +17,7 @@ from lakelet.format.wal.wal_record import python_records
 from lakelet.realtime.flush import flush_memtable
 from lakelet.realtime.memtable import Memtable, MemtableState
 from lakelet.realtime.schema_digest import schema_digest
-from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.storage.home import TableHome
 from lakelet.table.write.after_write import AfterWrite
 from lakelet.table.write.table_commit import TableCommit

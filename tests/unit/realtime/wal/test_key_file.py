@@ -8,8 +8,8 @@ import pytest
 
 from lakelet.errors import CorruptionError, UnavailableError
 from lakelet.format.wal.wal_group import WalKey
-from lakelet.realtime.key_file import VALID_MS, KeyFile
 from lakelet.realtime.open import recover_table
+from lakelet.realtime.wal.key_file import VALID_MS, KeyFile
 from tests.unit.realtime.written_table import WrittenTable, kill
 
 NOW = 1_700_000_000_000

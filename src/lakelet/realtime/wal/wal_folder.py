@@ -24,8 +24,8 @@ from contextlib import suppress
 
 from lakelet.errors import ConflictError, CorruptionError, InvalidError, UnavailableError
 from lakelet.format.wal.wal_log import WalContents, WalHeader, encode_wal_header, read_intact, read_wal, read_wal_header
-from lakelet.realtime.key_file import KeyFile
-from lakelet.realtime.wal_file import WalFile
+from lakelet.realtime.wal.key_file import KeyFile
+from lakelet.realtime.wal.wal_file import WalFile
 from lakelet.storage.disk.system_errors import SystemErrors
 
 _NAME = re.compile(r"wal-([0-9]{1,19})\.log")

@@ -6,7 +6,7 @@ import pytest
 
 from lakelet.errors import CorruptionError
 from lakelet.realtime.open import recover_table
-from lakelet.realtime.recovery import RecoveredLog
+from lakelet.realtime.wal.recovery import RecoveredLog
 from tests.unit.realtime.written_table import WrittenTable, kill
 
 
@@ -90,7 +90,7 @@ def test_a_crash_before_the_log_is_renamed_commits_nothing_twice(
     (log,) = left_over(written, [1, 2])
     flip(log, -20)
     with monkeypatch.context() as patch:
-        patch.setattr("lakelet.realtime.wal_folder.WalFolder.set_aside", lambda *_: 1 / 0)
+        patch.setattr("lakelet.realtime.wal.wal_folder.WalFolder.set_aside", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             recovered(written)
     assert [one.outcome for one in recovered(written)] == ["set aside", "empty"]

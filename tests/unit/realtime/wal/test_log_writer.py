@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lakelet.realtime import log_writer
-from lakelet.realtime.wal_file import WalFile
+from lakelet.realtime.wal import log_writer
+from lakelet.realtime.wal.wal_file import WalFile
 from tests.unit.realtime.written_table import WAIT_SECONDS, WrittenTable
 
 

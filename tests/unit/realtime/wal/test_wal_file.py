@@ -9,8 +9,8 @@ import pytest
 from lakelet.errors import UnavailableError
 from lakelet.format.wal.wal_log import WalHeader, read_wal
 from lakelet.format.wal.wal_record import PUT, encode_record, python_records
-from lakelet.realtime.wal_file import WalFile
-from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.wal.wal_file import WalFile
+from lakelet.realtime.wal.wal_folder import WalFolder
 from tests.unit.realtime.written_table import WrittenTable
 
 RECORDS = [encode_record(PUT, bytes((number,)), b"row" * 9) for number in range(4)]

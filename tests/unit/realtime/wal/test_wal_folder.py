@@ -11,13 +11,13 @@ import pytest
 from lakelet.errors import ConflictError, CorruptionError, InvalidError, UnavailableError
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.realtime.settings import wal_path
-from lakelet.realtime.wal_folder import WalFolder, log_numbers
+from lakelet.realtime.wal.wal_folder import WalFolder, log_numbers
 from tests.unit.realtime.small_disk import SmallDisk
 
 SECOND = """
 import sys
 from lakelet.errors import ConflictError
-from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.wal.wal_folder import WalFolder
 try:
     WalFolder(sys.argv[1], "t")
 except ConflictError as error:

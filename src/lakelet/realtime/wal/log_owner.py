@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from lakelet.errors import ConflictError, CorruptionError, NotFoundError
-from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.storage.disk.system_errors import SystemErrors
 from lakelet.storage.home import TableHome
 

@@ -10,9 +10,9 @@ import lakelet
 from lakelet.errors import ConflictError
 from lakelet.format.wal.wal_log import WalHeader
 from lakelet.format.wal.wal_record import PUT
-from lakelet.realtime.log_owner import set_owner
 from lakelet.realtime.row_encoder import RowEncoder
-from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.wal.log_owner import set_owner
+from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.table import Table
 
 

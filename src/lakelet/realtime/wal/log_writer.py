@@ -27,8 +27,8 @@ from lakelet.realtime.memtables import Memtables, SeenKeys
 from lakelet.realtime.row_encoder import EncodedRows
 from lakelet.realtime.schema_digest import schema_digest
 from lakelet.realtime.settings import ALWAYS, INTERVAL, RowWriterSettings
-from lakelet.realtime.wal_file import WalFile
-from lakelet.realtime.wal_folder import WalFolder
+from lakelet.realtime.wal.wal_file import WalFile
+from lakelet.realtime.wal.wal_folder import WalFolder
 from lakelet.storage.home import TableHome
 
 _LOG = logging.getLogger(__name__)
