@@ -104,6 +104,21 @@ def _block_of(heap: Bytes, state: Longs, key: Any, begin: Number, size: Number) 
     return low
 
 
+def _lengths(heap: Bytes, entry: Number) -> tuple[Number, Number, Number, Number]:
+    """The three numbers that an entry begins with: shared and other bytes of its key, bytes of its value; where they end."""
+    shared, unshared, value = np.int64(0), np.int64(0), np.int64(0)
+    for _ in range(3):
+        part, shift = np.int64(0), 0
+        while heap[entry] >= 128:
+            part |= (np.int64(heap[entry]) & 127) << shift
+            shift += 7
+            entry += 1
+        part |= np.int64(heap[entry]) << shift
+        entry += 1
+        shared, unshared, value = unshared, value, part
+    return shared, unshared, value, entry
+
+
 def _restart_of(
     heap: Bytes, block: Number, end: Number, key: Any, begin: Number, size: Number
 ) -> tuple[Number, Number]:
@@ -117,17 +132,8 @@ def _restart_of(
         at = limit + 4 * middle
         place = block + (np.int64(heap[at]) << 24 | np.int64(heap[at + 1]) << 16)
         place += np.int64(heap[at + 2]) << 8 | np.int64(heap[at + 3])
-        entry, length = place, np.int64(0)
-        # A restart point shares nothing: the second of its three numbers is the length of its whole key.
-        for step in range(3):
-            part, shift = np.int64(0), 0
-            while heap[entry] >= 128:
-                part |= (np.int64(heap[entry]) & 127) << shift
-                shift += 7
-                entry += 1
-            part |= np.int64(heap[entry]) << shift
-            entry += 1
-            length = part if step == 1 else length
+        # A restart point shares nothing: the second number is the length of its whole key.
+        _, length, _, entry = _lengths(heap, place)
         same, shorter = np.int64(0), min(length, size)
         while same < shorter and heap[entry + same] == key[begin + same]:
             same += 1
@@ -148,17 +154,7 @@ def _entry_of(
     count, matched = np.int64(0), np.int64(0)
     # All entries so far are less than the key; `matched` is how many bytes the last one has in common with it.
     while entry < limit:
-        lengths = (np.int64(0), np.int64(0), np.int64(0))
-        for _ in range(3):
-            part, shift = np.int64(0), 0
-            while heap[entry] >= 128:
-                part |= (np.int64(heap[entry]) & 127) << shift
-                shift += 7
-                entry += 1
-            part |= np.int64(heap[entry]) << shift
-            entry += 1
-            lengths = (lengths[1], lengths[2], part)
-        shared, unshared, value = lengths
+        shared, unshared, value, entry = _lengths(heap, entry)
         count += 1
         # One that shares less than that differs from the last one where that agreed with the key, and is greater. One that
         # shares more differs from the key where the last one did, and is less as well.
@@ -178,6 +174,39 @@ def _entry_of(
                 break
         entry += unshared + value
     return np.int64(0), np.int64(0), np.int64(0)
+
+
+def _find(
+    heap: Bytes, state: Longs, key: Any, begin: Number, size: Number
+) -> tuple[Number, Number, Number, Number, Number]:
+    """A code; the restart point of a key's entry, or the block that is not there; how many entries from there it is the last
+    of; where its value begins and ends."""
+    none = np.int64(0)
+    if not _admits(heap, state, key, begin, size):
+        return ABSENT, none, none, none, none
+    number = _block_of(heap, state, key, begin, size)
+    if number == state[0]:
+        return ABSENT, none, none, none, none
+    span = state[9] + 2 * number
+    block, end = state[span], state[span + 1]
+    if block < 0:
+        return MISSING, number, none, none, none
+    entry, limit = _restart_of(heap, block, end, key, begin, size)
+    if entry < 0:
+        return ABSENT, none, none, none, none
+    count, value, end = _entry_of(heap, entry, limit, key, begin, size)
+    return (ABSENT if count == 0 else FOUND), entry, count, value, end
+
+
+def _varint(heap: Bytes, at: Number, limit: Number) -> tuple[Number, Number, Number]:
+    """A number of up to ten bytes, where it ends, and whether it does not end before `limit`."""
+    word, shift, more = np.uint64(0), np.uint64(0), True
+    while more and at < limit and shift < np.uint64(70):
+        word |= np.uint64((np.uint64(heap[at]) & np.uint64(127)) << shift)
+        more = heap[at] >= 128
+        shift += np.uint64(7)
+        at += 1
+    return word, at, more
 
 
 def _read_value(
@@ -200,12 +229,9 @@ def _read_value(
             continue
         out[valid] = 1
         width, is_delta = state[widths + column], state[deltas + column] != 0
-        word, shift, more = np.uint64(0), np.uint64(0), width == 0 or is_delta
-        while more and at < limit and shift < np.uint64(70):
-            word |= np.uint64((np.uint64(heap[at]) & np.uint64(127)) << shift)
-            more = heap[at] >= 128
-            shift += np.uint64(7)
-            at += 1
+        word, more = np.uint64(0), False
+        if width == 0 or is_delta:
+            word, at, more = _varint(heap, at, limit)
         length = np.int64(word) if width == 0 else np.int64(0) if is_delta else width
         if more or length < 0 or length > limit - at:
             return False
@@ -236,21 +262,9 @@ def _read_row(
     rows: Number,
 ) -> tuple[Number, Number]:
     """Find a key and read its value into a row of `out`; numbers that are differences are only right where `deltas` is 1."""
-    if not _admits(heap, state, key, begin, size):
-        return ABSENT, np.int64(0)
-    number = _block_of(heap, state, key, begin, size)
-    if number == state[0]:
-        return ABSENT, np.int64(0)
-    span = state[9] + 2 * number
-    block, end = state[span], state[span + 1]
-    if block < 0:
-        return MISSING, number
-    entry, limit = _restart_of(heap, block, end, key, begin, size)
-    if entry < 0:
-        return ABSENT, np.int64(0)
-    count, value, end = _entry_of(heap, entry, limit, key, begin, size)
-    if count == 0:
-        return ABSENT, np.int64(0)
+    code, entry, count, value, end = _find(heap, state, key, begin, size)
+    if code != FOUND:
+        return code, entry
     if deltas == 0:
         is_read = _read_value(heap, state, value, end, True, out, row, rows)
         # All rows of a file have one schema id, so that behind a restart point the difference is 0.
@@ -258,18 +272,7 @@ def _read_row(
         return (FOUND, np.int64(0)) if is_read and out[row] == expected else (DAMAGED, np.int64(0))
     # Numbers are differences to the value before, from the restart point on.
     for step in range(count):
-        length = np.int64(0)
-        unshared = np.int64(0)
-        for which in range(3):
-            part, shift = np.int64(0), 0
-            while heap[entry] >= 128:
-                part |= (np.int64(heap[entry]) & 127) << shift
-                shift += 7
-                entry += 1
-            part |= np.int64(heap[entry]) << shift
-            entry += 1
-            unshared = part if which == 1 else unshared
-            length = part
+        _, unshared, length, entry = _lengths(heap, entry)
         value = entry + unshared
         entry = value + length
         if not _read_value(heap, state, value, entry, step == 0, out, row, rows):
@@ -295,22 +298,9 @@ def _rows(heap: Bytes, state: Longs, keys: Bytes, key_at: Longs, deltas: Number,
 
 def _text(heap: Bytes, state: Longs, key: Any, column: Number) -> tuple[Number, Number]:
     """Where the bytes of a key in one column begin and end; a code, which is not above 0, and the block that is not there."""
-    size = len(key)
-    if not _admits(heap, state, key, 0, size):
-        return ABSENT, np.int64(0)
-    number = _block_of(heap, state, key, 0, size)
-    if number == state[0]:
-        return ABSENT, np.int64(0)
-    span = state[9] + 2 * number
-    block, end = state[span], state[span + 1]
-    if block < 0:
-        return MISSING, number
-    entry, limit = _restart_of(heap, block, end, key, 0, size)
-    if entry < 0:
-        return ABSENT, np.int64(0)
-    count, at, limit = _entry_of(heap, entry, limit, key, 0, size)
-    if count == 0:
-        return ABSENT, np.int64(0)
+    code, entry, count, at, limit = _find(heap, state, key, 0, len(key))
+    if code != FOUND:
+        return code, entry
     columns, front, widths, deltas = state[3], state[4], state[6], state[7]
     bitmap_at = at
     for place in range(columns):
@@ -325,12 +315,9 @@ def _text(heap: Bytes, state: Longs, key: Any, column: Number) -> tuple[Number, 
                 return NULL, np.int64(0)
             continue
         width, is_delta = state[widths + place], state[deltas + place] != 0
-        word, shift, more = np.uint64(0), np.uint64(0), width == 0 or is_delta
-        while more and at < limit and shift < np.uint64(70):
-            word |= np.uint64((np.uint64(heap[at]) & np.uint64(127)) << shift)
-            more = heap[at] >= 128
-            shift += np.uint64(7)
-            at += 1
+        word, more = np.uint64(0), False
+        if width == 0 or is_delta:
+            word, at, more = _varint(heap, at, limit)
         length = np.int64(word) if width == 0 else np.int64(0) if is_delta else width
         if more or length < 0 or length > limit - at:
             break
@@ -356,7 +343,7 @@ _HEAP = "Array(uint8, 1, 'C', readonly=True)"
 _STATE = "Array(int64, 1, 'C', readonly=True)"
 _KEY = "Bytes(uint8, 1, 'C')"
 _PAIR = "UniTuple(int64, 2)"
-_INNER = (_hash, _admits, _block_of, _restart_of, _entry_of, _read_value, _read_row)
+_INNER = (_hash, _admits, _block_of, _lengths, _restart_of, _entry_of, _find, _varint, _read_value, _read_row)
 # A get that has no compiled loop decodes a block.
 _SAVED_NS = 20_000.0
 

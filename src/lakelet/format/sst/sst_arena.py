@@ -208,3 +208,10 @@ def _empty(separators: Sequence[bytes], bloom: BloomFilter | None, layout: Recor
     state[separator_at:spans] = np.cumsum([len(bits), *map(len, separators)])
     data = np.frombuffer(b"".join((bits, *separators)), np.uint8).copy()
     return SstHeap(data, state, len(data))
+
+
+def joined_keys(texts: Sequence[bytes]) -> tuple[Bytes, Longs]:
+    """Keys one behind the other, and where each begins and the last ends."""
+    at = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=at[1:])
+    return np.frombuffer(b"".join(texts), np.uint8), at

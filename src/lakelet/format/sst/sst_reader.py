@@ -25,9 +25,8 @@ from lakelet.errors import CorruptionError
 from lakelet.format.sst.bloom_filter import BloomFilter, hash_keys
 from lakelet.format.sst.entry_loops import Longs, key_loop, parse_loop
 from lakelet.format.sst.record_columns import Cells, RecordLayout, columns_of, read_records
-from lakelet.format.sst.sst_arena import SstArena
+from lakelet.format.sst.sst_arena import SstArena, joined_keys
 from lakelet.format.sst.sst_block import decode_block
-from lakelet.format.sst.sst_image import SstImage, joined_keys
 from lakelet.format.sst.sst_parts import (
     CHECKSUM_BYTES,
     FOOTER_BYTES,
@@ -284,11 +283,6 @@ class SstReader:
             yield first, end
             first = end
 
-    def image(self, blocks: Sequence[int]) -> SstImage:
-        """Blocks anywhere in the file, whose numbers ascend, in memory, to find keys in them without decoding all."""
-        contents = [self._block(self.index.places[block]) for block in blocks]
-        return SstImage.of(contents, [self.index.separators[block] for block in blocks], self._layout, path=self.path)
-
     def arena(self, most_bytes: int) -> SstArena:
         """Room for blocks of the file, to find keys in them by one call each."""
         index = self.index
@@ -303,15 +297,9 @@ class SstReader:
         )
 
     def found_rows(self, keys: Sequence[bytes], cells: Cells) -> SstRows:
-        """The rows of keys whose cells an arena or an image of this file has found."""
+        """The rows of keys whose cells an arena of this file has found."""
         data, at = joined_keys(keys)
         return SstRows(data.tobytes(), at, cells, self._layout.types, self.path)
-
-    def find_in(self, image: SstImage, keys: Sequence[bytes]) -> tuple[SstRows, list[int]]:
-        """The rows of keys in the image of this file, and the places of their keys; keys that are not there have none."""
-        cells, places = image.find(keys)
-        self._check_schema(cells)
-        return self.found_rows([keys[at] for at in places], cells), places
 
     def get(self, key: bytes) -> tuple[SstRows, int] | None:
         """The block that holds a key, and the place of its row; None where the key is not there."""

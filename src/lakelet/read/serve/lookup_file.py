@@ -8,6 +8,7 @@ The position is what deletion vectors speak of. A lookup file that is gone or da
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -19,8 +20,7 @@ from lakelet.errors import CorruptionError, InvalidError
 from lakelet.format.data.data_file_formats import format_of_file
 from lakelet.format.sst.entry_loops import Bytes, Longs
 from lakelet.format.sst.record_columns import Cells
-from lakelet.format.sst.sst_arena import SstArena
-from lakelet.format.sst.sst_image import joined_keys
+from lakelet.format.sst.sst_arena import SstArena, joined_keys
 from lakelet.format.sst.sst_reader import FileSource, SstReader, SstRows
 from lakelet.format.sst.sst_writer import SstWriter
 from lakelet.lsm.key_bytes import encode_key_bytes
@@ -195,22 +195,15 @@ class OpenLookup:
         """Blocks that hold some of the keys at `places`, with the rows found in each and the places of their keys."""
         reader = self.reader
         asked = [keys[place] for place in places]
-        kept = self.find_kept(*joined_keys(asked))
-        if kept is not None:
-            at = kept[0].tolist()
-            rows = reader.found_rows([asked[one] for one in at], kept[1])
-            return [(rows, list(range(len(at))), [places[one] for one in at])] if at else []
-        last = len(reader.index.places)
-        joined = [(number, place) for place in places if (number := reader.block_of(keys[place])) < last]
-        admitted = reader.may_hold_each([keys[place] for _, place in joined])
-        joined = [pair for pair, admits in zip(joined, admitted, strict=True) if admits]
-        if not joined:
-            return []
-        # They have no room at once: they are read together, and not kept.
-        numbers = sorted({number for number, _ in joined})
-        wanted = [place for _, place in joined]
-        rows, at = reader.find_in(reader.image(numbers), [keys[place] for place in wanted])
-        return [(rows, list(range(len(at))), [wanted[one] for one in at])] if at else []
+        joined = joined_keys(asked)
+        found = self.find_kept(*joined)
+        if found is None:
+            # Their blocks have no room at once: they are read together, and not kept.
+            found = reader.arena(sys.maxsize).find_many(*joined, deltas=True)
+        assert found is not None, "an arena without a limit has room"
+        at = found[0].tolist()
+        rows = reader.found_rows([asked[one] for one in at], found[1])
+        return [(rows, list(range(len(at))), [places[one] for one in at])] if at else []
 
     def find_kept(self, keys: Bytes, key_at: Longs, *, deltas: bool = True) -> tuple[Longs, Cells] | None:
         """The places of the keys that are there, and the cells of their values, by blocks that are kept; None where these

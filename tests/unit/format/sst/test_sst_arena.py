@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from lakelet.errors import CorruptionError
 from lakelet.format.sst import point_loops
 from lakelet.format.sst.point_loops import ABSENT, FOUND, MISSING, NULL, RETRACT, row_loop, rows_loop, text_loop
-from lakelet.format.sst.sst_arena import SstArena
-from lakelet.format.sst.sst_image import joined_keys
+from lakelet.format.sst.sst_arena import SstArena, joined_keys
 from lakelet.format.sst.sst_reader import BytesSource, SstReader
 from lakelet.format.sst.sst_writer import SstSettings, SstWriter
 from lakelet.model.type_parser import parse_type

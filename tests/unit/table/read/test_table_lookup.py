@@ -182,7 +182,7 @@ def test_many_keys_again_and_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) 
     with table.lookup() as lookup:
         assert lookup.get_many(wanted) == expected
         assert lookup.get_many(wanted) == expected
-        monkeypatch.setattr(SstReader, "image", lambda *_: pytest.fail("a block is read"))
+        monkeypatch.setattr(SstReader, "_block", lambda *_: pytest.fail("a block is read"))
         assert lookup.get_many(wanted) == expected
         assert lookup.get_many([{"id": 5}, {"id": 7}, {"id": 9999}]) == [expected[8], None, None]
 
