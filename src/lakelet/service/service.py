@@ -203,7 +203,7 @@ class Service:
         ingest = self.ingest.lane(request.table).ingest
         if self.shared is not None:
             # A deletion finds what is committed: rows that other nodes have acknowledged are to go, too.
-            await self.shared.peers.flush(request.table)
+            await self.shared.flush_elsewhere(request.table)
 
         async def delete() -> int:
             return await self.in_thread(delete_records, ingest, request.id)
@@ -337,7 +337,7 @@ class Service:
         failing.update({f"rows.{name}": error for name, error in self.ingest.failing.items()})
         # Requests for other tables are answered as ever.
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
-        if self.shared is not None and (problem := self.shared.members.problem()) is not None:
+        if self.shared is not None and (problem := await self.in_thread(self.shared.problem)) is not None:
             details["cluster"] = problem
         if self.backups is not None:
             # Rows are safe where they are: a backup that is late takes no request away.
@@ -365,7 +365,7 @@ class Service:
         """The nodes of the cluster."""
         caller.check(READ, EVERY_TABLE)
         if self.shared is not None:
-            return self.shared.nodes()
+            return await self.in_thread(self.shared.nodes)
         settings = self.settings
         status = "stopping" if self._stopping else "active"
         return [Node("local", f"{settings.host}:{settings.port}", status, self.clock.now_ms() * 1000)]

@@ -7,7 +7,7 @@ draining ── all rows committed ── out of the registry ── ports close
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
 from typing import Any
 
 import grpc
@@ -17,14 +17,16 @@ from lakelet.cluster.cluster_keys import ClusterKeys
 from lakelet.cluster.cluster_node import ClusterNode
 from lakelet.cluster.membership import Membership
 from lakelet.cluster.node_identity import NodeFolder
+from lakelet.cluster.node_markers import MarkedNode, NodeMarkers
 from lakelet.cluster.redis.connection import connect_redis
 from lakelet.cluster.redis.index_feed import IndexFeed
 from lakelet.cluster.redis.leases import RedisLeases
 from lakelet.cluster.redis.membership import RedisMembership
 from lakelet.cluster.redis.table_index import RedisTableIndex
-from lakelet.errors import InvalidError
-from lakelet.realtime.settings import wal_path
+from lakelet.errors import InvalidError, LakeletError
+from lakelet.realtime.wal.leftover_logs import leftover_logs, logs_root
 from lakelet.service.access.access import is_loopback
+from lakelet.service.peers.absent_nodes import AbsentNodes
 from lakelet.service.peers.peer_access import PeerAccess, read_secret
 from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
 from lakelet.service.peers.shared_tables import SharedTables
@@ -36,6 +38,7 @@ from lakelet.service.settings import ServiceSettings
 _LOOK_SECONDS, _SETTLE_LOOKS = 0.5, 10
 # Longer than two looks of other nodes at the registry are apart.
 _REGISTRY_SECONDS = 5
+_LOG = logging.getLogger(__name__)
 _EVERY_ADDRESS = frozenset(("", "0.0.0.0", "::"))
 
 
@@ -50,12 +53,14 @@ class ClusterMember:
         # How other nodes are known.
         self.access = PeerAccess(read_secret(settings.peer_secret_file, is_needed=not is_loopback(settings.host)))
         self._tls = tls
-        # The folder that the logs of all tables are in.
-        self._folder = NodeFolder(os.path.dirname(wal_path(settings.wal_folder, "any")))
+        self._folder = NodeFolder(logs_root(settings.wal_folder))
+        self._markers = NodeMarkers(service.lake.table_home("any.any").store)
         self._members: Membership | None = None
         self._peers: Peers | None = None
         self._client: Any = None
         self._feed: IndexFeed | None = None
+        self._is_marked = False
+        self._absent: AbsentNodes | None = None
 
     def join(self, grpc_port: int) -> None:
         """Make the service a node, which others reach at this port."""
@@ -78,13 +83,20 @@ class ClusterMember:
         )
         credentials = None if self._tls is None else _credentials(self._tls, settings.peer_ca)
         self._peers = Peers(self._members, self.access, self._service.order, credentials=credentials)
-        self._service.join(SharedTables(self._service, self._members, self._peers))
+        self._absent = AbsentNodes(self._markers, self._members, self._service.clock)
+        self._service.join(SharedTables(self._service, self._members, self._peers, self._absent))
 
     async def register(self) -> None:
         """Let other nodes know of this one, before it takes any record: whoever does not ask it would miss rows."""
-        if self._members is None or self._peers is None:
+        if self._members is None or self._peers is None or self._absent is None:
             return
         await self._members.start()
+        # From here on the others know that this node may have rows, however it ends. Not before: the id may be another's.
+        node = self._members.node
+        marked = MarkedNode(node.id, node.address, self._service.clock.now_ms())
+        await self._service.in_thread(self._markers.put, marked)
+        self._is_marked = True
+        await self._service.in_thread(self._absent.look)
         for _ in range(_SETTLE_LOOKS):
             if self._members.unsettled() is None:
                 break
@@ -109,9 +121,22 @@ class ClusterMember:
         if self._members is not None:
             await self._members.set_status("draining")
             await self._service.commit_all()
+            if self._is_marked:
+                await self._service.in_thread(self._unmark, self._members.node.id)
             if self._feed is not None:
                 await self._feed.stop()
             await self._members.stop()
+
+    def _unmark(self, id: str) -> None:
+        """Let the others know that all rows of this node are committed, if they are."""
+        left = leftover_logs(self._settings.wal_folder)
+        if left:
+            _LOG.error("node %s leaves with rows that are not committed, in %s", id, ", ".join(left))
+            return
+        try:
+            self._markers.remove(id)
+        except LakeletError as error:
+            _LOG.error("node %s has committed all rows, and its marker stays: %s", id, error)
 
     async def close(self) -> None:
         """Close connections, and give the folder to another process."""
