@@ -13,6 +13,7 @@
     cluster:hash_ring                           ZSET    {node}#{number} → position (`hash_ring`)
     cluster:epoch                               STRING  the number of the ring
     lease:{name}   lease:{name}:fence           STRING  holder and fencing token; the last token given
+    turn:{name}                                 STRING  who did some work last; expires when it is due again
     cluster:invalidations                       channel of the metadata cache
 
 In an id `%` and `:` are percent-encoded (`%25`, `%3A`), so that a key splits at its colons; all other characters stay. A prefix
@@ -104,6 +105,10 @@ class ClusterKeys:
     def fence(self, name: str) -> str:
         """The last fencing token of a lease."""
         return f"{self.prefix}lease:{name}:fence"
+
+    def turn(self, name: str) -> str:
+        """Who did some work last."""
+        return f"{self.prefix}turn:{name}"
 
     @property
     def invalidations(self) -> str:

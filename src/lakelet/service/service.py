@@ -30,9 +30,9 @@ from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
 from lakelet.service.settings import ServiceSettings
+from lakelet.service.tables.maintenance import Maintenance
 from lakelet.service.tables.readable_tables import ReadableTables
 from lakelet.service.tables.registry import TableRegistry
-from lakelet.service.tables.retention import RetentionSweep
 from lakelet.service.tables.row_access import delete_records, find_records
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_stats import StoredStatsCache
@@ -91,7 +91,8 @@ class Service:
         # By which writes of this node are ordered among those of all nodes.
         self.order = HybridClock(self.clock)
         self.ingest = Ingest(self.tables, settings, self.clock, self.order)
-        self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
+        every = settings.maintenance_seconds
+        self.maintenance = Maintenance(self.tables, self._threads, self.clock, self._have_copied, every)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
             from lakelet.service.backup.served_backups import ServedBackups  # noqa: PLC0415 - others do without what it loads.
@@ -124,7 +125,7 @@ class Service:
         if self.callbacks:
             await self.in_thread(self._catch_up)
         self.ingest.start()
-        self.retention.start()
+        self.maintenance.start()
         if self.backups is not None:
             await self.in_thread(self.backups.start)
         if self.shared is not None:
@@ -139,7 +140,7 @@ class Service:
         self._committed = True
         if self.shared is not None:
             self.shared.stop()
-        self.retention.stop()
+        await self.maintenance.stop()
         await self.ingest.stop()
         for name, error in await self.in_thread(self.tables.close):
             _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)

@@ -77,6 +77,10 @@ class ServiceSettings:
         100_000, "Records of a table that may wait for the log before requests are refused.", least=1, most=10**8
     )
     drain_seconds: int = _setting(30, "How long running requests may take after SIGTERM.", least=0, most=3600)
+    maintenance_seconds: int = _setting(
+        3600, "How often each table is maintained, by one node of all.", least=1, most=30 * 86_400
+    )
+    maintenance_engine: str = _setting("local", "Who maintains tables: the nodes of the service.", choices=("local",))
     query_seconds: int = _setting(60, "How long a query may take.", least=1, most=86_400)
     query_rows: int = _setting(1_000_000, "The most rows of a result.", least=1, most=10**12)
     query_bytes: int = _setting(256 << 20, "The largest result, as JSON or Arrow.", least=1024, most=1 << 40)

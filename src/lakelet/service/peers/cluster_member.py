@@ -23,6 +23,8 @@ from lakelet.cluster.redis.index_feed import IndexFeed
 from lakelet.cluster.redis.leases import RedisLeases
 from lakelet.cluster.redis.membership import RedisMembership
 from lakelet.cluster.redis.table_index import RedisTableIndex
+from lakelet.cluster.redis.turns import RedisTurns
+from lakelet.cluster.turn import BlockingTurns
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.realtime.wal.leftover_logs import leftover_logs, logs_root
 from lakelet.service.access.access import is_loopback
@@ -83,6 +85,12 @@ class ClusterMember:
         )
         credentials = None if self._tls is None else _credentials(self._tls, settings.peer_ca)
         self._peers = Peers(self._members, self.access, self._service.order, credentials=credentials)
+        # It connects at its first command.
+        self._client = connect_redis(settings.redis)
+        turns = RedisTurns(self._client, ClusterKeys(), node.id, settings.redis)
+        self._service.maintenance.turns = turns
+        if self._service.backups is not None:
+            self._service.backups.turns = BlockingTurns(turns, asyncio.get_running_loop())
         self._absent = AbsentNodes(self._markers, self._members, self._service.clock)
         self._service.join(SharedTables(self._service, self._members, self._peers, self._absent))
 
@@ -108,10 +116,9 @@ class ClusterMember:
 
     async def keep_index(self) -> None:
         """Keep the keys of tables from now on."""
-        if self._members is None or self._settings.redis is None:
+        if self._members is None:
             return
         keys, lake = ClusterKeys(), self._service.lake
-        self._client = connect_redis(self._settings.redis)
         leases = RedisLeases(self._client, keys, self._members.node.id)
         self._feed = IndexFeed(RedisTableIndex(self._client, keys, leases), lake.table, lake.location)
         await self._feed.start(tuple(opened.table.name for opened in self._service.tables.all()))

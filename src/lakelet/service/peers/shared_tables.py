@@ -20,7 +20,7 @@ from lakelet.realtime.read.pinned_memtables import PinnedMemtable
 from lakelet.service.peers.absent_nodes import AbsentNodes
 from lakelet.service.peers.peer_buffers import PeerBuffers
 from lakelet.service.peers.peers import Peers
-from lakelet.service.values import Node, WriteRequest, WriteResult
+from lakelet.service.values import ABSENT, Node, WriteRequest, WriteResult
 
 if TYPE_CHECKING:
     from lakelet.service.service import Service
@@ -61,7 +61,7 @@ class SharedTables:
                 Node(one.id, one.rest_address or one.address, one.status, one.heartbeat_ms * 1000)
                 for one in self.members.nodes()
             ),
-            *(Node(one.id, one.address, "absent", 0) for one in absent),
+            *(Node(one.id, one.address, ABSENT, 0) for one in absent),
         ]
 
     def problem(self) -> str | None:
