@@ -22,15 +22,18 @@ from lakelet.cluster.redis.connection import connect_redis
 from lakelet.cluster.redis.index_feed import IndexFeed
 from lakelet.cluster.redis.leases import RedisLeases
 from lakelet.cluster.redis.membership import RedisMembership
+from lakelet.cluster.redis.shared_usage import RedisUsage
 from lakelet.cluster.redis.table_index import RedisTableIndex
 from lakelet.cluster.redis.turns import RedisTurns
 from lakelet.cluster.turn import BlockingTurns
 from lakelet.errors import InvalidError, LakeletError
 from lakelet.realtime.wal.leftover_logs import leftover_logs, logs_root
 from lakelet.service.access.access import is_loopback
+from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.peers.absent_nodes import AbsentNodes
 from lakelet.service.peers.peer_access import PeerAccess, read_secret
 from lakelet.service.peers.peers import PEER_PROTOCOL, Peers
+from lakelet.service.peers.shared_limits import SharedLimits
 from lakelet.service.peers.shared_tables import SharedTables
 from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
@@ -47,7 +50,9 @@ _EVERY_ADDRESS = frozenset(("", "0.0.0.0", "::"))
 class ClusterMember:
     """A node: `join` and `register` before the service starts, `leave` before ports are closed."""
 
-    def __init__(self, service: Service, settings: ServiceSettings, tls: ServerTls | None) -> None:
+    def __init__(
+        self, service: Service, settings: ServiceSettings, tls: ServerTls | None, limits: RateLimits | None = None
+    ) -> None:
         if settings.redis is None or settings.grpc_port is None:
             raise InvalidError("redis: nodes of a cluster reach one another by gRPC; expected a grpc_port")
         self._service = service
@@ -62,6 +67,8 @@ class ClusterMember:
         self._client: Any = None
         self._feed: IndexFeed | None = None
         self._is_marked = False
+        self._limits = limits
+        self._shared_limits: SharedLimits | None = None
         self._absent: AbsentNodes | None = None
 
     def join(self, grpc_port: int) -> None:
@@ -115,10 +122,13 @@ class ClusterMember:
             await asyncio.sleep(_REGISTRY_SECONDS)
 
     async def keep_index(self) -> None:
-        """Keep the keys of tables from now on."""
+        """Keep the keys of tables, and the limits of callers, from now on."""
         if self._members is None:
             return
         keys, lake = ClusterKeys(), self._service.lake
+        if self._limits is not None:
+            self._shared_limits = SharedLimits(self._limits, RedisUsage(self._client, keys).exchange)
+            self._shared_limits.start()
         leases = RedisLeases(self._client, keys, self._members.node.id)
         self._feed = IndexFeed(RedisTableIndex(self._client, keys, leases), lake.table, lake.location)
         await self._feed.start(tuple(opened.table.name for opened in self._service.tables.all()))
@@ -149,6 +159,8 @@ class ClusterMember:
         """Close connections, and give the folder to another process."""
         if self._peers is not None:
             await self._peers.close()
+        if self._shared_limits is not None:
+            self._shared_limits.stop()
         if self._client is not None:
             await self._client.aclose()
         self._folder.close()
