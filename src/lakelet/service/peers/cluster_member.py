@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, cast
 
 import grpc
 
 from lakelet import __version__
 from lakelet.cluster.cluster_keys import ClusterKeys
-from lakelet.cluster.cluster_node import ClusterNode
+from lakelet.cluster.cluster_node import ClusterNode, Role
 from lakelet.cluster.membership import Membership
 from lakelet.cluster.node_identity import NodeFolder
 from lakelet.cluster.node_markers import MarkedNode, NodeMarkers
@@ -74,12 +74,15 @@ class ClusterMember:
     def join(self, grpc_port: int) -> None:
         """Make the service a node, which others reach at this port."""
         settings, identity = self._settings, self._folder.identity
+        address = settings.node_address or _reachable(settings.host, grpc_port)
+        host = address.rpartition(":")[0] if settings.host in _EVERY_ADDRESS else settings.host
         node = ClusterNode(
             identity.id,
-            settings.node_address or _reachable(settings.host, grpc_port),
+            address,
+            role=cast("Role", settings.node_role),
             version=str(__version__),
             protocol=PEER_PROTOCOL,
-            rest_address=f"{settings.host}:{settings.port}",
+            rest_address=f"{host}:{settings.port}",
         )
         assert settings.redis is not None
         self._members = RedisMembership(
