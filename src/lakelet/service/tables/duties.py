@@ -44,13 +44,15 @@ class Maintained:
 
 def maintain(opened: OpenTable, stopped: Callable[[], bool], *, only_days: bool = False) -> Maintained:
     """Do all duties of a table, or drop expired days alone; a compaction ends early, without a commit, when it is `stopped`."""
-    days, compacted, expired = _tried(opened, "days whose retention has passed are still there", _dropped_days), 0, 0
+    days = _tried(opened, "days whose retention has passed are still there", _dropped_days)
+    compacted: int | None = 0
+    expired: int | None = 0
     if not only_days and not stopped():
         compacted = _tried(opened, "it is not compacted", lambda one: _compacted(one, stopped))
     if not only_days and not stopped():
         expired = _tried(opened, "its snapshots are not expired", lambda one: len(one.table.expire_snapshots().ids))
-    found = (days, compacted, expired)
-    return Maintained(*(number or 0 for number in found), failures=sum(number is None for number in found))
+    failures = sum(number is None for number in (days, compacted, expired))
+    return Maintained(days or 0, compacted or 0, expired or 0, failures)
 
 
 def _tried(opened: OpenTable, failed: str, duty: Callable[[OpenTable], _Result]) -> _Result | None:
