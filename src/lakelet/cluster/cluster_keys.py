@@ -13,6 +13,7 @@
     cluster:hash_ring                           ZSET    {node}#{number} → position (`hash_ring`)
     cluster:epoch                               STRING  the number of the ring
     lease:{name}   lease:{name}:fence           STRING  holder and fencing token; the last token given
+    compaction:tasks                            LIST    compaction tasks that any node may run, base64
     usage:{caller}                              HASH    requests and bytes of a caller on all nodes; expires after a minute
     turn:{name}                                 STRING  who did some work last; expires when it is due again
     cluster:invalidations                       channel of the metadata cache
@@ -110,6 +111,11 @@ class ClusterKeys:
     def turn(self, name: str) -> str:
         """Who did some work last."""
         return f"{self.prefix}turn:{name}"
+
+    @property
+    def compaction_tasks(self) -> str:
+        """Compaction tasks that any node may run."""
+        return f"{self.prefix}compaction:tasks"
 
     def usage(self, caller: str) -> str:
         """What a caller has sent to all nodes."""

@@ -87,12 +87,12 @@ class Service:
         self.clock = clock or SystemClock()
         self.tables = TableRegistry(lake, settings.wal_folder, self.clock)
         self.stored_stats = StoredStatsCache()
-        self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
+        self.threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
         # By which writes of this node are ordered among those of all nodes.
         self.order = HybridClock(self.clock)
         self.ingest = Ingest(self.tables, settings, self.clock, self.order)
         every = settings.maintenance_seconds
-        self.maintenance = Maintenance(self.tables, self._threads, self.clock, self._have_copied, every)
+        self.maintenance = Maintenance(self.tables, self.threads, self.clock, self._have_copied, every)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
             from lakelet.service.backup.served_backups import ServedBackups  # noqa: PLC0415 - others do without what it loads.
@@ -158,7 +158,7 @@ class Service:
         if self._engine is not None:
             await self.in_thread(self._engine.close)
         self._query_threads.shutdown(wait=False)
-        self._threads.shutdown(wait=False)
+        self.threads.shutdown(wait=False)
 
     # ------------------------------------------------------------------ rows
 
@@ -383,7 +383,7 @@ class Service:
             await self.shared.know(table)
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.threads, function, *arguments)
 
     async def _in_query_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._query_threads, function, *arguments)
@@ -447,7 +447,7 @@ class Service:
         """After a commit: have callbacks called, and the table copied, if it is to be. Called on the event loop, which waits for
         neither."""
         if self.callbacks:
-            self._threads.submit(self.callbacks.run, ingest.opened)
+            self.threads.submit(self.callbacks.run, ingest.opened)
         if ingest.config.backup_enabled:
             self._have_copied(ingest.opened)
 

@@ -24,6 +24,7 @@ from lakelet.cluster.redis.leases import RedisLeases
 from lakelet.cluster.redis.membership import RedisMembership
 from lakelet.cluster.redis.shared_usage import RedisUsage
 from lakelet.cluster.redis.table_index import RedisTableIndex
+from lakelet.cluster.redis.task_queue import RedisTaskQueue
 from lakelet.cluster.redis.turns import RedisTurns
 from lakelet.cluster.turn import BlockingTurns
 from lakelet.errors import InvalidError, LakeletError
@@ -38,6 +39,7 @@ from lakelet.service.peers.shared_tables import SharedTables
 from lakelet.service.server_tls import ServerTls
 from lakelet.service.service import Service
 from lakelet.service.settings import ServiceSettings
+from lakelet.service.tables.compaction_worker import CompactionWorker
 
 # How long nodes of a new cluster wait for one another, and how often they look.
 _LOOK_SECONDS, _SETTLE_LOOKS = 0.5, 10
@@ -67,6 +69,7 @@ class ClusterMember:
         self._client: Any = None
         self._feed: IndexFeed | None = None
         self._is_marked = False
+        self._worker: CompactionWorker | None = None
         self._limits = limits
         self._shared_limits: SharedLimits | None = None
         self._absent: AbsentNodes | None = None
@@ -99,6 +102,9 @@ class ClusterMember:
         self._client = connect_redis(settings.redis)
         turns = RedisTurns(self._client, ClusterKeys(), node.id, settings.redis)
         self._service.maintenance.turns = turns
+        queue = RedisTaskQueue(self._client, ClusterKeys(), settings.redis)
+        self._service.maintenance.queue = queue
+        self._worker = CompactionWorker(self._service.lake, self._service.threads, queue)
         if self._service.backups is not None:
             self._service.backups.turns = BlockingTurns(turns, asyncio.get_running_loop())
         self._absent = AbsentNodes(self._markers, self._members, self._service.clock)
@@ -125,10 +131,12 @@ class ClusterMember:
             await asyncio.sleep(_REGISTRY_SECONDS)
 
     async def keep_index(self) -> None:
-        """Keep the keys of tables, and the limits of callers, from now on."""
+        """Keep the keys of tables and the limits of callers, and run compaction tasks, from now on."""
         if self._members is None:
             return
         keys, lake = ClusterKeys(), self._service.lake
+        if self._worker is not None and self._members.node.role != "gateway":
+            self._worker.start()
         if self._limits is not None:
             self._shared_limits = SharedLimits(self._limits, RedisUsage(self._client, keys).exchange)
             self._shared_limits.start()
@@ -140,6 +148,8 @@ class ClusterMember:
         """Commit all rows, then be no longer one of the nodes: whoever finds this one gone misses nothing."""
         if self._members is not None:
             await self._members.set_status("draining")
+            if self._worker is not None:
+                await self._worker.stop()
             await self._service.commit_all()
             if self._is_marked:
                 await self._service.in_thread(self._unmark, self._members.node.id)

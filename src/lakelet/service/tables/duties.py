@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lakelet.errors import LakeletError, NotFoundError
+from lakelet.operations.append_tasks import planned_tasks
 from lakelet.options import PARTITION_EXPIRATION_TIME, TableOptions
 from lakelet.service.tables.served_table import OpenTable
 
 _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
+Offer = Callable[[list[bytes]], bool]
+# Fewer tasks are done before another node has taken one.
+_SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +46,16 @@ class Maintained:
         )
 
 
-def maintain(opened: OpenTable, stopped: Callable[[], bool], *, only_days: bool = False) -> Maintained:
-    """Do all duties of a table, or drop expired days alone; a compaction ends early, without a commit, when it is `stopped`."""
+def maintain(
+    opened: OpenTable, stopped: Callable[[], bool], *, only_days: bool = False, offer: Offer | None = None
+) -> Maintained:
+    """Do all duties of a table, or drop expired days alone; a compaction ends early, without a commit, when it is `stopped`.
+    Where there is work for several nodes it is `offer`ed to them: the tasks are taken, or compacted here."""
     days = _tried(opened, "days whose retention has passed are still there", _dropped_days)
     compacted: int | None = 0
     expired: int | None = 0
     if not only_days and not stopped():
-        compacted = _tried(opened, "it is not compacted", lambda one: _compacted(one, stopped))
+        compacted = _tried(opened, "it is not compacted", lambda one: _compacted(one, stopped, offer))
     if not only_days and not stopped():
         expired = _tried(opened, "its snapshots are not expired", lambda one: len(one.table.expire_snapshots().ids))
     failures = sum(number is None for number in (days, compacted, expired))
@@ -73,5 +80,9 @@ def _dropped_days(opened: OpenTable) -> int:
     return len(opened.table.expire_partitions().partitions)
 
 
-def _compacted(opened: OpenTable, stopped: Callable[[], bool]) -> int:
+def _compacted(opened: OpenTable, stopped: Callable[[], bool], offer: Offer | None) -> int:
+    if offer is not None:
+        tasks = planned_tasks(opened.table)
+        if len(tasks) >= _SEVERAL and offer(tasks):
+            return 0
     return int(opened.table.compact(cancel=stopped) is not None)

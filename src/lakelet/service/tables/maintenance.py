@@ -18,6 +18,7 @@ from contextlib import suppress
 
 from lakelet.clock import Clock
 from lakelet.cluster.embedded.turns import EmbeddedTurns
+from lakelet.cluster.task_queue import TaskQueue
 from lakelet.cluster.turn import NotNow, Turns
 from lakelet.errors import LakeletError
 from lakelet.service.tables.duties import Maintained, maintain
@@ -50,6 +51,8 @@ class Maintenance:
         self._every = every_seconds
         # Whose turn it is: this node's, until it joins others.
         self.turns: Turns = EmbeddedTurns(clock)
+        # Where compaction tasks are put for all nodes; None where there are no others.
+        self.queue: TaskQueue | None = None
         # Tables that were asked for, and are not due before.
         self._due: dict[str, float] = {}
         self._stop = threading.Event()
@@ -109,7 +112,16 @@ class Maintenance:
             return self._stop.is_set() or lost.is_set()
 
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: maintain(opened, stopped, only_days=only_days))
+        queue = self.queue
+
+        def offer(tasks: list[bytes]) -> bool:
+            assert queue is not None
+            return asyncio.run_coroutine_threadsafe(queue.offer(tasks, self._every), loop).result()
+
+        offered = None if queue is None else offer
+        return await loop.run_in_executor(
+            self._threads, lambda: maintain(opened, stopped, only_days=only_days, offer=offered)
+        )
 
     async def _run(self) -> None:
         await self._round(only_days=True)

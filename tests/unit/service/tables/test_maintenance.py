@@ -1,11 +1,15 @@
 """Maintenance of served tables: expired days, compaction, snapshots."""
 
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from lakelet.cluster.embedded.turns import EmbeddedTurns
 from lakelet.cluster.turn import NotNow, Turn
+from lakelet.service.tables.compaction_worker import CompactionWorker
 from lakelet.service.tables.duties import Maintained
 from tests.unit.service.served_lake import ServedLake
 
@@ -112,3 +116,39 @@ class LostTurns(EmbeddedTurns):
     async def end(self, turn: Turn, *, due_in_seconds: float = 0.0) -> None:
         self.ended.append(due_in_seconds)
         await super().end(turn, due_in_seconds=due_in_seconds)
+
+
+class ListQueue:
+    """A queue in memory, which may refuse tasks."""
+
+    def __init__(self, *, takes: bool) -> None:
+        self.tasks: list[bytes] = []
+        self._takes = takes
+
+    async def offer(self, tasks: Sequence[bytes], seconds: float) -> bool:
+        assert seconds > 0
+        if self._takes:
+            self.tasks += tasks
+        return self._takes
+
+    async def take(self) -> bytes | None:
+        return self.tasks.pop(0) if self.tasks else None
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_several_tasks_are_given_to_all_nodes(tmp_path: Path, takes: bool) -> None:
+    with ServedLake(tmp_path) as served:
+        served.create("t", properties={"write-only": "true", "partitioning": "id-day"})
+        for number in range(12):
+            served.write("t", {"n": number}, id=f"i{number % 2}")
+            served.flush("t")
+        queue = ListQueue(takes=takes)
+        served.service.maintenance.queue = queue
+        done = served.run(served.service.maintenance.sweep())
+        assert (done.compactions, done.failures, len(queue.tasks)) == ((0, 0, 2) if takes else (1, 0, 0))
+        worker = CompactionWorker(served.lake, served.service.threads, queue)
+        queue.tasks += [b"", b"\0\0\0\1"] if takes else []
+        assert served.run(worker.work()) == (2 if takes else 0)
+        assert worker.failed == (2 if takes else 0)
+        assert len(served.lake.table("default.t").files()) == 2
+        assert sorted(row["n"] for row in served.payloads("t", "i1")) == [1, 3, 5, 7, 9, 11]
