@@ -88,8 +88,8 @@ class TieredCacheCoordinator:
         self._find_loader: Callable[[str], MetadataLoader | None] = lambda _: None
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._bus: InvalidationBus = bus or InProcessBus()
-        self._leave = self._bus.join(self, self._take)
+        self.bus: InvalidationBus = bus or InProcessBus()
+        self._leave = self.bus.join(self, self._take)
         self._refresher: BackgroundThread | None = None
         self._refresh_in_background()
         reset_in_children(self)
@@ -267,7 +267,7 @@ class TieredCacheCoordinator:
         """Drop the levels that a change of this kind invalidates, here and in the caches on the bus."""
         table = self.key(table)
         self._invalidate(Invalidation(kind, table))
-        self._bus.send(Invalidation(kind, table), self)
+        self.bus.send(Invalidation(kind, table), self)
 
     def invalidate_level(self, table: TableLike, *levels: CacheLevel) -> None:
         """Drop these levels of a table."""

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Mapping
 
+from lakelet.cache.bus import InvalidationBus
 from lakelet.cache.coordinator import TieredCacheCoordinator
 from lakelet.cache.settings import CacheSettings
 from lakelet.catalog.lake import Lake
@@ -18,13 +19,16 @@ from lakelet.storage.open import open_store
 from lakelet.storage.store import ObjectStore
 
 
-def connect(location: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Lake:
+def connect(
+    location: str | os.PathLike[str], options: Mapping[str, str] | None = None, *, bus: InvalidationBus | None = None
+) -> Lake:
     """The lake at a folder (`./warehouse`) or in a bucket (`s3://bucket/prefix`, with options such as `s3.endpoint`).
 
-    Options `catalog.<name>.<property>` register Iceberg catalogs, with pyiceberg's properties.
+    Options `catalog.<name>.<property>` register Iceberg catalogs, with pyiceberg's properties. A `bus` tells the lake's metadata
+    cache of changes that other processes make.
     """
     store = _store(location, options or {})
-    source = cached_metadata(store, CacheSettings.of(options or {}))
+    source = cached_metadata(store, CacheSettings.of(options or {}), bus=bus)
     lake = Lake(store, options=options, metadata=source, cache=source.cache)
     # Its memory is given back at once. A table that outlives its lake finds the cache empty, and fills it again.
     weakref.finalize(lake, _close, source.cache)

@@ -1,4 +1,4 @@
-"""Implementations of `cluster nodes|decommission|repair`."""
+"""Implementations of `cluster nodes|decommission|forget|repair`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lakelet.cli.call import Call
+from lakelet.cli.call import DEFAULT_WAREHOUSE, Call
 from lakelet.clock import shown_time
 from lakelet.errors import InvalidError
 
 if TYPE_CHECKING:
+    from lakelet.cluster.node_markers import NodeMarkers
     from lakelet.cluster.redis.administration import RedisAdministration
 
 _COLUMNS = ("id", "address", "role", "status", "version", "rest address", "heartbeat", "load")
@@ -28,6 +29,10 @@ def list_nodes(call: Call, url: str, prefix: str) -> None:
         load = ", ".join(f"{name} {number:g}" for name, number in sorted(report.load.items()))
         beat = shown_time(report.heartbeat_ms)
         rows.append((one.id, one.address, report.role, status, report.version, report.rest_address, beat, load))
+    if call.warehouse != DEFAULT_WAREHOUSE:
+        markers, known = _markers(call), {row[0] for row in rows}
+        absent = [markers.read(id) for id in sorted(markers.ids() - known)]
+        rows += [(one.id, one.address, "", "absent, with rows", "", "", "", "") for one in absent]
     call.output.rows("nodes", _COLUMNS, rows)
 
 
@@ -35,6 +40,20 @@ def decommission_node(call: Call, node: str, url: str, prefix: str, *, undo: boo
     """Ask a node to drain, or to be active again."""
     _administration(url, prefix).ask(node, "active" if undo else "draining")
     call.output.values("asked", {"node": node, "status": "active" if undo else "draining"})
+
+
+def forget_node(call: Call, node: str, url: str, prefix: str) -> None:
+    """Give up what an absent node may have in its logs."""
+    markers = _markers(call)
+    _administration(url, prefix).forget(node, is_known=node in markers.ids())
+    markers.remove(node)
+    call.output.values("forgotten", {"node": node})
+
+
+def _markers(call: Call) -> NodeMarkers:
+    from lakelet.cluster.node_markers import NodeMarkers  # noqa: PLC0415 - only commands that run need it.
+
+    return NodeMarkers(call.existing_lake.table_home("any.any").store)
 
 
 def repair_cluster(call: Call, url: str, prefix: str, *, dry_run: bool) -> None:

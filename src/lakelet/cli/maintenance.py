@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from lakelet.cli.output.output import Output, console
 from lakelet.cli.output.progress import spinner, watched
+from lakelet.cluster.node_identity import stopped_node
+from lakelet.cluster.node_markers import NodeMarkers
 from lakelet.compact.progress import CompactionProgress, Progress
 from lakelet.errors import CorruptionError
 from lakelet.operations import compaction
@@ -14,6 +16,7 @@ from lakelet.operations.check import Check, check
 from lakelet.operations.expiry import ExpireSnapshots, expire_snapshots
 from lakelet.operations.recovery import RecoverRows, recover_rows
 from lakelet.operations.unreferenced_files import RemoveOrphanFiles, remove_orphan_files
+from lakelet.realtime.wal.leftover_logs import leftover_logs, logs_root
 from lakelet.table import Table
 
 _SHOWN = 20
@@ -87,6 +90,22 @@ def recover_table_rows(table: Table, output: Output, *, wal_folder: str | None, 
     if found:
         columns = ("path", "records", "torn_bytes", "damaged_bytes", "outcome", "snapshot_id")
         output.rows("logs", columns, [tuple(getattr(log, name) for name in columns) for log in found])
+    if not dry_run:
+        _unmark_node(table, output, wal_folder)
+
+
+def _unmark_node(table: Table, output: Output, wal_folder: str | None) -> None:
+    """Let a cluster know that all rows of the node that had these logs are committed."""
+    left = leftover_logs(wal_folder)
+    with stopped_node(logs_root(wal_folder)) as node:
+        if node is None:
+            return
+        markers = NodeMarkers(table.home.store)
+        if left:
+            output.values(f"rows of node {node} are left", {"logs": len(left), "first": left[0]})
+        elif node in markers.ids():
+            markers.remove(node)
+            output.values(f"all rows of node {node} are committed", {})
 
 
 def check_table(

@@ -13,6 +13,9 @@
     cluster:hash_ring                           ZSET    {node}#{number} → position (`hash_ring`)
     cluster:epoch                               STRING  the number of the ring
     lease:{name}   lease:{name}:fence           STRING  holder and fencing token; the last token given
+    compaction:tasks                            LIST    compaction tasks that any node may run, base64
+    usage:{caller}                              HASH    requests and bytes of a caller on all nodes; expires after a minute
+    turn:{name}                                 STRING  who did some work last; expires when it is due again
     cluster:invalidations                       channel of the metadata cache
 
 In an id `%` and `:` are percent-encoded (`%25`, `%3A`), so that a key splits at its colons; all other characters stay. A prefix
@@ -104,6 +107,19 @@ class ClusterKeys:
     def fence(self, name: str) -> str:
         """The last fencing token of a lease."""
         return f"{self.prefix}lease:{name}:fence"
+
+    def turn(self, name: str) -> str:
+        """Who did some work last."""
+        return f"{self.prefix}turn:{name}"
+
+    @property
+    def compaction_tasks(self) -> str:
+        """Compaction tasks that any node may run."""
+        return f"{self.prefix}compaction:tasks"
+
+    def usage(self, caller: str) -> str:
+        """What a caller has sent to all nodes."""
+        return f"{self.prefix}usage:{caller}"
 
     @property
     def invalidations(self) -> str:

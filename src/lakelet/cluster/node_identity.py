@@ -13,6 +13,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO
@@ -65,6 +67,26 @@ class NodeFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def stopped_node(folder: str) -> Iterator[str | None]:
+    """The id of the node of a folder, which cannot start before the block is left; None where none was, or one is running."""
+    try:
+        lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield None
+            return
+        id, _ = _read(os.path.join(folder, _NAME), os.stat(folder).st_ino)
+        yield id
+    finally:
+        os.close(lock)
 
 
 def _identity(folder: str, ids: Ids) -> NodeIdentity:

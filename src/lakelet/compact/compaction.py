@@ -159,7 +159,7 @@ class Compaction:
         scope = scope or self.scope
         entries = scope_entries(self.home, self.schema, snapshot, scope)
         if self.ordering is not None:
-            vectors = _vectors(self.home, self.schema, snapshot)
+            vectors = deletion_vectors(self.home, self.schema, snapshot)
             return cluster_tasks(entries, self.schema, snapshot_id=snapshot.id, vectors=vectors)
         return plan_entries(self.home, self.schema, snapshot, entries, full=self.full, inline=self.inline)
 
@@ -210,7 +210,7 @@ def plan_entries(
     inline: bool = False,
 ) -> list[CompactionTask]:
     """The tasks of these live entries of a snapshot, which include all files of each bucket."""
-    vectors = _vectors(home, schema, snapshot)
+    vectors = deletion_vectors(home, schema, snapshot)
     if not schema.primary_keys:
         if inline:
             return inline_append_tasks(entries, schema, snapshot_id=snapshot.id, vectors=vectors)
@@ -226,7 +226,8 @@ def plan_entries(
     )
 
 
-def _vectors(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> Mapping[str, DeletionVector]:
+def deletion_vectors(home: TableHome, schema: TableSchema, snapshot: Snapshot) -> Mapping[str, DeletionVector]:
+    """The deletion vectors of a snapshot by file name."""
     if snapshot.index_manifest is None:
         return {}
     planner = Planner(home, schema, SchemaVersions(home, {schema.id: schema}), TableOptions(schema.options))

@@ -41,6 +41,7 @@ _BACKLOG = 2048
 _COUNT_SECONDS = 60.0
 
 if TYPE_CHECKING:
+    from lakelet.cluster.redis.invalidation_bus import RedisBus
     from lakelet.service.peers.cluster_member import ClusterMember
 
 Told = Callable[[str], None]
@@ -61,7 +62,8 @@ async def _serve(
     settings: ServiceSettings, options: Mapping[str, str], tell: Told, backup_options: Mapping[str, str]
 ) -> None:
     tls = ServerTls.of_settings(settings)
-    lake = connect(settings.warehouse, dict(options))
+    bus = None if settings.redis is None else _bus(settings.redis)
+    lake = connect(settings.warehouse, dict(options), bus=bus)
     audit = AuditLog(settings.audit_file, sql=settings.audit_sql, writes=settings.audit_writes)
     access = _access(settings, lake.location, audit, tell)
     listener = _listener(settings.host, settings.port)
@@ -75,7 +77,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
     loop.add_signal_handler(signal.SIGHUP, _reload, tls, audit)
-    member = None if settings.redis is None else _member(service, settings, tls)
+    member = None if settings.redis is None else _member(service, settings, tls, access.limits)
     counting = asyncio.create_task(_flush_counts(audit))
     rpc: GrpcServer | None = None
     try:
@@ -105,15 +107,25 @@ async def _serve(
         await service.stop()
         if member is not None:
             await member.close()
+        if bus is not None:
+            await asyncio.to_thread(bus.close)
         counting.cancel()
         audit.close()
     _LOG.info("stopped: all rows are committed or in logs")
 
 
-def _member(service: Service, settings: ServiceSettings, tls: ServerTls | None) -> ClusterMember:
+def _member(service: Service, settings: ServiceSettings, tls: ServerTls | None, limits: RateLimits) -> ClusterMember:
     from lakelet.service.peers.cluster_member import ClusterMember  # noqa: PLC0415 - a single node starts without Redis.
 
-    return ClusterMember(service, settings, tls)
+    return ClusterMember(service, settings, tls, limits)
+
+
+def _bus(redis: str) -> RedisBus:
+    from lakelet.cluster.redis.invalidation_bus import RedisBus  # noqa: PLC0415 - as above.
+
+    made = RedisBus(redis)
+    made.start()
+    return made
 
 
 async def _flush_counts(audit: AuditLog) -> None:

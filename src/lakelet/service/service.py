@@ -30,9 +30,9 @@ from lakelet.service.ingest.write_unit import WriteUnit
 from lakelet.service.query.query_limits import QueryLimits
 from lakelet.service.query_answer import arrow_parts, close_parts, json_answer
 from lakelet.service.settings import ServiceSettings
+from lakelet.service.tables.maintenance import Maintenance
 from lakelet.service.tables.readable_tables import ReadableTables
 from lakelet.service.tables.registry import TableRegistry
-from lakelet.service.tables.retention import RetentionSweep
 from lakelet.service.tables.row_access import delete_records, find_records
 from lakelet.service.tables.served_table import OpenTable
 from lakelet.service.tables.table_stats import StoredStatsCache
@@ -87,11 +87,12 @@ class Service:
         self.clock = clock or SystemClock()
         self.tables = TableRegistry(lake, settings.wal_folder, self.clock)
         self.stored_stats = StoredStatsCache()
-        self._threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
+        self.threads = ThreadPoolExecutor(_THREADS, "lakelet-service")
         # By which writes of this node are ordered among those of all nodes.
         self.order = HybridClock(self.clock)
         self.ingest = Ingest(self.tables, settings, self.clock, self.order)
-        self.retention = RetentionSweep(self.tables, self._threads, self._have_copied)
+        every = settings.maintenance_seconds
+        self.maintenance = Maintenance(self.tables, self.threads, self.clock, self._have_copied, every)
         self.backups: ServedBackups | None = None
         if open_backup is not None:
             from lakelet.service.backup.served_backups import ServedBackups  # noqa: PLC0415 - others do without what it loads.
@@ -124,7 +125,7 @@ class Service:
         if self.callbacks:
             await self.in_thread(self._catch_up)
         self.ingest.start()
-        self.retention.start()
+        self.maintenance.start()
         if self.backups is not None:
             await self.in_thread(self.backups.start)
         if self.shared is not None:
@@ -139,7 +140,7 @@ class Service:
         self._committed = True
         if self.shared is not None:
             self.shared.stop()
-        self.retention.stop()
+        await self.maintenance.stop()
         await self.ingest.stop()
         for name, error in await self.in_thread(self.tables.close):
             _LOG.error("table %s: its last rows are in the log and not committed: %s", name, error)
@@ -157,7 +158,7 @@ class Service:
         if self._engine is not None:
             await self.in_thread(self._engine.close)
         self._query_threads.shutdown(wait=False)
-        self._threads.shutdown(wait=False)
+        self.threads.shutdown(wait=False)
 
     # ------------------------------------------------------------------ rows
 
@@ -203,7 +204,7 @@ class Service:
         ingest = self.ingest.lane(request.table).ingest
         if self.shared is not None:
             # A deletion finds what is committed: rows that other nodes have acknowledged are to go, too.
-            await self.shared.peers.flush(request.table)
+            await self.shared.flush_elsewhere(request.table)
 
         async def delete() -> int:
             return await self.in_thread(delete_records, ingest, request.id)
@@ -337,7 +338,7 @@ class Service:
         failing.update({f"rows.{name}": error for name, error in self.ingest.failing.items()})
         # Requests for other tables are answered as ever.
         details.update({f"table.{name}": error for name, error in self.tables.left_out().items()})
-        if self.shared is not None and (problem := self.shared.members.problem()) is not None:
+        if self.shared is not None and (problem := await self.in_thread(self.shared.problem)) is not None:
             details["cluster"] = problem
         if self.backups is not None:
             # Rows are safe where they are: a backup that is late takes no request away.
@@ -365,7 +366,7 @@ class Service:
         """The nodes of the cluster."""
         caller.check(READ, EVERY_TABLE)
         if self.shared is not None:
-            return self.shared.nodes()
+            return await self.in_thread(self.shared.nodes)
         settings = self.settings
         status = "stopping" if self._stopping else "active"
         return [Node("local", f"{settings.host}:{settings.port}", status, self.clock.now_ms() * 1000)]
@@ -382,7 +383,7 @@ class Service:
             await self.shared.know(table)
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.threads, function, *arguments)
 
     async def _in_query_thread(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._query_threads, function, *arguments)
@@ -446,7 +447,7 @@ class Service:
         """After a commit: have callbacks called, and the table copied, if it is to be. Called on the event loop, which waits for
         neither."""
         if self.callbacks:
-            self._threads.submit(self.callbacks.run, ingest.opened)
+            self.threads.submit(self.callbacks.run, ingest.opened)
         if ingest.config.backup_enabled:
             self._have_copied(ingest.opened)
 

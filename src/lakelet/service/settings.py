@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from lakelet.cluster.cluster_node import ROLES
 from lakelet.errors import InvalidError, NotFoundError
 from lakelet.model.near_names import nearest
 
@@ -33,11 +34,17 @@ class ServiceSettings:
     port: int = _setting(8080, "The port of REST; 0 takes a free one.", least=0, most=_LARGEST_PORT)
     grpc_port: int | None = _setting(50051, "The port of gRPC; 0 takes a free one.", least=0, most=_LARGEST_PORT)
     wal_folder: str | None = _setting(None, "The folder of write-ahead logs; lakelet/wal in the user's state folder.")
+    wal_replicas: int = _setting(
+        0, "Other nodes whose logs must have a record before it is acknowledged; there are none.", least=0, most=0
+    )
     redis: str | None = _setting(
         None, "The redis:// address of the cluster that this node belongs to; alone without one."
     )
     node_address: str | None = _setting(
         None, "host:port by which other nodes reach this one's gRPC; by default that which is listened at."
+    )
+    node_role: str = _setting(
+        "all", "What the node does: all owns ids, as worker does; gateway takes requests and owns none.", choices=ROLES
     )
     peer_secret_file: str | None = _setting(
         None,
@@ -77,6 +84,10 @@ class ServiceSettings:
         100_000, "Records of a table that may wait for the log before requests are refused.", least=1, most=10**8
     )
     drain_seconds: int = _setting(30, "How long running requests may take after SIGTERM.", least=0, most=3600)
+    maintenance_seconds: int = _setting(
+        3600, "How often each table is maintained, by one node of all.", least=1, most=30 * 86_400
+    )
+    maintenance_engine: str = _setting("local", "Who maintains tables: the nodes of the service.", choices=("local",))
     query_seconds: int = _setting(60, "How long a query may take.", least=1, most=86_400)
     query_rows: int = _setting(1_000_000, "The most rows of a result.", least=1, most=10**12)
     query_bytes: int = _setting(256 << 20, "The largest result, as JSON or Arrow.", least=1024, most=1 << 40)

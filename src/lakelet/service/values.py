@@ -17,6 +17,8 @@ import msgspec
 import pyarrow as pa
 
 ACTIVE, ARCHIVED, DELETING = "active", "archived", "deleting"
+# The status of a node that ended without committing all rows.
+ABSENT = "absent"
 
 DEFAULT_BUFFER_SIZE = 10_000
 DEFAULT_FLUSH_INTERVAL_SECONDS = 30

@@ -10,7 +10,7 @@ import weakref
 from dataclasses import dataclass
 
 from lakelet.cache.coordinator import TieredCacheCoordinator
-from lakelet.cache.invalidation import InvalidationType
+from lakelet.cache.invalidation import Invalidation, InvalidationType
 from lakelet.cache.keys import TableCacheKey
 from lakelet.cache.level import CacheLevel
 from lakelet.catalog.metadata_cache.native_keys import NATIVE_CATALOG, named_key
@@ -18,6 +18,8 @@ from lakelet.catalog.metadata_cache.native_source import SNAPSHOT
 from lakelet.commit.metadata.pointers import SnapshotPointer
 from lakelet.events import (
     Committed,
+    OptionsChanged,
+    SchemaChanged,
     TableCreated,
     TableDropped,
     TableEvent,
@@ -26,6 +28,7 @@ from lakelet.events import (
     TableReplaced,
 )
 from lakelet.format.metadata.snapshot_json import encode_snapshot
+from lakelet.options.staleness import STRICT
 
 _OTHER_TABLE = (TableCreated, TableDropped, TableRenamed, TableReplaced)
 
@@ -33,7 +36,8 @@ _OTHER_TABLE = (TableCreated, TableDropped, TableRenamed, TableReplaced)
 @dataclass(frozen=True, slots=True)
 class OwnChanges:
     """Takes the events of native tables of one warehouse, and of all Iceberg tables. Where the store is remote it `announces` a
-    committed snapshot, which then takes one revalidation rather than a search."""
+    committed snapshot, which then takes one revalidation rather than a search. Caches of other processes
+    are told where staleness is allowed."""
 
     cache: weakref.ref[TieredCacheCoordinator]
     warehouse: str
@@ -51,6 +55,11 @@ class OwnChanges:
         cache.pointers.must_check(table, every_branch=True)
         if isinstance(event, _OTHER_TABLE):
             cache.invalidate(table, InvalidationType.DROP_TABLE)
+        elif cache.settings.staleness != STRICT:
+            # Who validates by every query needs no word, and would lose what a new snapshot shares with the last one.
+            is_schema = isinstance(event, (SchemaChanged, OptionsChanged))
+            kind = InvalidationType.ALTER_SCHEMA if is_schema else InvalidationType.DATA_CHANGE
+            cache.bus.send(Invalidation(kind, table), cache)
         if isinstance(event, TableRenamed):
             cache.invalidate(named_key(event.new.identifier, event.branch), InvalidationType.DROP_TABLE)
         if self.announces and isinstance(event, Committed) and event.snapshot is not None:

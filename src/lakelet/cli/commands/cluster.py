@@ -1,4 +1,4 @@
-"""Commands of clusters: `cluster nodes|decommission|repair`."""
+"""Commands of clusters: `cluster nodes|decommission|forget|repair`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PrefixOption = Annotated[
 @app.command("nodes")
 @command
 def nodes(call: Call, redis: RedisOption, redis_prefix: PrefixOption = "") -> None:
-    """List the registered nodes and what they last reported."""
+    """List the registered nodes and what they last reported; with a warehouse, absent nodes that may have rows, too."""
     from lakelet.cli.cluster_command import list_nodes  # noqa: PLC0415 - loaded when it runs, as in all commands.
 
     list_nodes(call, redis, redis_prefix)
@@ -41,6 +41,21 @@ def decommission(
     from lakelet.cli.cluster_command import decommission_node  # noqa: PLC0415
 
     decommission_node(call, node, redis, redis_prefix, undo=undo)
+
+
+@app.command("forget")
+@command
+def forget(
+    call: Call,
+    node: Annotated[str, typer.Argument(help="The id of a node that will not return.")],
+    redis: RedisOption,
+    redis_prefix: PrefixOption = "",
+) -> None:
+    """Give up what an absent node may have in its logs: answers have no warning for it any longer. To keep its rows, recover them
+    from its WAL folder instead."""
+    from lakelet.cli.cluster_command import forget_node  # noqa: PLC0415
+
+    forget_node(call, node, redis, redis_prefix)
 
 
 @app.command("repair")

@@ -16,7 +16,7 @@ from lakelet.cluster.redis.leases import RedisLeases
 from lakelet.cluster.redis.node_registry import NodeRegistry
 from lakelet.cluster.redis.repair import RepairReport, repair_keys
 from lakelet.cluster.redis.table_index import RedisTableIndex
-from lakelet.errors import NotFoundError
+from lakelet.errors import ConflictError, NotFoundError
 from lakelet.ids import Ids, RandomIds
 from lakelet.table import Table
 
@@ -67,6 +67,23 @@ class RedisAdministration:
             if node not in known:
                 raise NotFoundError(f"node {node!r} is not registered; there are {', '.join(sorted(known)) or 'none'}")
             await registry.request_status(node, status)
+
+        self._run(write)
+
+    def forget(self, node: str, *, is_known: bool) -> None:
+        """Remove what Redis has of a node that will not return; ConflictError for one that is live, NotFoundError for one that is
+        neither registered nor known otherwise."""
+
+        async def write(client: redis_async.Redis) -> None:
+            found = await NodeRegistry(client, self._keys, alive_seconds=_ALIVE_SECONDS).read()
+            if node in found.nodes:
+                raise ConflictError(
+                    f"node {node!r} is live, or was a minute ago, at {found.nodes[node].address}: stop it first"
+                )
+            if not is_known and node not in found.services and node not in found.requested:
+                raise NotFoundError(f"node {node!r} is not known: neither registered nor marked in the warehouse")
+            await client.hdel(self._keys.services, node)
+            await client.hdel(self._keys.decommission, node)
 
         self._run(write)
 

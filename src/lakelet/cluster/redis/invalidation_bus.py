@@ -33,6 +33,7 @@ _LOG = logging.getLogger(__name__)
 _MOST_WAITING = 10_000
 _FAILURES = (redis_errors.RedisError, OSError)
 _NOBODY = object()
+_NOT_SENT, _NOT_RECEIVED = "invalidations are not sent to other nodes", "invalidations of other nodes are not received"
 
 
 class RedisBus:
@@ -58,6 +59,8 @@ class RedisBus:
         self._waiting: queue.Queue[Invalidation | None] = queue.Queue(_MOST_WAITING)
         self._heard: dict[str, int] = {}
         self._is_lost = threading.Event()
+        # What was told last of each direction: an outage is a line, and not one a second.
+        self._told: dict[str, str] = {}
         self._stopped = threading.Event()
         self.connected = threading.Event()
         self._threads = [
@@ -94,6 +97,11 @@ class RedisBus:
         """Receive the invalidations that others send, until the function returned is called."""
         return self._local.join(member, receiver)
 
+    def _tell(self, what: str, problem: str) -> None:
+        if self._told.get(what) != problem:
+            _LOG.warning("%s: %s; metadata is validated as without them", what, problem)
+        self._told[what] = problem
+
     # ------------------------------------------------------------------ the thread that sends
 
     def _publish(self) -> None:
@@ -111,7 +119,9 @@ class RedisBus:
             except _FAILURES as error:
                 # Not sent again: the gap in the numbers says more than this message does.
                 self._is_lost.set()
-                _LOG.warning("an invalidation was not sent: %s", redis_problem(error, self._url))
+                self._tell(_NOT_SENT, redis_problem(error, self._url))
+            else:
+                self._told.pop(_NOT_SENT, None)
         if client is not None:
             client.close()
 
@@ -127,7 +137,7 @@ class RedisBus:
             try:
                 self._receive()
             except _FAILURES as error:
-                _LOG.warning("invalidations of other nodes are not received: %s", redis_problem(error, self._url))
+                self._tell(_NOT_RECEIVED, redis_problem(error, self._url))
             self.connected.clear()
             self._stopped.wait(self._retry_seconds)
 
@@ -145,6 +155,7 @@ class RedisBus:
                     # From here on nothing is missed; what was sent before may have been.
                     self._heard.clear()
                     self._refresh_all()
+                    self._told.pop(_NOT_RECEIVED, None)
                     self.connected.set()
                 elif message["type"] == "message":
                     self._take(message["data"])

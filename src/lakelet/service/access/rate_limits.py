@@ -4,14 +4,17 @@
     empty       OverloadedError, with the seconds after which there is a token again
 
 A body larger than a second's bytes is taken, and paid for by those behind it: the bucket goes below zero. Callers without keys
-share one bucket. Used on the event loop alone.
+share one bucket. In a cluster each node takes what was used on the others from its own buckets (`peers/shared_limits`), so that
+a limit is that of all nodes. Used on the event loop alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakelet.clock import Clock, SystemClock
+from lakelet.cluster.usage import Usage
 from lakelet.errors import OverloadedError
 from lakelet.service.access.caller import Caller
 
@@ -19,6 +22,8 @@ from lakelet.service.access.caller import Caller
 _MOST_BUCKETS = 10_000
 # A token, less what sums of fractions are wrong by: who waited as long as was said finds one.
 _WHOLE = 0.999
+# Requests on other nodes keep a caller waiting for at most as long.
+_MOST_DEBT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,15 @@ class RateLimit:
 class _Bucket:
     """What is left of both limits, and when that was so."""
 
-    __slots__ = ("bytes_left", "limit", "requests_left", "since")
+    __slots__ = ("bytes_left", "bytes_used", "limit", "requests_left", "requests_used", "since")
 
     def __init__(self, limit: RateLimit, since: float) -> None:
         self.limit = limit
         self.requests_left = float(limit.requests)
         self.bytes_left = float(limit.bytes)
         self.since = since
+        # What was taken since other nodes were told.
+        self.requests_used = self.bytes_used = 0
 
     def refill(self, now: float) -> None:
         limit, passed = self.limit, now - self.since
@@ -98,6 +105,8 @@ class RateLimits:
         if limit.requests:
             bucket.requests_left -= 1
         bucket.bytes_left -= size
+        bucket.requests_used += 1
+        bucket.bytes_used += size
 
     def charge(self, caller: Caller, size: int) -> float:
         """Take bytes of a request that is under way; the seconds after which its next part is in time."""
@@ -105,11 +114,33 @@ class RateLimits:
         if bucket is None:
             return 0.0
         bucket.bytes_left -= size
+        bucket.bytes_used += size
         return -bucket.bytes_left / bucket.limit.bytes if bucket.limit.bytes and bucket.bytes_left < 0 else 0.0
 
     def counts_bytes(self, caller: Caller) -> bool:
         """Whether the size of a caller's requests has to be known."""
         return self.limit_of(caller).bytes > 0
+
+    def take_usage(self) -> dict[str, Usage]:
+        """What callers have used since the last call, by key id; of those that are below their limit, which are all that others
+        may have to know of."""
+        now, found = self._monotonic(), {}
+        for key, bucket in self._buckets.items():
+            if bucket.requests_used or bucket.bytes_used or not bucket.is_full(now):
+                found[key] = Usage(bucket.requests_used, bucket.bytes_used)
+                bucket.requests_used = bucket.bytes_used = 0
+        return found
+
+    def charge_elsewhere(self, usage: Mapping[str, Usage]) -> None:
+        """Take what callers have used on other nodes from their buckets here."""
+        for key, used in usage.items():
+            bucket = self._buckets.get(key)
+            if bucket is not None:
+                limit = bucket.limit
+                bucket.requests_left = max(bucket.requests_left - used.requests, -_MOST_DEBT_SECONDS * limit.requests)
+                bucket.bytes_left = min(
+                    bucket.bytes_left, max(bucket.bytes_left - used.bytes, -_MOST_DEBT_SECONDS * limit.bytes)
+                )
 
     def _bucket(self, caller: Caller) -> _Bucket | None:
         limit = self.limit_of(caller)

@@ -20,6 +20,14 @@ _LONGEST_WAIT_SECONDS = 300.0
 _STOP_SECONDS = 10.0
 
 
+class PostponedError(Exception):
+    """Another node copies the table now: the pass is run in some seconds, and has not failed."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"another node copies the table; tried again in {seconds:g} s")
+        self.seconds = seconds
+
+
 class BackupWorker:
     """A thread that runs passes; `note` is for any thread, and returns at once."""
 
@@ -116,6 +124,10 @@ class BackupWorker:
             self._running = name
         try:
             self._run_pass(name)
+        except PostponedError as postponed:
+            with self._changed:
+                self._due[name] = self._clock.monotonic() + postponed.seconds
+            return
         except NotFoundError as error:
             # Dropped since: nothing is left to copy.
             _LOG.info("table %s is not backed up: %s", name, error)

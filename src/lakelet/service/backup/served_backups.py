@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lakelet.catalog.lake import Lake
 from lakelet.clock import Clock
+from lakelet.cluster.turn import BlockingTurns, NotNow
 from lakelet.errors import CorruptionError, LakeletError, NotFoundError, UnavailableError
 from lakelet.options import SERVICE_BACKUP_ENABLED, SERVICE_NAME, TableOptions
-from lakelet.service.backup.backup_worker import BackupWorker
+from lakelet.service.backup.backup_worker import BackupWorker, PostponedError
 from lakelet.service.backup.backups import BackedUp, Backups, Scope
 from lakelet.service.backup.restoration import unfinished_restorations
 from lakelet.service.backup.retry_queue import RetryQueue
@@ -22,6 +23,7 @@ from lakelet.service.values import BackupRequest, BackupResult
 if TYPE_CHECKING:
     from lakelet.service.tables.served_table import OpenTable
 
+_Result = TypeVar("_Result")
 _LOG = logging.getLogger(__name__)
 
 
@@ -37,6 +39,8 @@ class ServedBackups:
         self._opened: Backups | None = None
         self._opening = threading.Lock()
         self.worker = BackupWorker(self._pass, RetryQueue(wal_folder), clock)
+        # Whose turn it is to copy a table, where other nodes do so, too.
+        self.turns: BlockingTurns | None = None
 
     @property
     def _backups(self) -> Backups:
@@ -67,20 +71,35 @@ class ServedBackups:
         self.worker.note(opened.table.name)
 
     def _pass(self, table: str) -> None:
-        self._backups.trigger(table)
+        if isinstance(found := self._in_turn(table, lambda: self._backups.trigger(table)), NotNow):
+            # The node whose turn it is may have begun before this one's last commit.
+            raise PostponedError(found.seconds)
+
+    def _in_turn(self, table: str, work: Callable[[], _Result]) -> _Result | NotNow:
+        return work() if self.turns is None else self.turns.run(f"backup:{table}", work)
+
+    def _done(self, table: str, work: Callable[[], _Result]) -> _Result:
+        found = self._in_turn(table, work)
+        if isinstance(found, NotNow):
+            raise UnavailableError(
+                f"another node works on the backup of table {table!r}; try again in {found.seconds:g} s",
+                nothing_done=True,
+            )
+        return found
 
     def trigger(self, request: BackupRequest) -> BackupResult:
         """Commit buffered rows and copy the table, or what may hold an id or a day."""
         opened = self._tables.open(request.table)
         if opened.writer is not None:
             opened.writer.flush()
-        done = self._backups.trigger(opened.table.name, Scope(request.id, request.day))
+        full, scope = opened.table.name, Scope(request.id, request.day)
+        done = self._done(full, lambda: self._backups.trigger(full, scope))
         return BackupResult(f"{_files(done.files)} of table {request.table!r} backed up", done.files)
 
     def recover(self, request: BackupRequest) -> BackupResult:
         """Restore what is missing or damaged; CorruptionError where the backup lacks some of it."""
         full = self._full_name(request.table)
-        done = self._backups.recover(full, Scope(request.id, request.day))
+        done = self._done(full, lambda: self._backups.recover(full, Scope(request.id, request.day)))
         self._tables.load_table(full)
         if done.lost:
             path, why = done.lost[0]

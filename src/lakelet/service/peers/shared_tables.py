@@ -17,9 +17,10 @@ from lakelet.cluster.membership import Membership
 from lakelet.commit.metadata.table_identity import table_identity
 from lakelet.errors import UnavailableError
 from lakelet.realtime.read.pinned_memtables import PinnedMemtable
+from lakelet.service.peers.absent_nodes import AbsentNodes
 from lakelet.service.peers.peer_buffers import PeerBuffers
 from lakelet.service.peers.peers import Peers
-from lakelet.service.values import Node, WriteRequest, WriteResult
+from lakelet.service.values import ABSENT, Node, WriteRequest, WriteResult
 
 if TYPE_CHECKING:
     from lakelet.service.service import Service
@@ -33,10 +34,12 @@ _FOLLOW_SECONDS = 5
 class SharedTables:
     """The side of a service that other nodes see; used on its event loop, but for `buffers` and `leave`."""
 
-    def __init__(self, service: Service, members: Membership, peers: Peers) -> None:
+    def __init__(self, service: Service, members: Membership, peers: Peers, absent: AbsentNodes | None = None) -> None:
         self._service = service
         self.members = members
         self.peers = peers
+        # Nodes that died with rows which may not be committed.
+        self.absent = absent
         self._loop: asyncio.AbstractEventLoop | None = None
         self._following: asyncio.Task[None] | None = None
 
@@ -51,11 +54,21 @@ class SharedTables:
             self._following.cancel()
 
     def nodes(self) -> list[Node]:
-        """The nodes of the cluster, this one included."""
+        """The nodes of the cluster, this one and absent ones included; for a thread."""
+        absent = () if self.absent is None else self.absent.found()
         return [
-            Node(one.id, one.rest_address or one.address, one.status, one.heartbeat_ms * 1000)
-            for one in self.members.nodes()
+            *(
+                Node(one.id, one.rest_address or one.address, one.status, one.heartbeat_ms * 1000)
+                for one in self.members.nodes()
+            ),
+            *(Node(one.id, one.address, ABSENT, 0) for one in absent),
         ]
+
+    def problem(self) -> str | None:
+        """What is wrong with the cluster; for a thread."""
+        absent = () if self.absent is None else self.absent.problems()
+        found = [*filter(None, (self.members.problem(),)), *absent]
+        return "; ".join(found) or None
 
     # ------------------------------------------------------------------ what this node asks
 
@@ -64,7 +77,14 @@ class SharedTables:
         """The rows that other nodes have buffered, for threads; None before the start."""
         if self._loop is None:
             return None
-        return PeerBuffers(self.peers, self._loop, strict=self._service.settings.query_strict)
+        strict = self._service.settings.query_strict
+        return PeerBuffers(self.peers, self._loop, strict=strict, absent=self.absent)
+
+    async def flush_elsewhere(self, table: str) -> None:
+        """Have all other nodes commit what they have buffered of a table; UnavailableError where one cannot, or is absent."""
+        await self.peers.flush(table)
+        if self.absent is not None and (problems := await self._in_thread(self.absent.problems)):
+            raise UnavailableError(f"{'; '.join(problems)}: it may have rows of table {table!r}")
 
     async def know(self, table: str) -> None:
         """Find a table that another node has created meanwhile."""
@@ -139,6 +159,8 @@ class SharedTables:
             await asyncio.sleep(_FOLLOW_SECONDS)
             try:
                 await self._in_thread(self._service.tables.follow)
+                if self.absent is not None:
+                    await self._in_thread(self.absent.look)
                 await self.peers.exchange_clocks()
             except Exception as error:
                 _LOG.warning("tables of other nodes cannot be looked for: %s", error)

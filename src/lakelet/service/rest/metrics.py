@@ -8,6 +8,7 @@ from collections import defaultdict
 from lakelet.errors import InvalidError
 from lakelet.service.access.rate_limits import RateLimits
 from lakelet.service.service import Service
+from lakelet.service.values import ABSENT
 
 _BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -57,6 +58,18 @@ async def metrics_text(service: Service, requests: RequestMetrics, limits: RateL
         )
         page.value("lakelet_failed_backup_passes_total", "counter", "Copies that failed.", worker.failed_passes)
         page.value("lakelet_backups_waiting", "gauge", "Tables that wait to be copied.", worker.waiting)
+    maintained = service.maintenance.done
+    page.value("lakelet_maintenance_rounds_total", "counter", "Looks at all tables.", service.maintenance.rounds)
+    page.value("lakelet_compactions_total", "counter", "Compactions by the maintenance.", maintained.compactions)
+    page.value("lakelet_expired_days_total", "counter", "Days that were dropped.", maintained.days)
+    page.value("lakelet_expired_snapshots_total", "counter", "Snapshots that were expired.", maintained.snapshots)
+    page.value("lakelet_failed_duties_total", "counter", "Duties of the maintenance that failed.", maintained.failures)
+    if service.shared is not None:
+        nodes = await service.in_thread(service.shared.nodes)
+        absent = sum(node.status == ABSENT for node in nodes)
+        page.value("lakelet_cluster_nodes", "gauge", "Live nodes as this one sees them.", len(nodes) - absent)
+        page.value("lakelet_cluster_absent_nodes", "gauge", "Nodes that died and may have rows.", absent)
+        page.value("lakelet_cluster_epoch", "gauge", "The number of the ring.", service.shared.members.epoch)
     tables = service.tables.all()
     page.value("lakelet_tables", "gauge", "Tables that are served.", len(tables))
     page.head("lakelet_buffered_records", "gauge", "Records in memory and in the log that are not committed.")

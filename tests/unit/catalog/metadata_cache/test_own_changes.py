@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lakelet.cache.bus import InProcessBus
+from lakelet.cache.invalidation import Invalidation
 from lakelet.cache.level import CacheLevel
+from lakelet.catalog.connect import connect
 from lakelet.catalog.lake import Lake
 from lakelet.events import Committed, TableFormat, TableName, publish
 from lakelet.iceberg.metadata import table_pointer
@@ -66,3 +70,29 @@ def test_a_dropped_table_leaves_the_cache(stale: Lake) -> None:
     ids(stale)
     stale.sql(f"DROP TABLE {FULL}")
     assert not any(stale.cache.is_in_cache(FULL, level) for level in CacheLevel)
+
+
+class HeardBus(InProcessBus):
+    """A bus that notes what is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[str, str]] = []
+
+    def send(self, invalidation: Invalidation, sender: object) -> None:
+        self.heard.append((invalidation.kind.value, invalidation.table.table))
+        super().send(invalidation, sender)
+
+
+@pytest.mark.parametrize("staleness", ["manual", "strict"])
+def test_caches_of_other_processes_are_told_where_staleness_is_allowed(tmp_path: Path, staleness: str) -> None:
+    bus = HeardBus()
+    lake = connect(tmp_path / "lake", {"cache.staleness": staleness}, bus=bus)
+    lake.create_database("shop")
+    made = lake.create_table("shop.orders", [("id", "INT")])
+    bus.heard.clear()
+    made.write(pa.table({"id": pa.array([1], pa.int32())}))
+    made.alter(lambda schema: made.with_options(schema, {"snapshot.num-retained.max": "5"}))
+    lake.drop_table("shop.orders")
+    told = [("data_change", "orders"), ("alter_schema", "orders")] if staleness == "manual" else []
+    assert bus.heard == [*told, ("drop_table", "orders")]

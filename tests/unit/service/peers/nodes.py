@@ -12,10 +12,12 @@ from lakelet.catalog.connect import connect
 from lakelet.clock import Clock, SystemClock
 from lakelet.cluster.cluster_node import ClusterNode, Status
 from lakelet.cluster.hash_ring import HashRing
+from lakelet.cluster.node_markers import NodeMarkers
 from lakelet.service.access.access import Access
 from lakelet.service.access.caller import ANYBODY
 from lakelet.service.grpc.grpc_server import GrpcServer
 from lakelet.service.ingest.record import record_of
+from lakelet.service.peers.absent_nodes import AbsentNodes
 from lakelet.service.peers.peer_access import PeerAccess
 from lakelet.service.peers.peers import Peers
 from lakelet.service.peers.shared_tables import SharedTables
@@ -121,7 +123,8 @@ async def cluster(
             clock = (clocks or {}).get(name) or SystemClock()
             service = Service(connect(known.warehouse), known, clock)
             peers = Peers(members, access, service.order, seconds=60)
-            shared = SharedTables(service, members, peers)
+            absent = AbsentNodes(NodeMarkers(service.lake.table_home("any.any").store), members, clock)
+            shared = SharedTables(service, members, peers, absent)
             service.join(shared)
             server = GrpcServer(service, Access(None), peer_access=access)
             port = await server.start("127.0.0.1", 0)
