@@ -16,8 +16,8 @@ from pyiceberg.table import StaticTable
 
 import lakelet
 from lakelet.catalog.lake import Lake
-from lakelet.errors import InvalidError
 from lakelet.table.table import Table
+from tests.tiers.examples import examples
 
 COLUMNS = [("id", "BIGINT"), ("part", "STRING"), ("n", "INT"), ("s", "STRING"), ("d", "DECIMAL(9, 2)"), ("f", "DOUBLE")]
 # Not every reader knows snappy, the default.
@@ -139,7 +139,7 @@ class Published:
 
 
 @given(keyed=st.booleans(), operations=OPERATIONS)
-@settings(max_examples=12)
+@settings(max_examples=examples(20), deadline=None)
 def test_pyiceberg_reads_what_is_published(keyed: bool, operations: list[tuple[str, Any, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         published = Published(Path(folder), keyed=keyed)

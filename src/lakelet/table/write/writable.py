@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakelet.errors import InvalidError
+from lakelet.format.index.file.settings import check_file_indexes
 from lakelet.lsm.engine.table_engine import table_engine
 from lakelet.model.schema import TableSchema
 from lakelet.options import CHANGELOG_PRODUCER, ICEBERG_STORAGE, TableOptions
@@ -29,6 +30,7 @@ def check_new_schema(schema: TableSchema) -> None:
         table_engine(schema)
     check_default_expressions(schema)
     check_files(schema)
+    check_file_indexes(TableOptions(schema.options), schema.fields)
     if ICEBERG_STORAGE.name in schema.options:
         from lakelet.callbacks.iceberg.published_schema import check_published  # noqa: PLC0415 - for those tables only.
 
