@@ -1,8 +1,8 @@
 """Leave out files by their indexes: those in which a value that is asked for cannot be.
 
-A file's indexes are in its manifest entry, or in a file beside it. They are asked about equality alone, under the names and types that
-columns had when the file was written; a column of another type since is not asked about. An index that is missing or cannot be
-read leaves nothing out.
+A file's indexes are in its manifest entry, or in a file beside it. They are asked about equality alone, under the names and
+types that columns had when the file was written; a column of another type since is not asked about. An index that is missing
+or cannot be read leaves nothing out.
 """
 
 from __future__ import annotations

@@ -81,13 +81,10 @@ class Published:
         number = (metadata / "version-hint.text").read_text()
         assert number == str(self.table.latest_snapshot().id)  # type: ignore[union-attr]
         found = StaticTable.from_metadata(str(metadata / f"v{number}.metadata.json")).scan().to_arrow()
-        name = "d.t$ro" if self.keyed else "d.t"
-        expected = self.lake.sql(f'SELECT * FROM "{name.split(".")[0]}"."{name.split(".")[1]}"').to_arrow()
+        expected = self.lake.sql(f'SELECT * FROM d."{"t$ro" if self.keyed else "t"}"').to_arrow()
         # The schema of the last commit is published.
         assert shown(found.rename_columns([str(place) for place in range(found.num_columns)])) == shown(
-            expected.select(range(found.num_columns)).rename_columns(
-                [str(place) for place in range(found.num_columns)]
-            )
+            expected.select(range(found.num_columns)).rename_columns([str(place) for place in range(found.num_columns)])
         )
 
     def _write(self, start: int, count: int) -> None:

@@ -3,8 +3,9 @@
     manifest       {status, snapshot_id, sequence_number, file_sequence_number, data_file {…}}    one per data file
     manifest list  {manifest_path, manifest_length, counts, partitions [{bounds}], …}             one per manifest
 
-Field ids are those of the Iceberg specification, by which readers find the columns; the schemas carry them as `field-id`. Partition
-values are the columns `p0`, `p1`, … of `data_file.partition`, whatever the table calls them, for Avro's names are narrower.
+Field ids are those of the Iceberg specification, by which readers find the columns; the schemas carry them as `field-id`.
+Partition values are the columns `p0`, `p1`, … of `data_file.partition`, whatever the table calls them, for Avro's names are
+narrower.
 """
 
 from __future__ import annotations
@@ -142,9 +143,7 @@ class ManifestCodec:
             record[_count_name(kind, self._legacy)] = int(pc.sum(mask).as_py() or 0)
             record[f"{kind}_rows_count"] = int(pc.sum(rows.filter(mask)).as_py() or 0)
         partition = entries.field("data_file").field("partition")
-        record["partitions"] = [
-            _summary(partition.field(place), avro) for place, avro in enumerate(self._partition)
-        ]
+        record["partitions"] = [_summary(partition.field(place), avro) for place, avro in enumerate(self._partition)]
         return PublishedManifest(record)
 
 
@@ -276,10 +275,7 @@ def _list_schema(*, legacy: bool) -> dict[str, Any]:
             _required(515, "sequence_number", "long"),
             _required(516, "min_sequence_number", "long"),
             _required(503, "added_snapshot_id", "long"),
-            *(
-                _required(504 + place, _count_name(kind, legacy), "int")
-                for place, kind in enumerate(_COUNTED)
-            ),
+            *(_required(504 + place, _count_name(kind, legacy), "int") for place, kind in enumerate(_COUNTED)),
             *(_required(512 + place, f"{kind}_rows_count", "long") for place, kind in enumerate(_COUNTED)),
             _optional(507, "partitions", {"type": "array", "items": summary, "element-id": 508}),
         ],

@@ -104,7 +104,9 @@ class ManifestSet:
     def _own(self, location: str) -> str:
         path = self._folder.name_of(location)
         if path is None:
-            raise CorruptionError(f"{location} is named by {self._home.where(self._folder.folder)} but is no file of it")
+            raise CorruptionError(
+                f"{location} is named by {self._home.where(self._folder.folder)} but is no file of it"
+            )
         return path
 
     def _without(

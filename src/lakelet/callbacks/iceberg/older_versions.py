@@ -1,8 +1,8 @@
 """Which Iceberg snapshots stay, and removal of the metadata files that no version refers to any longer.
 
-Snapshots are kept as the table keeps its own, and as long as a tag names them. Files are deleted by their exact names in the folder
-of the published table, and never through a symbolic link: the store refuses to follow one. What cannot be deleted stays, which
-costs room and nothing else.
+Snapshots are kept as the table keeps its own, and as long as a tag names them. Files are deleted by their exact names in the
+folder of the published table, and never through a symbolic link: the store refuses to follow one. What cannot be deleted stays,
+which costs room and nothing else.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from lakelet.callbacks.iceberg.manifest_files import ManifestCodec
 from lakelet.callbacks.iceberg.published_metadata import Metadata, PublishedFolder, is_made_of
+from lakelet.commit.metadata.snapshots import try_snapshot
 from lakelet.commit.metadata.version_ids import latest_id
 from lakelet.commit.versions.tags import all_tags
 from lakelet.errors import LakeletError
@@ -42,7 +43,7 @@ def kept_snapshots(home: TableHome, options: TableOptions, snapshots: Sequence[d
         number = one["snapshot-id"]
         too_old = number <= newest - most or (number <= newest - least and one["timestamp-ms"] < since_ms)
         # Its data files may be gone with the snapshot of the table.
-        if not too_old and home.store.head(home.paths.snapshot(number)) is not None:
+        if not too_old and try_snapshot(home, number) is not None:
             break
         first = place + 1
     if not first:

@@ -1,14 +1,15 @@
 """Publish the newest snapshot of a table as an Iceberg snapshot.
 
-    newest snapshot ── is it published? ── the newest version that is, and the changes since ── manifests ── list ── vN.metadata.json ── hint
-                                              │ none, or made otherwise: all live files
+    newest snapshot ── is it published? ── the newest published version, and the changes since ── manifests ── list
+                                              │ none, or made otherwise: all live files             vN.metadata.json ── hint
 
-Nothing of it is visible before `vN.metadata.json`, which is created only if absent; a reader that follows the hint sees the version
-before or this one. Versions that were not published are skipped: each publication brings the table to its newest snapshot.
+Nothing of it is visible before `vN.metadata.json`, which is created only if absent; a reader that follows the hint sees the
+version before or this one. Versions that were not published are skipped: each publication brings the table to its newest
+snapshot.
 
-What is published are the files of which every row is live and shown as it is stored: all files of a table without a primary key, and
-the topmost level of one with. A bucket that has files above that level, from when the table had more levels, has no others
-published, and then each publication begins anew.
+What is published are the files of which every row is live and shown as it is stored: all files of a table without a primary
+key, and the topmost level of one with. A bucket that has files above that level, from when the table had more levels, has no
+others published, and then each publication begins anew.
 """
 
 from __future__ import annotations
@@ -199,9 +200,13 @@ class Publication:
         return self._afresh(snapshot)
 
     def _continues(self, base: Metadata) -> bool:
-        """Whether a version can be continued: it is of the same line, was made by the same rule, and has bounds of today's types."""
+        """Whether a version can be continued: it is of the same line, made by the same rule, and has bounds of today's types."""
         published = current_snapshot(base)
-        if published is None or published.get("summary", {}).get(LEVELS) != self._levels or base.get("format-version") != 2:
+        if (
+            published is None
+            or published.get("summary", {}).get(LEVELS) != self._levels
+            or base.get("format-version") != 2
+        ):
             return False
         made_of = try_snapshot(self._home, int(published["snapshot-id"]))
         if made_of is None or not is_made_of(published, made_of):
@@ -294,9 +299,7 @@ class Publication:
             "current-snapshot-id": snapshot.id,
             "refs": self._refs(kept, snapshot.id),
             "snapshots": kept,
-            "snapshot-log": [
-                {"snapshot-id": one["snapshot-id"], "timestamp-ms": one["timestamp-ms"]} for one in kept
-            ],
+            "snapshot-log": [{"snapshot-id": one["snapshot-id"], "timestamp-ms": one["timestamp-ms"]} for one in kept],
         }
 
     def _refs(self, kept: list[dict[str, Any]], newest: int) -> dict[str, Any]:
@@ -328,4 +331,5 @@ def _highest_levels(live: pa.Table, level: np.ndarray[Any, Any]) -> np.ndarray[A
     highest = keys.group_by(["_PARTITION", "_BUCKET"], use_threads=False).aggregate([("level", "max")])
     rows = keys.append_column("row", pa.array(np.arange(len(level))))
     joined = rows.join(highest, ["_PARTITION", "_BUCKET"], use_threads=False).sort_by("row")
-    return joined.column("level_max").to_numpy()
+    found: np.ndarray[Any, Any] = joined.column("level_max").to_numpy()
+    return found

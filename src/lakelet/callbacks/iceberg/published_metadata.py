@@ -1,5 +1,6 @@
-"""The Iceberg metadata files of a published table: `vN.metadata.json` describes snapshot N of the table, `version-hint.text` names
-the newest.
+"""The Iceberg metadata files of a published table.
+
+`vN.metadata.json` describes snapshot N of the table, `version-hint.text` names the newest.
 
     <folder>/vN.metadata.json, version-hint.text
     <folder>/snap-N-<uuid>.avro          manifest lists
@@ -68,7 +69,9 @@ class PublishedFolder:
             if match is not None:
                 found.append(int(match[1]))
             elif name.endswith(_METADATA):
-                raise InvalidError(f"{self.home.where(info.path)} belongs to another Iceberg table: its folder is taken")
+                raise InvalidError(
+                    f"{self.home.where(info.path)} belongs to another Iceberg table: its folder is taken"
+                )
         return sorted(found)
 
     def read(self, number: int) -> Metadata | None:
@@ -81,7 +84,8 @@ class PublishedFolder:
             return None
         if location != self.location and not self._is_of_ours(found):
             raise InvalidError(
-                f"{self.home.where(path)} belongs to another Iceberg table: expected the location {self.location}, found {location}"
+                f"{self.home.where(path)} belongs to another Iceberg table: expected the location {self.location}, "
+                f"found {location}"
             )
         return found if location == self.location else None
 

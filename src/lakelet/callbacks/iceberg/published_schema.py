@@ -71,10 +71,13 @@ def check_published(schema: TableSchema) -> None:
             f"option '{ICEBERG_STORAGE.name}': {storage} is not published to; expected table-location or hadoop-catalog"
         )
     if options.get(ICEBERG_FORMAT_VERSION) != 2:
-        raise InvalidError(f"option '{ICEBERG_FORMAT_VERSION.name}': expected 2, the version that is published, found 3")
+        raise InvalidError(
+            f"option '{ICEBERG_FORMAT_VERSION.name}': expected 2, the version that is published, found 3"
+        )
     if options.get(DELETION_VECTORS_ENABLED):
         raise InvalidError(
-            f"a table with '{DELETION_VECTORS_ENABLED.name}' is not published as an Iceberg table: its vectors would be missing there"
+            f"a table with '{DELETION_VECTORS_ENABLED.name}' is not published as an Iceberg table: its vectors would be "
+            "missing there"
         )
     keyed = bool(schema.primary_keys)
     levels = options.get(FILE_FORMAT_PER_LEVEL)

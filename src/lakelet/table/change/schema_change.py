@@ -156,8 +156,9 @@ def _check_room_for_iceberg(home: TableHome) -> None:
     """InvalidError where the table's identity is in the place of the Iceberg metadata that would be published."""
     if home.store.head(home.on_branch(MAIN_BRANCH).paths.metadata) is not None:
         raise InvalidError(
-            f"option '{ICEBERG_STORAGE.name}': the table's identity is where Iceberg's metadata would lie, {home.paths.metadata}; "
-            f"use hadoop-catalog, or '{ICEBERG_STORAGE_LOCATION.name}' = 'catalog-location', or create the table with table-location"
+            f"option '{ICEBERG_STORAGE.name}': the table's identity is where Iceberg's metadata would lie, "
+            f"{home.paths.metadata}; use hadoop-catalog, or '{ICEBERG_STORAGE_LOCATION.name}' = 'catalog-location', "
+            "or create the table with table-location"
         )
 
 

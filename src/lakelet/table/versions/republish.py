@@ -17,8 +17,8 @@ def republish(home: TableHome) -> None:
 
 
 def withdraw(home: TableHome) -> None:
-    """Remove the Iceberg metadata of a published table that is about to be dropped, or has another name from now on, where it lies
-    outside the table's folder. What goes wrong is logged."""
+    """Remove the Iceberg metadata of a published table that is about to be dropped or renamed, where it lies outside the table's
+    folder. What goes wrong is logged."""
     try:
         schema = latest_schema(home)
     except LakeletError:

@@ -95,9 +95,7 @@ def test_older_metadata_files_stay_as_asked(store: Flaky, lake: Lake) -> None:
     assert len([name for name in names(store) if name.endswith(".json")]) == 8
 
 
-def test_a_failure_fails_no_commit_and_is_caught_up(
-    store: Flaky, lake: Lake, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_fails_no_commit_and_is_caught_up(store: Flaky, lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
     table = table_of(lake)
     table.write(rows(1))
     store.broken = True

@@ -3,9 +3,9 @@
     functions  int32, big-endian
     bits       number of bits / 8 bytes; bit n is bit n % 8 of byte n // 8
 
-A value has a hash of 64 bits: of numbers Thomas Wang's, of bytes XXH64. Function i of k sets the bit (low + i * high) mod the number of
-bits, low and high being the halves of the hash, with all bits flipped where the sum of 32 bits is negative. How many bits there are
-depends on `items` and `fpp`, not on the rows: a filter over more rows lets more through.
+A value has a hash of 64 bits: of numbers Thomas Wang's, of bytes XXH64. Function i of k sets the bit (low + i * high) mod the
+number of bits, low and high being the halves of the hash, with all bits flipped where the sum of 32 bits is negative. How many
+bits there are depends on `items` and `fpp`, not on the rows: a filter over more rows lets more through.
 """
 
 from __future__ import annotations

@@ -86,7 +86,9 @@ def check_file_indexes(options: TableOptions, fields: Sequence[Field]) -> None:
     names = [one.name for one in fields]
     for index, name in columns:
         if name not in names:
-            raise InvalidError(f"option 'file-index.{index}.{_COLUMNS}': there is no column {name!r}{nearest(name, names)}")
+            raise InvalidError(
+                f"option 'file-index.{index}.{_COLUMNS}': there is no column {name!r}{nearest(name, names)}"
+            )
     for one in _indexed(options, fields):
         one.check()
     for key in given:

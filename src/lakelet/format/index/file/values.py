@@ -41,10 +41,11 @@ def index_numbers(values: pa.Array, data_type: Atomic) -> Numbers:
         unit = "ms" if data_type.precision <= _MILLIS_PRECISION else "us"
         return _in_unit(values, unit)
     if kind is Kind.TIME:
-        return values.cast(pa.time32("ms"), safe=False).cast(pa.int32()).cast(pa.int64()).to_numpy()
-    if kind is Kind.DATE:
-        return values.cast(pa.int32()).cast(pa.int64()).to_numpy()
-    return values.cast(pa.int64()).to_numpy()
+        values = values.cast(pa.time32("ms"), safe=False)
+    if kind in (Kind.TIME, Kind.DATE):
+        values = values.cast(pa.int32())
+    numbers: Numbers = values.cast(pa.int64()).to_numpy()
+    return numbers
 
 
 def index_bytes(values: pa.Array) -> pa.Array:
@@ -77,5 +78,3 @@ def _bits(values: NDArray[Any]) -> Numbers:
     if nans.any():
         bits[nans] = 0x7FC00000 if values.dtype == np.float32 else 0x7FF8000000000000
     return bits
-
-
